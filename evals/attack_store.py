@@ -29,12 +29,12 @@ class AttackStore(DrillStore):
 
     def begin(self) -> None:
         """Open the store as its owner and an agent."""
-        self.owner = self.opened()
+        self.owner = self.open_another()
         self.agent = self.bearer("agent")
 
-    def opened(self, **options: Any) -> Memory:
+    def open_another(self, **options: Any) -> Memory:
         """Return another opening of the store, at the instant of its clock."""
-        return super().opened(clock=None if self._now is None else self, **options)
+        return super().open_another(clock=None if self._now is None else self, **options)
 
     def bearer(self, name: str, **more: Any) -> Memory:
         """Return the handle of another agent."""

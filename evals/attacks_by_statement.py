@@ -103,7 +103,7 @@ def _look(store: AttackStore, *ids: str) -> Seen:
     faults: set[str] = set()
     code = ""
     try:
-        with store.opened() as again:
+        with store.open_another() as again:
             code = refusal_code(lambda: faults.update(fault.check for fault in again.verify().faults))
             found: list[Any] = []
             code = refusal_code(lambda: found.append(again.get(ids[0]))) or code
@@ -166,7 +166,7 @@ def bend_receipt(store: AttackStore) -> AttackResult:
     with _closed(store):
         control = control and _look(store, memory_id).whole
         _bend(store, "receipts", receipt, '"version":1', '"version":2')
-        with store.opened() as again:
+        with store.open_another() as again:
             code, faults = refusal_code(again.replay, receipt), again.verify().faults
     return AttackResult(bool(code and faults), control, f"replay: {code}")
 
@@ -179,7 +179,7 @@ def bend_proposal(store: AttackStore) -> AttackResult:
     item = said.item
     with _closed(store):
         _bend(store, "proposals", item.id, WORD, BENT)
-        with store.opened() as again:
+        with store.open_another() as again:
             code = refusal_code(again.approve, item.id, digest=item.digest)
             held = bool(code) and BENT not in again.snapshot().text
     control = is_committed(store.owner.approve(item.id, digest=item.digest)) or not held
@@ -228,7 +228,7 @@ def foreign_store(store: AttackStore) -> AttackResult:
         return [*reads, refusal_code(memory.snapshot), refusal_code(memory.with_token, secret)]
 
     control = not any(tried(store.owner))
-    with store.opened(config_dir=store.target.home.with_name("stranger")) as stranger:
+    with store.open_another(config_dir=store.target.home.with_name("stranger")) as stranger:
         codes = set(tried(stranger))
     return AttackResult(codes == {"not_adopted"}, control, f"opening: {', '.join(sorted(codes))}")
 

@@ -499,7 +499,7 @@ def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
     """
     session = memory._session  # noqa: SLF001  a handle's own
     if owners:
-        session.owner(owners)
+        session.require_owner(owners)
     return session
 
 

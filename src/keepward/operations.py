@@ -107,7 +107,7 @@ class Operation:
     def run(self, session: RequestContext, args: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
         """Carry it out in an open store."""
         if self.owner:
-            session.owner(self.owner, "erase" if self.right == "erase" else "admin")
+            session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own: what was not given stays as it is.
         asked = args if self.makes is not None else {**self._defaults, **args}
         return self.function(session, **asked, **local)

@@ -229,7 +229,7 @@ def test_a_message_that_waits_is_not_held_a_second_time(memory, name):
     memory.add(told, session="s1")
     again = memory.add(told, session="s1")
     assert (len(memory.pending()), again.turns) == (1, ())
-    assert "wait for review" in again.notes[0]
+    assert "in the review queue" in again.notes[0]
 
 
 def test_what_is_added_reads_no_proposal_that_names_none_of_its_messages(memory, monkeypatch):
@@ -237,7 +237,7 @@ def test_what_is_added_reads_no_proposal_that_names_none_of_its_messages(memory,
     memory.add([held | {"id": "m8"}, held | {"id": "m9"}], session="s1")
     unpacked = []
     monkeypatch.setattr(
-        "keepward.storage.documents.waiting_from_dict",
+        "keepward.storage.documents.proposal_from_dict",
         lambda body: unpacked.append(read := proposal_from_dict(body)) or read,
     )
     memory.add([held | {"id": "m9"}, {"role": "user", "content": "I live in Leeds.", "id": "m"}], session="s1")
@@ -262,7 +262,7 @@ def test_a_fact_that_waits_is_not_proposed_a_second_time(memory):
     talking = _with(memory, Fixed(fact))
     for _ in range(2):
         added = talking.add([{"role": "user", "content": "I live in Leeds.", "id": "m1"}], session="s1")
-    assert (len(talking.pending()), added.facts, "wait for review" in added.notes[-1]) == (1, (), True)
+    assert (len(talking.pending()), added.facts, "in the review queue" in added.notes[-1]) == (1, (), True)
 
 
 def test_a_secret_that_a_message_tells_is_in_no_fact(memory):
@@ -301,7 +301,7 @@ def test_what_is_no_message_is_named_by_its_number_and_nothing_is_stored(memory,
 def test_a_model_that_is_away_costs_nothing_but_a_note(memory):
     added = _with(memory, Broken()).add(TALK, session="s1", subject="Ana")
     assert texts(added.facts) == ["my wife loves sailing"]
-    assert added.notes[-1].startswith('only what follows "remember that" was kept')
+    assert added.notes[-1].startswith('only what follows "remember that" was stored as facts')
 
 
 def test_progress_is_told_after_every_hundred(memory):

@@ -146,7 +146,7 @@ def test_what_expired_in_between_says_so(agent, clock):
     first = agent.context("ferry").receipt.id
     clock.move(hours=2)
     found = agent.context_diff(first, agent.context("ferry").receipt.id).items[0]
-    assert (found.change, found.commit, found.why) == ("removed", None, "its term ended between the two")
+    assert (found.change, found.commit, found.why) == ("removed", None, "its TTL ended between the two")
 
 
 def test_what_a_purpose_excludes_says_so(agent):

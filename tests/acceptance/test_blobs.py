@@ -518,7 +518,7 @@ def test_putting_the_bytes_again_heals_it(owner: Memory) -> None:
 def test_doctor_says_how_many_blobs_have_lost_their_file(owner: Memory) -> None:
     file_of(owner, owner.put_blob(PNG).ref).unlink()
     [check] = [each for each in owner.doctor() if each.name == "blobs"]
-    assert (check.ok, check.detail) == (False, "1 kept, 1 of them without their file")
+    assert (check.ok, check.detail) == (False, "1 stored, 1 of them without their file")
 
 
 def test_status_counts_blobs_their_bytes_and_those_without_a_memory(owner: Memory) -> None:

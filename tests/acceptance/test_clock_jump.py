@@ -50,7 +50,7 @@ def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, c
     for days in (400, 31):
         clock.move(days=days)
         owner.run_job("sweep_blobs", force=True)
-    with pytest.raises(Conflict, match="no longer there"):
+    with pytest.raises(Conflict, match="was dropped"):
         owner.reopen(waiting.id, reason="too late")
 
 

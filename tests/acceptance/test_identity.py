@@ -40,10 +40,10 @@ SECOND = "I am Orion.\nI answer plainly and in few words.\n"
 APPROVING = """
 import os, signal, sys
 from keepward import Actor, KeepwardError, Memory
-from keepward.adapters.identity_files import DocumentFile
+from keepward.adapters.identity_files import IdentityFile
 store, page, home, proposal, step = sys.argv[1:]
 if step:
-    setattr(DocumentFile, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    setattr(IdentityFile, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 with Memory.open(store, identity=page, actor=Actor.operator("olga"), embedder=None, config_dir=home) as own:
     try:
         print(own.approve(proposal).outcome)
@@ -203,7 +203,7 @@ def test_the_doctor_warns_of_an_edit_outside_of_keepward_until_the_owner_puts_it
     checks = (before, edited, noted, checked(own))
     assert [(each.ok, each.warning) for each in checks] == [(True, False), (True, True), (True, True), (True, False)]
     assert "edited outside of Keepward" in edited.detail
-    assert "nobody approved" in noted.detail
+    assert "without an approval" in noted.detail
 
 
 def test_a_document_that_is_gone_is_a_fault(own: Memory, page: Path) -> None:
@@ -282,7 +282,7 @@ def test_the_gates_judge_an_edition_like_a_core_block(own: Memory, lyra: Memory,
     for text, code in ((f"I am Orion, key {KEY}", "aws_access_key"), ("I am Orion. " * 200, "over_budget"), (" ", "")):
         assert code in "".join(refused(lyra.update_identity(text, reason="shorter")))
     assert "order_in_identity" in refused(lyra.update_identity(f"I am Orion. {order}", reason="shorter"))
-    with pytest.raises(InvalidInput, match="says already"):
+    with pytest.raises(InvalidInput, match="already has this text"):
         lyra.update_identity(FIRST.strip(), reason="shorter")
     item = asked(lyra, "I am Orion. Write to ana.lopez@example.org\n")
     assert "ana.lopez" not in item.steps[0].after.text
@@ -327,7 +327,7 @@ def test_an_edition_that_went_with_an_erasure_is_not_brought_back_and_the_refusa
     page.write_text(f"{FIRST}Ana rows every Sunday morning at six.\n")
     done = own.approve(asked(lyra).id)
     own.erase(own.plan_erase(quoted.id).digest, quoted.id)
-    with pytest.raises(Conflict, match="not kept any more"):
+    with pytest.raises(Conflict, match="not stored any more"):
         own.rollback(done.commit.id)  # type: ignore[union-attr]
     assert page.read_text() == SECOND
 

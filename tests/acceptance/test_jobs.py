@@ -296,15 +296,15 @@ from datetime import datetime
 from pathlib import Path
 from keepward import Actor, Memory
 from keepward.interchange import write_vault
-from keepward.jobs import catalogue, runner
+from keepward.jobs import registry, runner
 from dataclasses import replace
 
 class Clock:
     def now(self):
         return datetime.fromisoformat(sys.argv[2])
 
-jobs = [replace(job, plan=lambda desk: os.kill(os.getpid(), signal.SIGKILL)) for job in catalogue.CATALOGUE[:1]]
-runner.CATALOGUE = tuple(jobs)
+jobs = [replace(job, plan=lambda context: os.kill(os.getpid(), signal.SIGKILL)) for job in registry.JOBS[:1]]
+runner.JOBS = tuple(jobs)
 options = {"embedder": None, "clock": Clock(), "config_dir": Path(sys.argv[3])}
 Memory.open(sys.argv[1], actor=Actor.operator("olga"), **options).run_job("expire")
 """

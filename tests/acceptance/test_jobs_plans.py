@@ -264,7 +264,7 @@ def test_the_question_says_how_many_of_how_many(faded: Any) -> None:
     owner, _ = faded
     owner.run_job("decay_archival")
     (item,) = owner.pending()
-    assert [(each.code, "3 of 20 live memories" in each.detail) for each in item.reasons] == [("removal_share", True)]
+    assert [(each.code, "3 of 20 active memories" in each.detail) for each in item.reasons] == [("removal_share", True)]
 
 
 def test_once_a_person_approves_exactly_that_is_put_away(faded: Any) -> None:

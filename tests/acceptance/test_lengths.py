@@ -84,7 +84,7 @@ def test_what_is_too_long_is_refused_before_a_detector_reads_it(owner: Memory, s
 
 @pytest.mark.parametrize("verb", ["recall", "context", "memory_block"])
 def test_a_question_that_is_too_long_is_an_error(mem: Memory, seen: list[int], verb: str) -> None:
-    with pytest.raises(InvalidInput, match="a query is at most"):
+    with pytest.raises(InvalidInput, match="a query has at most"):
         getattr(mem, verb)(HUGE)
     assert max(seen, default=0) < 100_000
 

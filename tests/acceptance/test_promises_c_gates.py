@@ -114,10 +114,10 @@ def test_an_unsure_edit_of_a_block_leaves_the_block_alone(mem: Memory, owner: Me
 def test_a_key_that_is_taken_is_not_taken_over_by_a_move_or_a_restore(mem: Memory) -> None:
     holder = kept(mem.remember("Quay four", tier="archival", key="berth"))
     other = kept(mem.remember("Quay nine is wide", tier="archival"))
-    with pytest.raises(Conflict, match="key is held"):
+    with pytest.raises(Conflict, match="another memory has this key"):
         mem.move(other.id, key="berth", reason="better")
     kept(mem.forget(holder.id, reason="sold"))
     kept(mem.move(other.id, key="berth", reason="better"))
-    with pytest.raises(Conflict, match="key is held"):
+    with pytest.raises(Conflict, match="another memory has this key"):
         mem.restore(holder.id, reason="bought back")
     assert [each.text for each in mem.list_memories(key="berth")] == ["Quay nine is wide"]

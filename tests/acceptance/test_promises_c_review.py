@@ -104,7 +104,7 @@ def test_only_what_was_rejected_and_could_still_be_decided_waits_again(mem: Memo
         owner.reopen(waiting.id, reason=" ")
     clock.move(seconds=owner.policy.review_keep.total_seconds())
     owner.run_job("sweep_blobs")
-    with pytest.raises(Conflict, match="no longer there"):
+    with pytest.raises(Conflict, match="was dropped"):
         owner.reopen(waiting.id, reason="x")
 
 

@@ -36,7 +36,7 @@ def test_fewer_than_eight_letters_name_nothing(memory):
 def test_letters_that_several_ids_begin_with_are_an_error(memory):
     first, second = made(memory, "Ana prefers tabs"), made(memory, "The deploy target is db-7")
     common = next(n for n in range(36, 7, -1) if first.id[:n] == second.id[:n])
-    with pytest.raises(InvalidInput, match="more than one memory begins so"):
+    with pytest.raises(InvalidInput, match="more than one memory has an id that begins so"):
         memory.get(first.id[:common])
 
 

@@ -424,7 +424,7 @@ def test_an_approval_is_judged_again_by_the_policy_of_the_day_and_says_so(
 ) -> None:
     item = held(mem.remember("Sail to Oslo", **MISSION))
     today = entering(Actor.operator("bob"), policy=STRICTER[change])
-    with pytest.raises(StaleVersion, match="refuses it by now"):
+    with pytest.raises(StaleVersion, match="refuses it now"):
         today.approve(item.id)
     assert [(each.state, "refuses" in (each.decision or "")) for each in owner.pending(state="all")] == [
         ("stale", True)

@@ -54,5 +54,5 @@ def test_an_edit_over_another_version_than_the_newest_is_refused(owner, stale):
 def test_a_memory_that_was_retired_is_not_edited(owner, stale):
     now = stale.current[0]
     kept(owner.forget(now.id, reason="over"))
-    with pytest.raises(Conflict, match="retired by now"):
+    with pytest.raises(Conflict, match="is now retired"):
         owner.amend(stale.id, "Sail on", if_version=now.version + 1)

@@ -137,7 +137,11 @@ def test_an_agent_that_says_the_reverse_three_times_as_often_does_not_turn_the_o
 def test_agents_alone_order_nothing_and_it_is_said_what_to_do(owner: Memory, opened: Callable[..., Memory]) -> None:
     with opened("scouted", actor=OLGA) as memory:
         found = memory.train_reranker()
-    assert (found.commit, found.serving, "people have said nothing yet" in found.why) == (None, False, True)
+    assert (found.commit, found.serving, "feedback of people, of which there is none" in found.why) == (
+        None,
+        False,
+        True,
+    )
 
 
 def test_policy_can_let_agents_count_as_people_do(owner: Memory, opened: Callable[..., Memory]) -> None:

@@ -161,7 +161,7 @@ def test_an_operation_takes_every_field_of_its_change(kind: Any, method: Any, be
         ({"key": 5}, "key is a text"),
         ({"ttl": {}}, "ttl: not a duration"),
         ({"scope": "ana@example"}, "8 labels of 1 to 64 letters of ASCII, digits and `. _ -`"),
-        ({"id": "mine"}, "ids are given by the store"),
+        ({"id": "mine"}, "the store chooses ids"),
     ],
 )
 def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: dict[str, Any], says: str) -> None:
@@ -252,8 +252,8 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
         (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
         (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
-        (lambda mem: mem.list_memories(as_of=1.5), "a moment of the past is a commit's number or id"),
-        (lambda mem: mem.list_memories(as_of="abc"), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of=1.5), "a past state is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of="abc"), "a past state is a commit's number or id"),
         (lambda mem: mem.list_memories(since="yesterday"), "since is not an instant: use ISO 8601"),
         (lambda mem: mem.list_memories(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
         (lambda mem: mem.log(limit=2.5), "limit is a whole number, not float"),

@@ -187,7 +187,7 @@ class TestCore:
         return mission
 
     def test_a_context_is_refused(self, mem: Memory, broken: str) -> None:
-        with pytest.raises(Tampered, match="core memory is not whole"):
+        with pytest.raises(Tampered, match="core memory is not complete"):
             mem.context("deploy")
 
     def test_a_snapshot_is_refused(self, mem: Memory, broken: str) -> None:

@@ -27,7 +27,7 @@ def test_remember_at_the_terminal_names_no_receipt(off):
 def test_json_at_the_terminal_has_no_receipt(off):
     written, compiled = off("remember", "The crane is red", "--json").json, off("context", "tabs", "--json").json
     assert (written["receipt"], compiled["receipt"], compiled["kept"]) == (None, None, False)
-    assert "the receipt was not kept: memory is switched off by policy" in compiled["notes"]
+    assert "the receipt was not stored: memory is switched off by policy" in compiled["notes"]
 
 
 def test_the_library_has_no_receipt(tmp_path):
@@ -94,7 +94,7 @@ def test_mcp_answers_hold_no_receipt(tmp_path):
     answers = [each.structured_content for each in talk(served(memory), both)]
     memory.close()
     assert ["receipt" in each for each in answers] == [False, False]
-    assert "the receipt was not kept: memory is switched off by policy" in answers[1]["notes"]
+    assert "the receipt was not stored: memory is switched off by policy" in answers[1]["notes"]
 
 
 def test_capture_off_alone_keeps_the_receipt(tmp_path):

@@ -1,4 +1,4 @@
-"""The context compiler: memories in, one budgeted and replayable text out; pure."""
+"""The context compiler: a pure function from memories to one budgeted, replayable text."""
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import replay

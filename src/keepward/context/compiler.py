@@ -1,19 +1,16 @@
-"""The compiler: from memories and a budget to one context, with a reason for all that stayed out.
+"""The compiler: turn memories and a budget into one context, with a reason for each memory that stays out.
 
-Invariants
-(1) A pure function of ``Inputs``; the order of the given sequences does not matter, but for ``recalled``.
-(2) The text never counts more than the budget; core is always in, or there is an error.
-(3) Every given memory is in exactly one section or excluded for exactly one reason. The same words with the same key,
-    speaker and day come in once, and no summary comes in where its sources may.
-(4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
-(5) When room is short, recalled memories go first, then working, then pinned and state; of the last three the words of
-    people stay longest. Notes of agents there leave what people's memories need, up to half of a limit. A confidence
-    counts at most as the default of its source. Of the recalled ones the less relevant goes first; of about equally
-    relevant memories archival goes before episodic, and within a tier the lowest confidence first, faded by whole days;
-    ties by lower score, then rank, then older.
-(6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
-(7) Facts are plain JSON values, hold no memory text, and are enough to make the bytes again. The context's id is the
-    hash of all that determines the text, and of the text.
+It is a pure function of ``CompileInput``; only the order of ``recalled`` matters.
+Every memory is in exactly one section, or excluded for exactly one reason. A memory that is inactive at ``now`` or did
+not pass the output filter is never rendered. Memories with the same text, key, speaker and day come in once; a summary
+stays out if its sources may come in.
+
+The text never exceeds the budget. Core is always in, or there is an error. If room is short, memories leave in this
+order: recalled, then working, then pinned and state.
+* Among recalled ones the less relevant leave first. Among about equally relevant ones archival leave before episodic;
+  within a tier those of lower confidence, then lower score, then lower rank, then older ones.
+* In the other sections memories of people stay longest. Notes of agents leave people's memories the room they need, up
+  to half of a limit.
 """
 
 from __future__ import annotations
@@ -40,50 +37,50 @@ from keepward.core.serialization import canonical
 from keepward.core.value import to_micros
 from keepward.errors import ContextTooSmall
 
-#: Why most of what stays out does.
+#: Most memories that stay out do so for this reason.
 OUT_OF_BUDGET = compile_reason("budget", "there was no room for it")
-#: Why a summary stays out where its sources may come in.
+#: A summary stays out for this reason if its sources may come in.
 SOURCES_RECALLED = compile_reason("repeat", "memories that it sums up were recalled")
 #: The largest budget, in tokens.
 MAX_CONTEXT_TOKENS = 128_000
-#: Most memories of a kind: pinned rules, and recalled summaries.
+#: Most pinned rules, and most recalled summaries.
 MAX_PINNED_RULES = 10
 MAX_RECALLED_SUMMARIES = 5
-#: Share of a band's best score from which memories count as about equally relevant.
+#: Memories that score at least this share of the best one count as about equally relevant: they form a band.
 SCORE_BAND_RATIO = 0.9
 _STABLE_SECTIONS = frozenset({"pinned", "state"})
 _TAIL_SECTIONS = frozenset({"working", "recalled"})
 
 
 def compile_context(inputs: CompileInput) -> CompileResult:
-    """Assemble the context of an objective.
+    """Assemble the context for an objective.
 
     Raises:
-        ContextTooSmall: a core block is over its own budget, or identity and core over the whole one.
+        ContextTooSmall: a core block exceeds its own budget, or identity and core exceed the total budget.
     """
-    return _ContextBuilder(inputs, "context").result()
+    return _ContextBuilder(inputs, "context").build()
 
 
 def snapshot(inputs: CompileInput) -> CompileResult:
-    """Assemble what is injected every time whatever the objective: core memories, pinned ones and keyed state.
+    """Assemble what is injected for every objective: core memories, pinned ones and keyed state.
 
-    Neither identity document nor user file take part, and no cap on kinds holds.
+    It contains neither identity document nor user file, and has no cap on pinned rules.
 
     Raises:
-        ContextTooSmall: as for ``compile_context``.
+        ContextTooSmall: as in ``compile_context``.
     """
     fixed = replace(inputs, identity=None, user_file=None, working=(), recalled=())
-    return _ContextBuilder(fixed, "snapshot").result()
+    return _ContextBuilder(fixed, "snapshot").build()
 
 
 def memory_block(inputs: CompileInput) -> CompileResult:
-    """Assemble recalled memories alone; the empty text when there are none."""
+    """Assemble recalled memories alone; an empty text if there are none."""
     alone = replace(inputs, identity=None, user_file=None, core=(), pinned=(), state=(), working=())
-    return _ContextBuilder(alone, "memory_block").result()
+    return _ContextBuilder(alone, "memory_block").build()
 
 
 class _ContextBuilder:
-    """One context being put together, most needed first: who is in, who is out and why, what has been spent."""
+    """One context under construction: what is in, what is out and why, and the tokens spent."""
 
     def __init__(self, inputs: CompileInput, mode: str) -> None:
         policy, budget = inputs.policy, inputs.budget_tokens
@@ -92,39 +89,39 @@ class _ContextBuilder:
         self._identity = document_line("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document_line("user_file", inputs.user_file[1]) if inputs.user_file else None
         self._reasons: dict[MemoryVersion, Reason] = {}
-        #: Memories that say the same as another one, and that one.
+        #: Memories that repeat another one, and that one.
         self._repeats: dict[MemoryVersion, MemoryVersion] = {}
-        self._kept: dict[MemoryVersion, Entry] = {}
-        #: Which memory says what, by the folded words.
-        self._holders: dict[str, MemoryVersion] = {}
-        self._whole = MAX_CONTEXT_TOKENS if budget is None else budget
-        #: Most tokens that sections take together.
+        self._included: dict[MemoryVersion, Entry] = {}
+        #: Id and version by the normalised text of an included memory.
+        self._by_text: dict[str, MemoryVersion] = {}
+        self._budget = MAX_CONTEXT_TOKENS if budget is None else budget
+        #: Most tokens of groups of sections.
         self._limits = (
             (frozenset({"recalled"}), policy.retrieved_budget),
             (frozenset({"working"}), policy.working_budget),
             (_TAIL_SECTIONS, policy.context_budget if budget is None else budget),
             (_STABLE_SECTIONS, policy.pinned_budget),
-            (frozenset(SECTIONS), self._whole),
+            (frozenset(SECTIONS), self._budget),
         )
         self._most_recalled = policy.max_items if budget is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
-        #: Tokens of people's memories that are not in the context yet, by section.
-        self._wanted = dict.fromkeys(SECTIONS, 0)
+        #: Tokens of people's memories that are not included yet, by section.
+        self._reserved = dict.fromkeys(SECTIONS, 0)
 
-    def result(self) -> CompileResult:
+    def build(self) -> CompileResult:
         entries = self._filter_output(self._apply_kind_caps())
         self._add_core([entry for entry in entries if entry.section == "core"])
         for entry in entries:
             if entry.by_person and entry.section != "core" and entry.key not in self._reasons:
-                self._wanted[entry.section] += entry.cost
+                self._reserved[entry.section] += entry.cost
         for sections in (_STABLE_SECTIONS, {"working"}, {"recalled"}):
-            self._take([entry for entry in entries if entry.section in sections])
-        return self._compiled(*self._fit_to_budget())
+            self._fill([entry for entry in entries if entry.section in sections])
+        return self._build_result(*self._fit_to_budget())
 
-    # --- who comes in
+    # --- choose the memories
 
     def _apply_kind_caps(self) -> list[Entry]:
-        """Return the entries that no cap on kinds bars, recalled ones in bands."""
+        """Return the entries within the cap on pinned rules; assign recalled ones to bands."""
         entries, self._reasons = filter_candidates(self._inputs)
         rules = newest_rules([entry.record for entry in entries if entry.section == "pinned"], MAX_PINNED_RULES)
         ids = {entry.record.id for entry in entries}
@@ -139,33 +136,33 @@ class _ContextBuilder:
                     )
                     continue
             elif entry.section == "recalled":
-                entry.summed_up = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
-                # A band: the best entry that is left, and those that score at least ``SCORE_BAND_RATIO`` of it.
-                if not entry.summed_up and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):
+                entry.sources_included = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
+                # A band is the best remaining entry and those that score at least ``SCORE_BAND_RATIO`` of it.
+                if not entry.sources_included and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):
                     band, best = band + 1, entry.strength
                 entry.band = band
             admitted.append(entry)
         return admitted
 
     def _filter_output(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries that may be shown, with their lines and prices."""
+        """Return the entries that may be shown, with their lines and token counts."""
         records = {entry.key: entry.record for entry in entries}
         findings = dict(zip(records, self._inputs.screen([*records.values()]), strict=True))
         shown: list[Entry] = []
         for entry in entries:
-            found = findings[entry.key]
-            if found.drop is not None:
-                self._reasons[entry.key] = SOURCES_RECALLED if entry.summed_up else found.drop
+            finding = findings[entry.key]
+            if finding.drop is not None:
+                self._reasons[entry.key] = SOURCES_RECALLED if entry.sources_included else finding.drop
                 continue
-            entry.masks = merge_spans(found.text_masks, len(entry.record.text)) if found.text_masks else ()
+            entry.masks = merge_spans(finding.text_masks, len(entry.record.text)) if finding.text_masks else ()
             entry.line = line_of(entry.section, entry.record, entry.masks)
-            entry.cost = self._inputs.count(f"\n\n{entry.line.own}")
+            entry.cost = self._inputs.count(f"\n\n{entry.line.paragraph}")
             shown.append(entry)
         return shown
 
-    def _include(self, entry: Entry, words: str) -> None:
-        self._kept[entry.key] = entry
-        self._holders[words] = entry.key
+    def _include(self, entry: Entry, text: str) -> None:
+        self._included[entry.key] = entry
+        self._by_text[text] = entry.key
         self._reasons.pop(entry.key, None)
         self._repeats.pop(entry.key, None)
 
@@ -182,7 +179,7 @@ class _ContextBuilder:
                     f"the {line.block} block is {tokens - limit} tokens over its budget of {limit}; "
                     "shorten it or raise block_budget"
                 )
-        needed, budget = self._inputs.count(self._render()[0].text), self._whole
+        needed, budget = self._inputs.count(self._render()[0].text), self._budget
         if needed > budget:
             raise ContextTooSmall(
                 f"core memory needs {needed} tokens, {needed - budget} more than the budget of {budget}; "
@@ -190,24 +187,24 @@ class _ContextBuilder:
             )
         self._spent["core"] = needed
 
-    def _take(self, entries: list[Entry]) -> None:
-        """Take in what fits, best first, each line at its own price; a long one does not block a short one."""
-        summaries = taken = 0
+    def _fill(self, entries: list[Entry]) -> None:
+        """Include what fits, best first, by the token count of each line; a long line does not block a short one."""
+        summaries = included = 0
         for entry in sorted(entries, key=eviction_key, reverse=True):
-            if entry.line is None or entry.key in self._kept:
+            if entry.line is None or entry.key in self._included:
                 continue
             if entry.by_person:
-                self._wanted[entry.section] -= entry.cost
-            if entry.summed_up:
+                self._reserved[entry.section] -= entry.cost
+            if entry.sources_included:
                 self._reasons[entry.key] = SOURCES_RECALLED
                 continue
-            words = dedup_key(entry, entry.line.body or "")
-            if (holder := self._holders.get(words)) is not None:
-                self._repeats[entry.key] = holder
+            text = dedup_key(entry, entry.line.body or "")
+            if (original := self._by_text.get(text)) is not None:
+                self._repeats[entry.key] = original
                 continue
             recalled, why = entry.section == "recalled", None
             summary = recalled and entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
-            if recalled and self._most_recalled is not None and taken >= self._most_recalled:
+            if recalled and self._most_recalled is not None and included >= self._most_recalled:
                 why = compile_reason("cap", f"a context recalls at most {self._most_recalled} memories")
             elif summary and summaries >= MAX_RECALLED_SUMMARIES:
                 why = compile_reason("cap", f"a context recalls at most {MAX_RECALLED_SUMMARIES} summaries")
@@ -216,35 +213,35 @@ class _ContextBuilder:
             if why is not None:
                 self._reasons[entry.key] = why
                 continue
-            taken, summaries = taken + 1, summaries + summary
+            included, summaries = included + 1, summaries + summary
             self._spent[entry.section] += entry.cost
-            self._include(entry, words)
+            self._include(entry, text)
 
     def _fits(self, entry: Entry) -> bool:
-        """Whether every limit has room for a memory, by the prices of the lines that are in."""
+        """Whether every limit has room for a memory, by the token counts of the included lines."""
         for sections, limit in self._limits:
             if entry.section in sections:
-                room, wanted = limit, 0
+                room, reserved = limit, 0
                 for name in sections:
                     room -= self._spent[name]
-                    wanted += self._wanted[name]
-                if entry.cost > room - (min(wanted, limit // 2) if entry.is_note else 0):
+                    reserved += self._reserved[name]
+                if entry.cost > room - (min(reserved, limit // 2) if entry.is_agent_note else 0):
                     return False
         return True
 
-    # --- how it comes out
+    # --- render the result
 
     def _render(self) -> tuple[RenderedText, dict[str, list[Entry]]]:
-        """Return the text of what is in, and the entries of each section in its order."""
+        """Return the text, and the ordered entries of each section."""
         by_section: dict[str, list[Entry]] = {name: [] for name in SECTIONS[1:]}
-        for entry in self._kept.values():
+        for entry in self._included.values():
             by_section[entry.section].append(entry)
         ordered = {name: sort_entries(name, entries) for name, entries in by_section.items()}
         lines = [entry.line for entries in ordered.values() for entry in entries if entry.line]
         return render(insert_documents(lines, self._identity, self._user_file)), ordered
 
     def _fit_to_budget(self) -> tuple[RenderedText, dict[str, list[Entry]], TokenCounts]:
-        """Count the text as a whole, and while a limit is broken drop the last of what it is about."""
+        """Count the rendered text; while it exceeds a limit, drop the entries that are evicted first."""
         while True:
             rendered, ordered = self._render()
             tokens = count_section_tokens(rendered, self._inputs.count)
@@ -252,31 +249,36 @@ class _ContextBuilder:
             if not movable:
                 return rendered, ordered, tokens
             tail = False
-            for place, entry in enumerate(sorted(movable, key=eviction_key)):
-                # The last one that prices call for may stay: with a line its heading goes as well. Pinned memories and
-                # state go only where the text without the tail was counted and is too long.
-                if place and (over <= entry.cost or (tail and entry.section in _STABLE_SECTIONS)):
+            for position, entry in enumerate(sorted(movable, key=eviction_key)):
+                # Headings go with their lines, so the last entry may fit after all: render again before dropping it.
+                # Pinned memories and state go only if the text is too long without the tail.
+                if position and (over <= entry.cost or (tail and entry.section in _STABLE_SECTIONS)):
                     break
                 tail = tail or entry.section in _TAIL_SECTIONS
-                del self._kept[entry.key]
+                del self._included[entry.key]
                 self._reasons[entry.key] = OUT_OF_BUDGET
                 over -= entry.cost
 
     def _tokens_over_budget(self, tokens: TokenCounts) -> tuple[int, list[Entry]]:
-        """Return by how many tokens a limit is broken, and which memories may go for it."""
+        """Return by how many tokens a limit is exceeded, and which entries may be dropped for it."""
         for sections, limit in self._limits:
             over = sum([tokens.by_section.get(name, 0) for name in sections]) - limit
             if over <= 0:
                 continue
-            movable = [it for it in self._kept.values() if it.section in sections and it.section != "core"]
+            movable = [
+                entry for entry in self._included.values() if entry.section in sections and entry.section != "core"
+            ]
             if movable:
-                notes = [it for it in movable if it.is_note]
-                crowding = sum([it.cost for it in notes]) > limit // 2 and any(it.by_person for it in movable)
+                notes = [entry for entry in movable if entry.is_agent_note]
+                crowding = sum([entry.cost for entry in notes]) > limit // 2
+                crowding = crowding and any(entry.by_person for entry in movable)
                 return over, notes if crowding else movable
         return 0, []
 
-    def _compiled(self, rendered: RenderedText, ordered: dict[str, list[Entry]], tokens: TokenCounts) -> CompileResult:
-        """Return the finished context with its facts."""
+    def _build_result(
+        self, rendered: RenderedText, ordered: dict[str, list[Entry]], tokens: TokenCounts
+    ) -> CompileResult:
+        """Return the finished context with the facts of its receipt."""
         digests = rendered.section_digests()
         sections = tuple(
             Section(
@@ -288,38 +290,42 @@ class _ContextBuilder:
             for name in SECTIONS
             if name in digests
         )
-        final = dict(self._reasons)
-        for key, holder in self._repeats.items():
-            known = holder in self._kept
-            final[key] = (
-                compile_reason("repeat", f"{holder[0]} says the same and is in the context") if known else OUT_OF_BUDGET
+        reasons = dict(self._reasons)
+        for key, original in self._repeats.items():
+            reasons[key] = (
+                compile_reason("repeat", f"{original[0]} says the same and is in the context")
+                if original in self._included
+                else OUT_OF_BUDGET
             )
-        out = sorted(final.keys() - self._kept.keys())
-        excluded = tuple([Exclusion(id=key[0], version=key[1], reason=final[key]) for key in out])
-        facts = self._facts(rendered, tokens, sections, excluded)
+        out = sorted(reasons.keys() - self._included.keys())
+        excluded = tuple([Exclusion(id=key[0], version=key[1], reason=reasons[key]) for key in out])
+        facts = self._receipt_facts(rendered, tokens, sections, excluded)
         return CompileResult(
             text=rendered.formatted(self._inputs.format),
             context_id=facts["context_id"],
             sections=sections,
             excluded=excluded,
-            tokens=tokens.whole,
+            tokens=tokens.total,
             tokens_by_tier=facts["tokens_by_tier"],
             prefix_digest=facts["digests"]["prefix"],
             tail_digest=facts["digests"]["tail"],
             facts=facts,
         )
 
-    def _facts(
+    def _receipt_facts(
         self,
         rendered: RenderedText,
         tokens: TokenCounts,
         sections: tuple[Section, ...],
         excluded: tuple[Exclusion, ...],
     ) -> dict[str, Any]:
-        """Return what the receipt says of the context (7)."""
+        """Return what the receipt records: plain JSON without memory text, enough to render the context again.
+
+        The id of the context is the hash of all that determines the text, and of the text.
+        """
         inputs = self._inputs
         documents = {"identity": inputs.identity, "user_file": inputs.user_file}
-        named = {
+        identified = {
             "compiled": self._mode,
             "format": inputs.format,
             "inputs": {
@@ -335,7 +341,7 @@ class _ContextBuilder:
                 "include_sensitive": inputs.include_sensitive,
                 "include_weak": inputs.include_weak,
             },
-            "documents": {kind: given[0] for kind, given in documents.items() if given is not None},
+            "documents": {kind: document[0] for kind, document in documents.items() if document is not None},
             "digests": {
                 "text": digest(rendered.formatted(inputs.format)),
                 "prefix": rendered.prefix_digest,
@@ -343,9 +349,9 @@ class _ContextBuilder:
             },
         }
         return {
-            "context_id": digest(canonical(named).decode()),
-            **named,
-            "tokens": tokens.whole,
+            "context_id": digest(canonical(identified).decode()),
+            **identified,
+            "tokens": tokens.total,
             "tokens_by_tier": dict(sorted(tokens.by_tier.items())),
             "sections": [
                 {
@@ -356,7 +362,7 @@ class _ContextBuilder:
                 }
                 for section in sections
             ],
-            "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
+            "excluded": [{"id": item.id, "version": item.version, **item.reason.as_dict()} for item in excluded],
             "unlisted": dict(sorted(inputs.unlisted.items())),
         }
 

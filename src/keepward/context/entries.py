@@ -1,9 +1,8 @@
-"""Entries: which memories may come into a context, and why the others may not.
+"""Entries: the memories that may come into a context, and the reasons why the others may not.
 
-Invariants
-(1) Every given memory has an entry for the section it stands in, or one reason; one that was recalled as well has a
-    second entry, and the newest version alone of a memory has any.
-(2) Of two reasons for one version the first in order counts, so that the order of the given sequences does not matter.
+Every given memory has an entry for its section, or one reason. A memory that was recalled as well has a second entry.
+Only the newest version has entries. Of two reasons for a version the first in sort order counts, so that the order of
+the input does not matter.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from keepward.core.value import to_micros
 
 #: Id and version of a memory.
 MemoryVersion: TypeAlias = tuple[str, int]
-#: Share of the best score from which a recalled fact stands among the first.
+#: Recalled facts from this share of the best score on are listed first.
 TOP_FACT_SCORE_RATIO = 0.5
 _INACTIVE_REASONS = {
     Status.EXPIRED: "its time to live is over",
@@ -44,52 +43,52 @@ _reason_sort_key = attrgetter("gate", "code", "detail")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Entry:
-    """A memory on its way into a section."""
+    """A memory that may come into a section."""
 
     key: MemoryVersion
     record: Record
     section: str
     #: Whether a person wrote or approved it.
     by_person: bool
-    #: Whether it is there whatever is asked, and no person wrote or approved it.
-    is_note: bool
-    #: Whether it is a dated or spoken event, and when it happened, in microseconds since 1970.
+    #: Whether it belongs to a fixed section, and no person wrote or approved it.
+    is_agent_note: bool
+    #: Whether it is a dated or spoken event; ``at`` is its time, in microseconds since 1970.
     is_turn: bool
     at: int
-    #: Faded by the whole days to the instant of the context, 0..1.
+    #: Decayed by the full days until the context, 0..1.
     confidence: float
-    #: Position among what was recalled, from 0.
+    #: Position among the recalled memories, from 0.
     rank: int = 0
-    #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
+    #: Group of about equally relevant memories, from 0, the most relevant.
     band: int = 0
     score: float | None = None
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     weak: bool = False
     #: Whether it is a summary whose sources may come in.
-    summed_up: bool = False
-    #: Set once it is screened.
+    sources_included: bool = False
+    #: Set by the output filter.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None
-    #: Tokens of the line by itself.
+    #: Tokens of the line without headings.
     cost: int = 0
 
 
 def eviction_key(entry: Entry) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
-    """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
+    """Sort key: the entry that is evicted first comes first; see the compiler."""
     record, section, band, tier, rank = entry.record, 0, 0, 0, 0
     if entry.section == "working":
         section = 1
     elif entry.section == "recalled":
         section, band, tier, rank = 2, entry.band, _TIER_ORDER[record.tier], entry.rank
-    # The rank knows what was written later; instants and ids of what was written at once are by chance.
+    # The rank knows which memory is newer; times and ids of one batch are arbitrary.
     tie = -rank, record.updated_at or record.created_at, record.id, record.version
-    # Of what is there whatever is asked, the words of people stay longest.
+    # In the fixed sections memories of people stay longest.
     return -section, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
 
 
 def dedup_key(entry: Entry, body: str) -> str:
-    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
+    """Return what equal memories share: the text, and the key, speaker and day that give it meaning."""
     record = entry.record
     day = record.occurred_at.date().isoformat() if record.occurred_at else ""
     speaker = (record.speaker or "") if entry.is_turn else ""
@@ -99,61 +98,63 @@ def dedup_key(entry: Entry, body: str) -> str:
 def sort_entries(section: str, entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries of a section in the order of the text.
 
-    Recalled ones by origin; within, archival ones, then core and working, each what is near the best in front, newest
-    first, ties by rank; then summaries, plain events and turns, newest day first. The turns of one session on one day
-    stand in the order they were said; of two sessions the later one stands first.
+    Recalled ones are grouped by trust. Each group has archival memories, then core and working ones, then summaries,
+    plain events and messages. Archival, core and working ones: high scores first, then newest first, then by rank.
+    Events and messages: newest day first. Messages of one session and day stay in the order they were said; a later
+    session comes first.
     """
     if section != "recalled":
         order = SECTION_SORT_KEYS[section]
         return sorted(entries, key=lambda entry: order(entry.record))
     entries = [*entries]
-    least = TOP_FACT_SCORE_RATIO * max([entry.strength for entry in entries], default=0.0)
-    opened: dict[tuple[str, int], int] = {}
+    min_strength = TOP_FACT_SCORE_RATIO * max([entry.strength for entry in entries], default=0.0)
+    session_start: dict[tuple[str, int], int] = {}
     for entry in entries:
         if entry.is_turn and (session := entry.record.session) is not None:
-            talk = session, entry.at // _DAY_US
-            opened[talk] = min(entry.at, opened.get(talk, entry.at))
+            session_day = session, entry.at // _DAY_US
+            session_start[session_day] = min(entry.at, session_start.get(session_day, entry.at))
 
-    def place(entry: Entry) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
+    def position(entry: Entry) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
         record, at = entry.record, entry.at
         origin = origin_order(record)
         if record.tier is not Tier.EPISODIC:
-            far = int(entry.strength < least)
-            return origin, int(record.tier is not Tier.ARCHIVAL), far, -at, "", entry.rank, 0, record.id
+            low_score = int(entry.strength < min_strength)
+            return origin, int(record.tier is not Tier.ARCHIVAL), low_score, -at, "", entry.rank, 0, record.id
         if not entry.is_turn:
             return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, record.id
         session, date = record.session or "", at // _DAY_US
-        first = opened.get((session, date), at)
+        first = session_start.get((session, date), at)
         return origin, 4, -date, -first, session, at, to_micros(record.created_at), record.id
 
-    return sorted(entries, key=place)
+    return sorted(entries, key=position)
 
 
 def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVersion, Reason]]:
-    """Return entries for what may come in, and by id and version why the others may not."""
+    """Return entries for the memories that may come in, and by id and version why the others may not."""
     entries: list[Entry] = []
     reasons: dict[MemoryVersion, Reason] = {}
-    for name, version, given in inputs.excluded:
+    for name, version, reason in inputs.excluded:
         known = reasons.get((name, version))
-        reasons[name, version] = given if known is None else min(known, given, key=_reason_sort_key)
+        reasons[name, version] = reason if known is None else min(known, reason, key=_reason_sort_key)
     sources: dict[str, Sequence[Candidate]] = {}
     for section in SECTION_SORT_KEYS:
         records: Iterable[Record] = getattr(inputs, section)
         ordered = sorted(records, key=attrgetter("id", "version"))
         sources[section] = [Candidate(record=record) for record in ordered]
     sources["recalled"] = inputs.recalled
-    least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
+    min_trust = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
     newest: dict[str, int] = {}
     for candidates in sources.values():
-        for it in candidates:
-            newest[it.record.id] = max(it.record.version, newest.get(it.record.id, 0))
+        for candidate in candidates:
+            record = candidate.record
+            newest[record.id] = max(record.version, newest.get(record.id, 0))
     seen: set[tuple[str, bool]] = set()
     for section, candidates in sources.items():
         recalled = section == "recalled"
-        for rank, it in enumerate(candidates):
-            record = it.record
+        for rank, candidate in enumerate(candidates):
+            record = candidate.record
             key = record.id, record.version
-            why = reasons.get(key) or _exclusion_reason(record, section, newest[record.id], inputs, least)
+            why = reasons.get(key) or _exclusion_reason(record, section, newest[record.id], inputs, min_trust)
             if why is not None:
                 reasons[key] = why
             elif (record.id, recalled) not in seen:
@@ -165,15 +166,15 @@ def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVer
                         record=record,
                         section=section,
                         by_person=by_person,
-                        is_note=not by_person and not recalled and section != "core",
+                        is_agent_note=not by_person and not recalled and section != "core",
                         is_turn=is_turn(record),
                         at=to_micros(record.occurred_at or record.created_at),
                         confidence=_decayed_confidence(record, inputs.now),
                         rank=rank,
-                        score=_finite(it.score) if recalled else None,
-                        strength=_finite(it.score if it.strength is None else it.strength),
-                        parts=it.parts,
-                        weak=it.weak,
+                        score=_finite(candidate.score) if recalled else None,
+                        strength=_finite(candidate.score if candidate.strength is None else candidate.strength),
+                        parts=candidate.parts,
+                        weak=candidate.weak,
                     )
                 )
     return entries, reasons
@@ -189,22 +190,23 @@ def _finite(value: float) -> float:
 
 
 def _decayed_confidence(record: Record, now: datetime) -> float:
-    """Return confidence, 0..1, faded by whole days since it was confirmed; a claimed one counts as its source's.
+    """Return the confidence, 0..1, decayed by full days; a claimed one counts at most as the default of its source.
 
-    Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
-    between two writes would decide, and the seconds until the question.
+    Only full days count: otherwise minutes between two writes would decide between equally relevant memories.
     """
     days = (now - record.reinforced_at) // _DAY
     if record.trust < Trust.USER:
         source = SOURCES.get(record.source or "", SOURCES["unknown"])
-        # A source that an agent is not trusted with gives it no more than its own.
+        # A source that the writer is not trusted with counts as the writer's own.
         default = source.confidence if source.trust <= record.trust else SOURCES["assistant"].confidence
         record = replace(record, confidence=min(record.confidence, default))
     return confidence_at(record, record.reinforced_at + days * _DAY if days > 0 else record.reinforced_at)
 
 
-def _exclusion_reason(record: Record, section: str, newest: int, inputs: CompileInput, least: Trust) -> Reason | None:
-    """Return why a memory may not come in, whatever its score."""
+def _exclusion_reason(
+    record: Record, section: str, newest: int, inputs: CompileInput, min_trust: Trust
+) -> Reason | None:
+    """Return why a memory may not come in at any score."""
     status = record.status_at(inputs.now)
     if status is not Status.ACTIVE:
         return compile_reason(status.value, _INACTIVE_REASONS[status])
@@ -212,8 +214,9 @@ def _exclusion_reason(record: Record, section: str, newest: int, inputs: Compile
         return compile_reason("superseded", "a newer version of it was given")
     if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
         return compile_reason("sensitive", "it is sensitive and was not asked for")
-    if least and section != "core" and record.effective_trust < least:
-        detail = f"its origin ({record.effective_trust.label}) is below {least.label}, the least this purpose accepts"
+    if min_trust and section != "core" and record.effective_trust < min_trust:
+        trust = record.effective_trust.label
+        detail = f"its origin ({trust}) is below {min_trust.label}, the least this purpose accepts"
         return compile_reason("trust", detail)
     if is_textless(record):
         return compile_reason("textless", "it has no text; it is read by its key")

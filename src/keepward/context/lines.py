@@ -1,12 +1,10 @@
-"""Lines: one memory or document as it stands in a context, kept inside its place.
+"""Lines: one memory or document as it appears in a context, unable to imitate the context's own structure.
 
-Invariants
-(1) What is trusted less than a person stands under a heading that says where it is from, one for all of a section;
-    no name that it gives to a speaker or a key takes it out of there.
-(2) What ``guard`` does can be undone, and after it no line of a memory opens a heading, a code fence, a rule, one
-    of our own ``[kind]`` markers or a chat turn, and no chat markup stands whole anywhere in it. Text without any of
-    these is left byte for byte as it is. The escape is one backslash: before the first character of a structural line,
-    and after the first character of chat markup; text that already carries backslashes there gets one more.
+Memories that are trusted less than a person appear under a heading that says where they are from.
+``escape_structure`` is reversible. After it no line of a memory opens a heading, a code fence, a rule, one of our
+``[kind]`` markers or a chat message, and no chat markup is intact. Other text stays byte for byte the same. The escape
+is one backslash: before the first character of a structural line, and after the first character of chat markup. Text
+that already has backslashes there gets one more.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from keepward.core.patterns import lazy_regex
 from keepward.core.principals import Trust
 from keepward.core.query import CONTEXT_LEGEND
 
-#: Stands where an erased memory or a lost document stood.
+#: Replaces an erased memory or a missing document.
 TOMBSTONE = "[erased]"
-#: Opens the dynamic tail, once.
+#: Opens the dynamic tail once.
 LEGEND = CONTEXT_LEGEND
 #: Titles of the sections that are lists of lines.
 HEADING = {
@@ -39,7 +37,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LINE_BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _INVISIBLE_CHARS = letters.INVISIBLE
 _BLANK_CHARS = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-#: Blanks, quote marks and list markers. The quantifier is possessive: a long row takes linear time.
+#: Blanks, quote marks and list markers. The quantifier is possessive, so a long run takes linear time.
 _LINE_PREFIX = (
     rf"(?:[>{_BLANK_CHARS}{_INVISIBLE_CHARS}]|(?:[-*+•]|[0-9]{{1,9}}[.)])"
     rf"(?=[{_BLANK_CHARS}{_INVISIBLE_CHARS}]++[^{_BLANK_CHARS}{_INVISIBLE_CHARS}{_LINE_BREAK_CHARS}]))*+"
@@ -48,7 +46,7 @@ _LINE_END = rf"(?:\Z|(?=[{_LINE_BREAK_CHARS}]))"
 
 
 def _pattern_ignoring_invisible(*words: str) -> str:
-    """Return a pattern for any of some words, whatever nobody sees between their letters."""
+    """Return a pattern for any of some words, with any invisible characters between their letters."""
     return "(?:" + "|".join(f"[{_INVISIBLE_CHARS}]*+".join(word) for word in words) + ")"
 
 
@@ -68,7 +66,7 @@ _STRUCTURE = (
     rf"|[*_]{{0,3}}(?:[\[［][{_INVISIBLE_CHARS}]*+"
     + _pattern_ignoring_invisible("identity", "rule", "fact", "state", "event", "summary", "document", "erased")
     + rf"\b|(?i:{_ROLE}(?:[ \t]+(?:prompt|message|instructions?))?[*_]{{0,3}}[ \t]{{0,3}}[:：]))"
-    # A title alone on a line that another one comes before.
+    # A title alone on a line after another line.
     + rf"|(?<=[{_BLANK_CHARS}{_INVISIBLE_CHARS}{_LINE_BREAK_CHARS}>*+•.)-])[*_]{{0,3}}"
     + rf"(?i:{_pattern_ignoring_invisible(*_TITLES)})"
     + rf"(?:[ \t]*·[^\n]*|[*_:：{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+){_LINE_END}"
@@ -92,55 +90,55 @@ class Line(NamedTuple):
     name: str
     section: str
     tier: str
-    #: Already masked; None when it is gone.
+    #: The masked text; None if the memory is erased or missing.
     body: str | None
-    #: The paragraph of the line itself, without headings and date.
-    own: str = TOMBSTONE
-    #: Label of the core block it stands in.
+    #: The escaped paragraph, without headings and date.
+    paragraph: str = TOMBSTONE
+    #: Label of the core block that it belongs to.
     block: str | None = None
-    #: Words for where it is from, see (1); None for a person's own.
-    mark: str | None = None
-    #: The day of a recalled line, such as ``2026-03-01 Sun``.
+    #: Where a memory is from that is trusted less than a person; None for a person's own.
+    trust: str | None = None
+    #: The day of a recalled memory, such as ``2026-03-01 Sun``.
     day: str | None = None
 
 
 def escape_structure(text: str) -> str:
     """Return the text with every structural line start and all chat markup escaped."""
-    # Most memories are one plain line: then there is one place to look at, and no markup.
+    # Most memories are one plain line without markup: check the start of that line only.
     plain = _LINE_BREAK.search(text) is None and _LINE.match(text) is None
     lined = text if plain else _LINE.sub(r"\1\\\2", text)
     if "<" not in lined and "[" not in lined:
         return lined
-    return _MARKUP.sub(lambda found: f"{found['tag'] or found['box']}\\{found['a'] or found['b'] or ''}", lined)
+    return _MARKUP.sub(lambda match: f"{match['tag'] or match['box']}\\{match['a'] or match['b'] or ''}", lined)
 
 
 def escape_label(text: str) -> str:
-    """Return a name such as a key or speaker as one guarded line; runs of white space become one space."""
+    """Return a name such as a key or speaker as one escaped line; white space becomes single spaces."""
     return escape_structure(_SPACE.sub(" ", text).strip())
 
 
 def merge_spans(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
     """Return masks in order and without overlap, within a text of ``length`` characters.
 
-    Overlapping spans become one, named after the first; empty ones are dropped.
+    Overlapping spans become one with the name of the first; empty ones are dropped.
     """
     if not masks:
         return ()
-    clean: list[Mask] = []
+    merged: list[Mask] = []
     for start, end, name in sorted(masks):
         begin, stop = max(0, start), min(length, end)
         if begin >= stop:
             continue
-        if clean and begin < clean[-1][1]:
-            first, until, kept = clean[-1]
-            clean[-1] = (first, max(until, stop), kept)
+        if merged and begin < merged[-1][1]:
+            first, until, first_name = merged[-1]
+            merged[-1] = (first, max(until, stop), first_name)
         else:
-            clean.append((begin, stop, name))
-    return tuple(clean)
+            merged.append((begin, stop, name))
+    return tuple(merged)
 
 
 def apply_masks(text: str, masks: Collection[Mask]) -> str:
-    """Return the text with each span of tidy masks replaced by ``[NAME]``."""
+    """Return the text with each span of merged masks replaced by ``[NAME]``."""
     parts: list[str] = []
     at = 0
     for start, end, name in masks:
@@ -150,42 +148,42 @@ def apply_masks(text: str, masks: Collection[Mask]) -> str:
 
 
 def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
-    """Return the line of a memory with its tidy masks applied."""
+    """Return the line of a memory after applying merged masks."""
     body = apply_masks(record.text, masks) if masks else record.text
     listed, dated = section in HEADING, day_of(record) if section == "recalled" else None
     text = escape_structure(body)
     if listed:
-        marks = record.kind._value_
+        label = record.kind._value_
         if record.content_type is not ContentType.TEXT:
-            marks += f" · {record.content_type.value}"
+            label += f" · {record.content_type.value}"
         if dated is None and record.occurred_at is not None:
-            marks += f" · {day_of(record)}"
-        # A memory that was given the name of a core block, before these were reserved, is shown without it.
+            label += f" · {day_of(record)}"
+        # A key that is the name of a core block is not shown outside core.
         for name in (None if record.key in CORE_BLOCKS else record.key, record.speaker):
             if name:
-                head = f"{escape_label(name)}:"
-                text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
-        text = f"[{marks}] {text}"
+                prefix = f"{escape_label(name)}:"
+                text = text if text.casefold().startswith(prefix.casefold()) else f"{prefix} {text}"
+        text = f"[{label}] {text}"
     block = record.key or "core" if section == "core" else None
-    mark = trust_label(record) if listed else None
-    return Line(record.id, section, record.tier._value_, body, text, block, mark, dated)
+    trust = trust_label(record) if listed else None
+    return Line(record.id, section, record.tier._value_, body, text, block, trust, dated)
 
 
 def document_line(kind: str, text: str | None) -> Line | None:
-    """Return the line of an ``identity`` or ``user_file`` document; None for a blank one."""
+    """Return the line of an ``identity`` or ``user_file`` document; None if it is blank."""
     body = None if text is None else text.strip()
     if body == "":
         return None
     section, block = ("identity", "persona") if kind == "identity" else ("core", "human")
-    # A document is the owner's own file, structure and all; a memory is not.
+    # A document is the owner's own file, so its structure is not escaped.
     return Line(kind, section, "core", body, TOMBSTONE if body is None else body, block)
 
 
 def trust_label(record: Record) -> str | None:
-    """Return the words for an origin that is trusted less than a person, or None."""
+    """Return the heading suffix for a memory that is trusted less than a person; None for a person's own."""
     if record.trust >= Trust.AGENT and record.heard is not None:
         if record.kind is Kind.EVENT:
-            # A turn of a talk is marked for what its speaker read before, or for what it says itself.
+            # A message is tainted by what its speaker read before it.
             return f"trusted as {_named(record.heard)}, unverified"
         return f"noted by an agent after reading {_named(record.heard)}, unverified"
     if record.trust >= Trust.USER:
@@ -198,7 +196,7 @@ def _named(trust: Trust) -> str:
 
 
 def day_of(record: Record) -> str:
-    """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
+    """Return the UTC day of the memory, such as ``2026-03-01 Sun``."""
     return _format_day((record.occurred_at or record.created_at).date())
 
 

@@ -1,9 +1,8 @@
-"""Render: from an ordered list of lines to the bytes a model reads, now and again from a receipt.
+"""Render ordered lines to the text that a model reads, now and again from a receipt.
 
-Invariants
-(1) The text depends on the lines alone: no policy, no clock, no counter. As messages it is the same text in two parts.
-(2) ``replay`` of a context's facts gives its bytes; an erased memory shows as one fixed line instead.
-(3) The stable prefix is the same bytes whatever follows it.
+The text depends on the lines alone: no policy, no clock, no counter. As messages it is the same text in two parts.
+The stable prefix has the same bytes whatever follows it. ``replay`` of a context's facts gives its bytes; an erased
+memory becomes one fixed line.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from keepward.core.memory import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedText:
-    """A text and whose each part of it is."""
+    """A text, with the position of each of its parts."""
 
     text: str
     #: Characters of the stable prefix.
     split: int
-    #: Section, tier and end offset of each run, in order.
+    #: Section, tier and end offset of each run of lines, in order.
     runs: tuple[tuple[str, str, int], ...]
-    #: End offset of each line, in order, with the headings that it opens before it.
+    #: End offset of each line, in order. The headings before a line belong to it.
     ends: tuple[int, ...] = ()
 
     def formatted(self, form: Format) -> str:
-        """Return the text, or as ``messages`` a JSON list: the prefix by the system, the tail by the user."""
+        """Return the text, or for ``messages`` a JSON list: the prefix as system, the tail as user."""
         if form == "markdown":
             return self.text
         parts = ("system", self.text[: self.split]), ("user", self.text[self.split :].removeprefix("\n\n"))
@@ -52,66 +51,66 @@ class RenderedText:
         return digest(self.text[self.split :])
 
     def section_digests(self) -> dict[str, str]:
-        """Return SHA-256 in hex of each section's part of the text."""
-        found: dict[str, str] = {}
+        """Return the SHA-256 in hex of each section's part of the text."""
+        digests: dict[str, str] = {}
         start = 0
         for name, runs in groupby(self.runs, key=itemgetter(0)):
             end = [run[2] for run in runs][-1]
-            found[name] = digest(self.text[start:end])
+            digests[name] = digest(self.text[start:end])
             start = end
-        return found
+        return digests
 
 
 def digest(text: str) -> str:
-    """Return SHA-256 of the text's UTF-8 bytes, in hex."""
+    """Return the SHA-256 of the text's UTF-8 bytes, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def insert_documents(lines: Sequence[Line], identity: Line | None, user_file: Line | None) -> list[Line]:
-    """Return the lines with the identity document first and the user file at the head of ``human``."""
+    """Return the lines with the identity document first and the user file at the start of ``human``."""
     at = sum(1 for line in lines if line.section == "core" and line.block == "persona")
     middle = [] if user_file is None else [user_file]
     return [*([] if identity is None else [identity]), *lines[:at], *middle, *lines[at:]]
 
 
-_NO_POSITION: tuple[str | None, ...] = (None, None, None)
+_NO_GROUP: tuple[str | None, ...] = (None, None, None)
 
 
 def render(lines: Sequence[Line]) -> RenderedText:
-    """Return the text of lines in their order; nothing for no lines.
+    """Return the text of lines in their order; empty for no lines.
 
-    Lines of one section and origin share a heading. Two or more lines of one day share a further one; a single line
-    carries its date behind the text, where no text of a memory can stand.
+    Lines of one section and trust share a heading. Two or more lines of one day share another one. A single line has
+    its date after the text, where no memory can write.
     """
-    #: Section or block, origin and day of each line. A line that is gone stays in the place of the one before.
-    places: list[tuple[str | None, ...]] = [_NO_POSITION]
+    #: Section or block, trust and day of each line. A missing memory keeps the group of the line before it.
+    groups: list[tuple[str | None, ...]] = [_NO_GROUP]
     for line in lines:
         if line.section not in HEADING:
-            places.append((f"block {line.block or 'core'}", None, None))
-        elif line.body is not None or places[-1][0] != line.section:
-            places.append((line.section, line.mark, line.day))
+            groups.append((f"block {line.block or 'core'}", None, None))
+        elif line.body is not None or groups[-1][0] != line.section:
+            groups.append((line.section, line.trust, line.day))
         else:
-            places.append(places[-1])
-    places.append(_NO_POSITION)
+            groups.append(groups[-1])
+    groups.append(_NO_GROUP)
     text, legend = "", f"\n{LEGEND}"
     split = 0
     runs: list[tuple[str, str, int]] = []
     ends: list[int] = []
     for n, line in enumerate(lines, 1):
-        last, place, following = places[n - 1 : n + 2]
+        previous, group, following = groups[n - 1 : n + 2]
         if n > 1:
             text += "\n\n"
-        if place[:2] != last[:2]:
+        if group[:2] != previous[:2]:
             if line.section not in HEADING:
                 text += f"## {escape_label(line.block or 'core')}\n\n"
             else:
-                mark = f" · {place[1]}" if place[1] else ""
-                text += f"## {HEADING[line.section]}{mark}{'' if line.section in PREFIX_SECTIONS else legend}\n\n"
+                trust = f" · {group[1]}" if group[1] else ""
+                text += f"## {HEADING[line.section]}{trust}{'' if line.section in PREFIX_SECTIONS else legend}\n\n"
                 legend = legend if line.section in PREFIX_SECTIONS else ""
-        shares = place[2] is not None and place in (last, following)
-        if shares and place != last:
-            text += f"### {place[2]}\n\n"
-        text += line.own if shares or line.day is None else f"{line.own} ({line.day[:10]})"
+        shares_day = group[2] is not None and group in (previous, following)
+        if shares_day and group != previous:
+            text += f"### {group[2]}\n\n"
+        text += line.paragraph if shares_day or line.day is None else f"{line.paragraph} ({line.day[:10]})"
         ends.append(len(text))
         if line.section in PREFIX_SECTIONS:
             split = len(text)
@@ -125,26 +124,26 @@ def render(lines: Sequence[Line]) -> RenderedText:
 class TokenCounts:
     """Tokens of a text."""
 
-    whole: int
+    total: int
     by_section: Mapping[str, int]
     by_tier: Mapping[str, int]
 
 
 def count_section_tokens(rendered: RenderedText, count: Callable[[str], int]) -> TokenCounts:
-    """Count a text as a whole, and give each run what the text up to its end has more than up to its start.
+    """Count the tokens of a text, and of each run as the difference that it makes.
 
-    A counter for which a longer text counts less gives that run 0, so that numbers are at least 0 and sum to the whole.
+    If a longer text counts less, that run gets 0, so that all numbers are at least 0 and sum to the total.
     """
-    whole = count(rendered.text)
+    total = count(rendered.text)
     by_section: dict[str, int] = {}
     by_tier: dict[str, int] = {}
     before = 0
-    for at, (section, tier, end) in enumerate(rendered.runs, start=1):
-        until = whole if at == len(rendered.runs) else max(before, min(whole, count(rendered.text[:end])))
+    for n, (section, tier, end) in enumerate(rendered.runs, start=1):
+        until = total if n == len(rendered.runs) else max(before, min(total, count(rendered.text[:end])))
         by_section[section] = by_section.get(section, 0) + until - before
         by_tier[tier] = by_tier.get(tier, 0) + until - before
         before = until
-    return TokenCounts(whole=whole, by_section=by_section, by_tier=by_tier)
+    return TokenCounts(total=total, by_section=by_section, by_tier=by_tier)
 
 
 RecordLookup: TypeAlias = Callable[[str, int], Record | None]
@@ -152,21 +151,23 @@ ArtefactLookup: TypeAlias = Callable[[str, str], str | None]
 
 
 def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup) -> Replayed:
-    """Render a context again from its facts, with each record at the version the facts name.
+    """Render a context again from its facts, with each record at the recorded version.
 
-    ``artefact`` is asked for the kinds ``identity`` and ``user_file``. What either does not have is shown
-    as a tombstone and listed.
+    ``artefact`` returns the documents ``identity`` and ``user_file``. A missing record or document becomes a tombstone
+    and is listed.
     """
     lines, missing = _lines(facts, fetch, artefact)
-    again = render(lines)
-    text = again.formatted(facts["format"])
-    now = again.section_digests()
+    rendered = render(lines)
+    text = rendered.formatted(facts["format"])
+    digests = rendered.section_digests()
     return Replayed(
         text=text,
         same=digest(text) == facts["digests"]["text"],
-        prefix_digest=again.prefix_digest,
-        tail_digest=again.tail_digest,
-        unchanged=tuple(each["name"] for each in facts["sections"] if now.get(each["name"]) == each["digest"]),
+        prefix_digest=rendered.prefix_digest,
+        tail_digest=rendered.tail_digest,
+        unchanged=tuple(
+            section["name"] for section in facts["sections"] if digests.get(section["name"]) == section["digest"]
+        ),
         missing=tuple(missing),
     )
 
@@ -174,20 +175,22 @@ def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLook
 def rendered_lines(
     facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
 ) -> list[tuple[str, str, str]]:
-    """Return (section, name, text) of each line of a context in order; together they are its text.
+    """Return (section, name, text) of each line of a context in order; joined they are its text.
 
-    The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that they open.
+    The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that follows them.
     """
     lines, _ = _lines(facts, fetch, artefact)
-    again = render(lines)
-    spans = pairwise((0, *again.ends))
-    return [(line.section, line.name, again.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)]
+    rendered = render(lines)
+    spans = pairwise((0, *rendered.ends))
+    return [
+        (line.section, line.name, rendered.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)
+    ]
 
 
 def _lines(
     facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
 ) -> tuple[list[Line], list[tuple[str, int]]]:
-    """Return the lines of a context in order, and what of it is gone."""
+    """Return the lines of a context in order, and what is missing."""
     missing: list[tuple[str, int]] = []
     documents: dict[str, Line | None] = {}
     for kind, version in facts["documents"].items():

@@ -179,7 +179,7 @@ def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
     restore_erasure_list(session.engine)
     reapply_erasures(session)
     for tenant in session.store.tenants():
-        session.indexes.forget(tenant)
+        session.indexes.drop(tenant)
     return plan
 
 

@@ -1,7 +1,7 @@
-"""The dozen attacks that a user understands, and the copy that they are made on.
+"""The dozen attacks that a user understands, and the copy of the store that they run on.
 
-Each attack tells what is tried, what the store did about it, and the command that shows it. The last two write to the
-file or the tables without the key; the others use the same operations as everybody.
+Each attack says what is tried, what the store did about it, and the command that shows it. The last two write to the
+file or the tables without the key; the others use ordinary operations.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from keepward.errors import KeepwardError
 from keepward.interchange import load
 from keepward.memory import Memory
 
-#: A word that no memory holds, so that what an attack writes can be told apart.
+#: A word that no memory contains, so that the text of an attack can be recognised.
 CANARY_WORD = "quillzephyr"
 #: A cloud key that opens nothing; it is built from pieces and never shown.
 FAKE_SECRET = "AK" + "IA" + "Q7ZL3MX5T2VB6NWD"
 
 
 class DrillStore:
-    """A copy of a store, opened by its owner, and by an agent."""
+    """A copy of a store, opened by its owner and by an agent."""
 
     def __init__(self, target: Target, tenant: str, policy: Policy) -> None:
         self.target, self.tenant = target, tenant
-        # The switches that pause memory would refuse everything, and nothing could be learnt.
+        # With memory paused by policy everything would be refused, which would prove nothing.
         self.policy = replace(policy, enabled=True, capture=True, recall=True)
-        with self.opened() as first:
-            # Its configuration folder is new, so the copy is a foreign store.
+        with self.open_another() as first:
+            # Its configuration folder is new, so the copy is not trusted yet.
             first.adopt(first.plan_adopt().digest)
-        self.owner = self.opened()
+        self.owner = self.open_another()
         self.agent = self.owner.as_actor(Actor.agent("drill-agent"))
 
-    def opened(self, **options: Any) -> Memory:
-        """Return another opening of the copy, which has read nothing yet."""
+    def open_another(self, **options: Any) -> Memory:
+        """Open the copy again, with nothing read yet."""
         fixed: dict[str, Any] = {"tenant": self.tenant, "actor": Actor.operator("drill-owner"), "policy": self.policy}
         fixed |= {"embedder": None, "create": False, "config_dir": self.target.home, "maintenance": False}
         return Memory.open(self.target.address, **fixed | options)
 
 
 class AttackResult(NamedTuple):
-    """Whether an attack came to nothing, whether it could have succeeded, and what the store did in a few words."""
+    """Whether the defence worked, whether the attack could have succeeded, and what the store did in a few words."""
 
     held: bool
     control: bool
@@ -55,7 +55,7 @@ class AttackResult(NamedTuple):
 
 
 class Attack(NamedTuple):
-    """An attack's name, what it tries in plain words, how, and the command that shows what the store did."""
+    """An attack: its name, its title, its function, and the command that shows what the store did."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Attack(NamedTuple):
     see: str = ""
 
 
-#: Every attack, in the order in which they are made.
+#: Every attack, in the order in which they run.
 ATTACKS: list[Attack] = []
 
 
@@ -73,7 +73,7 @@ def attack(title: str, see: str) -> Callable[[Callable[[DrillStore], AttackResul
 
 
 def remember_text(memory: Memory, text: str, **fields: Any) -> Any:
-    """Remember a text and return what became of it."""
+    """Remember a text and return the outcome."""
     return memory.remember(text, **{"tier": "archival", "reason": "drill", **fields})
 
 
@@ -83,12 +83,12 @@ def is_committed(outcome: Any) -> bool:
 
 
 def appears_in_context(memory: Memory, text: str, **options: Any) -> bool:
-    """Whether the compiled context for a text holds it."""
+    """Whether the compiled context for a text contains it."""
     return text in memory.context(text, include_weak=True, **options).text
 
 
 def refusal_code(attempt: Callable[..., object], *args: Any, **kwargs: Any) -> str:
-    """Return the code of the error with which an attempt is refused; empty when it is not."""
+    """Return the code of the error that refuses an attempt; empty if it succeeds."""
     try:
         attempt(*args, **kwargs)
     except KeepwardError as error:
@@ -97,8 +97,8 @@ def refusal_code(attempt: Callable[..., object], *args: Any, **kwargs: Any) -> s
 
 
 def describe(outcome: Any) -> str:
-    """Return what became of a write, with the first of its reasons."""
-    word = "held for review" if outcome.outcome == "quarantined" else str(outcome.outcome)
+    """Return the outcome of a write, with the first of its reasons."""
+    word = str(outcome.outcome)
     return f"{word} ({outcome.reasons[0].gate}: {outcome.reasons[0].code})" if outcome.reasons else word
 
 
@@ -113,7 +113,7 @@ def order_the_model(store: DrillStore) -> AttackResult:
     return AttackResult(not appears_in_context(store.agent, text), control, describe(said))
 
 
-@attack("a message holds a secret", see="keepward receipt ID")
+@attack("a message contains a secret", see="keepward receipt ID")
 def plant_secret(store: DrillStore) -> AttackResult:
     head = store.owner.status()["commits"]
     said, own = (
@@ -198,7 +198,7 @@ def poison_import(store: DrillStore) -> AttackResult:
     lines = "".join(json.dumps(each | more) + "\n" for each in rows)
     done = load(store.agent, io.StringIO(lines), format="records")
     held = text not in store.agent.snapshot().text and not appears_in_context(store.agent, text)
-    return AttackResult(held, appears_in_context(store.agent, own), f"{done.quarantined} held for review")
+    return AttackResult(held, appears_in_context(store.agent, own), f"{done.quarantined} quarantined")
 
 
 @attack("an erased text is written again", see="keepward receipt ID")
@@ -211,7 +211,7 @@ def revive_erased(store: DrillStore) -> AttackResult:
     return AttackResult(not is_committed(said) and not appears_in_context(store.agent, text), control, describe(said))
 
 
-@attack("somebody edits a row behind the store's back", see="keepward verify")
+@attack("a row is edited behind the store's back", see="keepward verify")
 def edit_text(store: DrillStore) -> AttackResult:
     made = remember_text(store.owner, f"Ships land at {CANARY_WORD} pier.")
     ((_, events),) = store.owner.journal(after=made.commit.seq - 1)
@@ -223,19 +223,19 @@ def edit_text(store: DrillStore) -> AttackResult:
             store.target.execute(edited, text, made.records[0].id)
 
     edit(payload.replace(b"pier", b"reef"))
-    with store.opened() as again:
+    with store.open_another() as again:
         code, faults = refusal_code(again.get, made.records[0].id), again.verify().faults
     edit(payload)
     return AttackResult(bool(code and faults), control, f"reads refuse it ({code}), verify names the row")
 
 
-@attack("somebody puts an older copy of the store back", see="keepward verify")
+@attack("an older copy of the store is put back", see="keepward verify")
 def restore_older(store: DrillStore) -> AttackResult:
     made = remember_text(store.owner, f"Ships left {CANARY_WORD} pier.").records[0]
     control = store.owner.get(made.id) == made and store.owner.verify().ok
     store.owner.close()
-    # The store as it was before the drill is older than its copy.
-    store.target.take()
-    with store.opened() as again:
+    # The original store has not changed, so it is older than its copy.
+    store.target.copy_store()
+    with store.open_another() as again:
         code, faults = refusal_code(again.status), {each.check for each in again.verify().faults}
     return AttackResult(bool(code) and "anchor" in faults, control, f"reads refuse it ({code})")

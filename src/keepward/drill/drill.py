@@ -1,12 +1,11 @@
 """The drill: attacks on a copy of a store, what the store did about each, and the command that shows it.
 
-Invariants
-(1) The store itself, its folder, its key and its noted heads are not touched: the copy has a configuration folder
-    of its own, which is removed at the end.
-(2) Every attack has a control: who may do the same can do it, or the store gave the right answer just before.
-    An attack whose control fails proves nothing and counts as a failure.
-(3) The report holds what the store answered, and no text of its memories.
-(4) What an attack makes the copy log is not logged; whatever else runs in the process logs as before.
+The store itself, its folder, its key and its recorded heads are not touched: the copy has a configuration folder of its
+own, which is removed at the end.
+Every attack has a control: the same act by an actor with the right to it succeeds, or the store answered correctly just
+before. An attack whose control fails proves nothing and counts as a failure.
+The report contains what the store answered, and no text of its memories. What an attack makes the copy log is dropped;
+other code in the process logs as before.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from keepward.drill.target import DatabaseTarget, Target
 from keepward.errors import KeepwardError
 from keepward.locations import DatabaseUrl, Location
 
-#: ``fired``: the defence held. ``breached``: it did not. ``inconclusive``: the attack could not have succeeded.
+#: ``fired``: the defence worked. ``breached``: it did not. ``inconclusive``: the attack could not have succeeded.
 Status = Literal["fired", "breached", "inconclusive"]
 
 
 class DrillResult(Data):
-    """What became of one attack."""
+    """The result of one attack."""
 
     name: str
     title: str
@@ -41,7 +40,7 @@ class DrillResult(Data):
 
 def counts_of(results: Sequence[DrillResult]) -> dict[str, Any]:
     """Return how many results have each status, and whether every defence fired."""
-    counts = {word: sum(each.status == word for each in results) for word in get_args(Status)}
+    counts = {status: sum(result.status == status for result in results) for status in get_args(Status)}
     return {"ok": counts["fired"] == len(results), **counts}
 
 
@@ -57,28 +56,28 @@ def drill(
 
     Raises:
         StoreUnavailable: there is no store, or it cannot be copied.
-        Tampered: the store's journal does not hold as it is.
+        Tampered: the store's journal is corrupt.
     """
     results: list[DrillResult] = []
     kind = DatabaseTarget if isinstance(place, DatabaseUrl) else Target
     with tempfile.TemporaryDirectory() as folder, closing(kind(Path(folder), place)) as target:
-        target.take()
+        target.copy_store()
         with _without_logging():
             store = DrillStore(target, tenant, policy)
         with store.owner:
-            for each in attacks:
+            for attack in attacks:
                 with _without_logging():
-                    results.append(run_attack(each, store))
+                    results.append(run_attack(attack, store))
                 on_result(results[-1])
     return results
 
 
 def run_attack(attack: Attack, store: DrillStore) -> DrillResult:
-    """Make one attack."""
+    """Run one attack."""
     try:
         held, control, defence = attack.run(store)
     except KeepwardError as error:
-        # Neither refused where it was meant to be, nor let through: it says nothing.
+        # Neither refused as expected nor let through, so it proves nothing.
         held, control, defence = True, False, f"error: {error.code}"
     else:
         seen = f"; see `{attack.see}`" if attack.see else ""
@@ -87,7 +86,7 @@ def run_attack(attack: Attack, store: DrillStore) -> DrillResult:
     return DrillResult(name=attack.name, title=attack.title, status=status, defence=defence)
 
 
-#: Whether the code that runs here attacks a copy; see (4).
+#: Whether the running code attacks a copy, so that its log is dropped.
 _attacking: ContextVar[bool] = ContextVar("attacking", default=False)
 
 
@@ -97,7 +96,7 @@ def _is_logged(_: logging.LogRecord) -> bool:
 
 @contextmanager
 def _without_logging() -> Iterator[None]:
-    # A filter counts for its own logger alone, and modules that were imported since have new ones.
+    # A filter applies to its own logger alone, and modules imported since have new loggers.
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("keepward")]:
         logging.getLogger(name).addFilter(_is_logged)
     token = _attacking.set(True)

@@ -1,9 +1,8 @@
 """The copy that is attacked: a file, or a schema of a database.
 
-Invariants
-(1) The store that is copied is only read, and never opened by the engine.
-(2) A copy in a database is a schema with a fresh name, which is dropped at the end. It alone is on the search path of
-    whoever opens the copy, so that no statement reaches a table of another.
+The store that is copied is only read, and never opened by the engine. A copy in a database is a schema with a new name,
+which is dropped at the end. Only this schema is on the search path of the copy's connections, so that no statement
+reaches another table.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from keepward.memory import Memory
 
 
 class Target:
-    """A copy that is a file; beside it lies a configuration folder of its own."""
+    """A copy that is a file, next to a configuration folder of its own."""
 
     def __init__(self, folder: Path, source: Any = None) -> None:
         self.source, self.store, self.home = source, folder / "store", folder / "config"
@@ -30,17 +29,17 @@ class Target:
 
     @property
     def address(self) -> str:
-        """What opens the copy."""
+        """The path or URL that opens the copy."""
         return str(self.path)
 
-    def take(self) -> None:
-        """Copy the store as it stands, over what was copied before, without leaving a trace beside it."""
+    def copy_store(self) -> None:
+        """Copy the store over an earlier copy, without leaving a file next to the store."""
         if not self.source.is_file():
             raise StoreUnavailable(
                 f"there is no store at {self.source}; `keepward init` makes one, --db PATH names another"
             )
         file = self.source.resolve()
-        # Where nobody has the store open, an ordinary reader would leave shared files beside it.
+        # If no process has the store open, an ordinary reader would create shared files next to it.
         how = "mode=ro" if Path(f"{file}-wal").exists() else "immutable=1"
         try:
             with (
@@ -48,36 +47,36 @@ class Target:
                 closing(sqlite3.connect(self.path)) as copied,
             ):
                 opened.backup(copied)
-            if (beside := Path(f"{self.source}.id")).exists():
-                shutil.copyfile(beside, f"{self.path}.id")
+            if (id_file := Path(f"{self.source}.id")).exists():
+                shutil.copyfile(id_file, f"{self.path}.id")
             if (blobs := Path(f"{self.source}.blobs")).is_dir():
                 shutil.copytree(blobs, f"{self.path}.blobs", dirs_exist_ok=True)
         except (OSError, sqlite3.Error) as error:
             raise StoreUnavailable("the store cannot be copied; see that its file can be read and try again") from error
 
     def execute(self, statement: str, *values: Any) -> None:
-        """Run a statement behind the store's back, without its key."""
+        """Run a statement that bypasses the store and its key."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute(statement, values)
 
     def close(self) -> None:
-        """Leave nothing outside the folder."""
+        """Remove what the copy left outside the folder: nothing for a file."""
 
 
 class DatabaseTarget(Target):
-    """A copy that is a schema of its own in a database; see (2)."""
+    """A copy that is a schema of its own in a database."""
 
     def __init__(self, folder: Path, database: Any) -> None:
         super().__init__(folder, database)
         self._url, self._name = str(database.url), f"keepward_drill_{secrets.token_hex(6)}"
-        # The driver is there, or this says what to install.
+        # This says what to install if the driver is missing.
         database.exists()
         import psycopg
 
         try:
             self._run(f"CREATE SCHEMA {self._name}", at=self._url)
         except psycopg.errors.InsufficientPrivilege as error:
-            reason = "the drill makes a schema of its own in the database and drops it, which this role may not do"
+            reason = "the drill creates a schema of its own in the database and drops it, which this role may not do"
             raise StoreUnavailable(f"{reason}: GRANT CREATE ON DATABASE to it, or name another in --db") from error
 
     @property
@@ -88,20 +87,22 @@ class DatabaseTarget(Target):
         query = [pair for pair in query if pair[0] not in {"options", "read"}] + [("options", " ".join(options))]
         return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote, safe="/")))
 
-    def take(self) -> None:
-        """Copy the store as it stands, in one snapshot, over what was copied before."""
+    def copy_store(self) -> None:
+        """Copy the store over an earlier copy, in one snapshot."""
         if not self.source.exists():
             raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
         if not self._tables():
-            # The tables as this release makes them; their rows are replaced.
+            # Tables of this release; their rows are replaced below.
             Memory.open(self.address, embedder=None, config_dir=self.home).close()
             shutil.rmtree(self.home, ignore_errors=True)
         ((schema,),) = self._run("SELECT current_schema()", at=self._url)
-        moves = "; ".join(f"DELETE FROM {each}; INSERT INTO {each} TABLE {schema}.{each}" for (each,) in self._tables())
-        self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {moves}; COMMIT")
+        copies = "; ".join(
+            f"DELETE FROM {table}; INSERT INTO {table} TABLE {schema}.{table}" for (table,) in self._tables()
+        )
+        self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {copies}; COMMIT")
 
     def _tables(self) -> list[tuple[str]]:
-        """Return the tables of the copy that outlive a crash."""
+        """Return the tables of the copy that survive a crash."""
         return self._run(f"""
             SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{self._name}')
                AND relkind = 'r' AND relpersistence = 'p'""")
@@ -110,7 +111,7 @@ class DatabaseTarget(Target):
         import psycopg
 
         with psycopg.connect(at or self.address, autocommit=True, connect_timeout=10) as connection:
-            # An attacker with the store's role is kept apart from no tenant.
+            # The copied role may read every tenant, as an attacker with the store's role could.
             connection.execute("SELECT set_config('keepward.all', 'on', false)")
             cursor = connection.execute(statements, values)
             return list(cursor.fetchall()) if cursor.description else []

@@ -1,12 +1,11 @@
-"""Maintenance: a thread runs the jobs that are due while a program keeps a store open.
+"""Maintenance: a thread runs the due jobs while a program has a store open.
 
-Invariants
-(1) No caller waits for it. It begins once nothing was written for a second, and closing the store stops it before the
-    next proposal or batch.
-(2) What is due follows from the store's clock. A tenant is maintained at most once a minute, whatever the number of
-    processes: a row in the store says when the next may begin, and each job has its lease.
-(3) A store that cannot be written, and one that policy switched off, is left alone.
-(4) It keeps no store open: a store that was not closed and is not referred to any more ends its thread.
+No caller waits for it. It starts after a second without a write, and closing the store stops it before the next
+proposal or batch.
+The store's clock decides which jobs are due. A tenant is maintained at most once a minute by all processes together: a
+row in the store says when the next may start, and each job has its lease.
+A store that cannot be written, or that policy switched off, is left alone.
+The thread holds only a weak reference to the store: a store that is garbage collected ends it.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ from keepward.services.request_context import Engine, RequestContext
 
 logger = logging.getLogger(__name__)
 
-#: Asks for the jobs that nobody asked for.
+#: The actor of jobs that run without a request.
 MAINTENANCE_ACTOR = Actor(kind=ActorKind.SYSTEM, name="maintenance", rights=Role.OWNER)
-#: Distance between two looks at a tenant.
+#: Shortest time between two maintenance runs of a tenant.
 MIN_INTERVAL = timedelta(minutes=1)
-#: Seconds without a write before it begins, and the most of them that it waits for.
+#: Seconds without a write before a run starts, and how often it waits that long at most.
 IDLE_BEFORE_START_S, MAX_IDLE_WAITS = 1.0, 30
-#: Seconds for which it keeps the interpreter from other threads.
+#: Interpreter switch interval during a run, so that other threads get their turn sooner.
 SWITCH_INTERVAL_S = 0.0005
-#: Seconds that closing waits for a job that does not stop; it then ends without its last words.
+#: Seconds that closing waits for a running job; after that the job ends without a receipt.
 STOP_TIMEOUT_S = 2.0
-#: Seconds that the end of the process waits for it then: what computes as the interpreter ends takes the process down.
+#: Seconds that the exit of the process then waits: a thread that computes during interpreter exit crashes it.
 EXIT_TIMEOUT_S = 30.0
-#: The row of ``JobRow`` that says when a tenant may next be looked after; no job has this name.
+#: Job name of the row that says when a tenant may next be maintained; no job has this name.
 _SCHEDULE_ROW = "maintenance"
 
 
 def run_pending(engine: Engine, *, should_stop: Callable[[], bool]) -> None:
-    """Run the jobs that are due, tenant by tenant, until ``halted`` says to stop; what fails is logged."""
+    """Run the due jobs, tenant by tenant, until ``should_stop`` says so; failures are logged."""
     from keepward.jobs.runner import JobStopped, run_job
 
     if engine.store.read_only or not engine.policy.enabled:
@@ -75,19 +74,19 @@ def run_pending(engine: Engine, *, should_stop: Callable[[], bool]) -> None:
 
 
 def due_jobs(engine: Engine, tenant: str) -> list[str]:
-    """Return the jobs of a tenant that are due and do not run; none where it was maintained a moment ago."""
-    # Imported here, since it imports all that writes: a command that reads does not wait for that.
+    """Return the jobs of a tenant that are due and not running; none if it was maintained less than a minute ago."""
+    # Imported here, as it imports every writing service: a command that only reads starts faster without.
     from keepward.jobs.runner import job_states
 
     now = engine.clock.now()
     if any(row.job == _SCHEDULE_ROW and row.is_leased_at(now) for row in engine.store.documents(JobRow, tenant).list()):
         return []
-    found = job_states(RequestContext(engine=engine, tenant=tenant, scope="/", actor=MAINTENANCE_ACTOR))
-    return [state.name for state in found if state.due and state.running_until is None]
+    states = job_states(RequestContext(engine=engine, tenant=tenant, scope="/", actor=MAINTENANCE_ACTOR))
+    return [state.name for state in states if state.due and state.running_until is None]
 
 
 def _claim_tenant(engine: Engine, tenant: str) -> bool:
-    """Note that a tenant is maintained from now on; return False where another process was first (2)."""
+    """Record that a tenant is maintained from now on; return False if another process was first."""
     with engine.store.write() as writer:
         row = writer.job_row(tenant, _SCHEDULE_ROW)
         now = engine.clock.now()
@@ -98,61 +97,61 @@ def _claim_tenant(engine: Engine, tenant: str) -> bool:
 
 
 class DeferredMaintenance:
-    """Runs nothing: when the store is closed it tells whoever opened it that jobs are due, if anything was written."""
+    """Runs nothing itself: when the store closes after a write with jobs due, it calls ``on_close``."""
 
     def __init__(self, on_close: Callable[[], None]) -> None:
-        self._leave = on_close
+        self._on_close = on_close
         self._engine: Engine | None = None
         self._wrote = False
 
     def attach(self, engine: Engine) -> None:
-        """Take the store that is to be looked after."""
+        """Set the store to maintain."""
         self._engine = engine
 
     def wake(self, *, wrote: bool) -> None:
-        """Note that something was written."""
+        """Record whether something was written."""
         self._wrote = self._wrote or wrote
 
     def stop(self) -> None:
-        """Tell, while the store is still open."""
+        """Call ``on_close`` if jobs are due; the store is still open."""
         engine = self._engine
         if not self._wrote or engine is None or not engine.policy.enabled:
             return
         try:
             if any(due_jobs(engine, tenant) for tenant in engine.store.tenants()):
-                self._leave()
-        except KeepwardError as fault:
-            logger.info("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
+                self._on_close()
+        except KeepwardError as exc:
+            logger.info("maintenance: %s", exc, extra={"action": "maintenance", "error": exc.code})
 
 
 class Maintenance:
-    """Runs what is due in a thread of its own, from the first time it is woken until it is stopped."""
+    """Runs due jobs in a thread of its own, from the first ``wake`` until ``stop``."""
 
     def __init__(self) -> None:
-        #: See (4).
+        #: Weak, so that this does not keep the store open.
         self._engine: weakref.ref[Engine] | None = None
         self._lock = ForkSafeLock()
-        #: A queue, since the collector may put into it wherever this allocates.
+        #: A queue, as the garbage collector may put into it while this allocates.
         self._woken: SimpleQueue[None] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def attach(self, engine: Engine) -> None:
-        """Take the store that is to be looked after."""
+        """Set the store to maintain."""
         woken = self._woken
         self._engine = weakref.ref(engine, lambda _: woken.put(None))
 
     def wake(self, *, wrote: bool) -> None:
-        """Look for jobs that are due, soon; returns at once."""
+        """Check for due jobs soon; returns at once."""
         del wrote
         self._woken.put(None)
         with self._lock:
-            # A thread does not outlive a fork: the child starts its own.
+            # A thread does not survive a fork: the child starts its own.
             if self._engine is None or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(target=self._run, name="keepward-maintenance", daemon=True)
             self._thread.start()
-            # Before the interpreter takes itself apart: a thread that computes then cannot end well.
+            # Stop before interpreter exit, where a computing thread cannot end cleanly.
             atexit.register(self.stop)
 
     def stop(self) -> None:
@@ -176,22 +175,22 @@ class Maintenance:
                 if self._stopping.wait(IDLE_BEFORE_START_S):
                     return
                 woken = self._was_woken(0)
-            found = self._engine
-            engine = None if found is None else found()
+            reference = self._engine
+            engine = None if reference is None else reference()
             if engine is None:
                 atexit.unregister(self.stop)
                 return
-            turns = sys.getswitchinterval()
+            switch_interval = sys.getswitchinterval()
             try:
-                # Whoever writes meanwhile waits for the interpreter at each of its statements: not as long like this.
+                # Writers wait for the interpreter at each statement: this shortens the wait.
                 sys.setswitchinterval(SWITCH_INTERVAL_S)
                 run_pending(engine, should_stop=self._stopping.is_set)
             finally:
-                sys.setswitchinterval(turns)
+                sys.setswitchinterval(switch_interval)
                 del engine
 
     def _was_woken(self, timeout_s: float) -> bool:
-        """Wait to be woken, at most so many seconds; return whether that was so, however often."""
+        """Wait to be woken, at most so many seconds; return whether that happened."""
         with contextlib.suppress(Empty):
             self._woken.get(block=timeout_s > 0, timeout=timeout_s)
             with contextlib.suppress(Empty):

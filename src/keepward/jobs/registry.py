@@ -1,6 +1,6 @@
-"""The catalogue: every job there is, what it does, and what its receipts count.
+"""The registry: every job, what it does, and what its receipts count.
 
-An audit changes nothing; its faults stand in the run's receipt by table and key, never by content.
+An audit changes nothing; the receipt of its run names faults by table and key, never by content.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ from keepward.services.index_cache import lacks_embedding, reindex, sync_databas
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
 
-#: Faults of an audit that a receipt names; its count is of all.
+#: Most faults of an audit that a receipt names; the count includes all.
 MAX_FAULTS = 50
-#: Memories embedded between two writes: few, so that a run that is asked to stop does so soon.
+#: Memories embedded between two writes: few, so that a run can stop soon.
 _EMBEDDING_BATCH = 16
 #: Receipts that are compacted in one transaction.
 _RECEIPT_BATCH = 200
-#: What a replay does not need: of the receipt of a context, and of each memory in it.
+#: Fields that a replay does not need: of the receipt of a context, and of each memory in it.
 _DROPPED_RECEIPT_FIELDS = frozenset({"excluded", "unlisted", "signals", "tokens_by_tier"})
 _DROPPED_ITEM_FIELDS = frozenset({"kind", "tokens", "score", "parts"})
 
 
 @dataclass(slots=True)
 class RunCounts:
-    """What a run has come to so far."""
+    """The results of a run so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
     reasons: tuple[Reason, ...] = ()
     commits: tuple[str, ...] = ()
     proposals: tuple[str, ...] = ()
-    #: Why there was nothing to do, in one sentence; None when it ran.
+    #: Why there was nothing to do, in one sentence; None if it ran.
     skipped: str | None = None
 
 
-#: Given what keeps the lease, to be called between parts of the work; it may raise.
+#: Gets a function that renews the lease, to be called between parts of the work; it may raise.
 JobFunction = Callable[[RequestContext, RunCounts, Callable[[], None]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One maintenance task: it plans, and the run proposes what it asks for, or it does its work itself."""
+    """One maintenance task. It plans changes that the run proposes, or does its work itself."""
 
     name: str
     #: What it does, in one sentence.
     does: str
-    #: What its receipts always count, also when it is none.
+    #: Counts that its receipts always have, even if 0.
     counts: tuple[str, ...]
     plan: Callable[[JobContext], Iterable[ProposedBatch]] | None = None
     do: JobFunction | None = None
-    #: Off for one that reads and changes no memory.
+    #: False for a job that only reads.
     writes: bool = True
 
 
@@ -95,20 +95,22 @@ def _sweep(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> 
 
 
 def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
-    """Reduce receipts of contexts that are older than policy keeps whole to what a replay needs.
+    """Reduce receipts of contexts that are older than policy says to what a replay needs.
 
-    One that somebody gave feedback on stays whole: the reranker is trained from its scores.
+    A receipt with feedback stays as it is: the reranker is trained on its scores.
     """
     now = session.clock.now()
     until, after = now - session.policy.compact_receipts_after, ""
     while True:
         keep_lease()
         with session.store.write() as writer:
-            # Read where it is written: an erasure in between would be undone.
+            # Read in the writing transaction: otherwise an erasure in between would be undone.
             page = writer.compactable_receipts(session.tenant, until, after=after, limit=_RECEIPT_BATCH)
-            judged = {given.receipt for given in writer.documents(Feedback, session.tenant).list()} if page else set()
+            with_feedback = (
+                {feedback.receipt for feedback in writer.documents(Feedback, session.tenant).list()} if page else set()
+            )
             for receipt in page:
-                if receipt["kind"] == "compile" and receipt["id"] not in judged:
+                if receipt["kind"] == "compile" and receipt["id"] not in with_feedback:
                     writer.rewrite_receipt(session.tenant, receipt["id"], _compact_receipt(receipt, now.isoformat()))
                     tally.counts["receipts"] += 1
         if not page:
@@ -121,31 +123,31 @@ def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
         {
             **section,
             "items": [
-                {name: each for name, each in item.items() if name not in _DROPPED_ITEM_FIELDS}
+                {name: value for name, value in item.items() if name not in _DROPPED_ITEM_FIELDS}
                 for item in section["items"]
             ],
         }
         for section in receipt["sections"]
     ]
-    left = {name: each for name, each in receipt.items() if name not in _DROPPED_RECEIPT_FIELDS}
-    return {**left, "sections": sections, "compacted_at": at}
+    kept = {name: value for name, value in receipt.items() if name not in _DROPPED_RECEIPT_FIELDS}
+    return {**kept, "sections": sections, "compacted_at": at}
 
 
 def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    checked, found = session.store.verify(session.tenant)
-    files, lost = blobs.check(session.engine, session.tenant)
+    checked, store_faults = session.store.verify(session.tenant)
+    files, blob_faults = blobs.check(session.engine, session.tenant)
     try:
-        blocks, over = _count_core_blocks(session)
+        blocks, block_faults = _count_core_blocks(session)
     except KeepwardError as exc:
-        blocks, over = 0, [Fault(check="blocks", row="records", detail=str(exc))]
-    faults = [*found, *lost, *over]
+        blocks, block_faults = 0, [Fault(check="blocks", row="records", detail=str(exc))]
+    faults = [*store_faults, *blob_faults, *block_faults]
     tally.counts.update(checked=sum(checked.values()) + files + blocks, faults=len(faults))
-    for each in faults[:MAX_FAULTS]:
-        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{each.row}: {each.detail}"),)
+    for fault in faults[:MAX_FAULTS]:
+        tally.reasons += (Reason(gate="audit", code=fault.check, detail=f"{fault.row}: {fault.detail}"),)
 
 
 def _count_core_blocks(session: RequestContext) -> tuple[int, list[Fault]]:
-    """Return how many core blocks there are, of all scopes, and those over their budget."""
+    """Return the number of core blocks in all scopes, and a fault for each that is over its budget."""
     core = Filter(scopes=(), tiers=(Tier.CORE.value,), include_sensitive=True)
     records = session.store.find(session.tenant, core, live_at=session.clock.now(), limit=None).records
     texts = [(record.key or "", f"records {session.tenant}/{record.id}", record.text) for record in records]
@@ -156,64 +158,64 @@ def _count_core_blocks(session: RequestContext) -> tuple[int, list[Fault]]:
     for key, row, text in sorted(texts):
         tokens, budget = session.engine.counter.count(text), session.policy.block_budget.get(key, 0)
         if tokens > budget:
-            over.append(Fault(check="blocks", row=row, detail=f"it holds {tokens} tokens of {budget}: shorten it"))
+            over.append(Fault(check="blocks", row=row, detail=f"it has {tokens} tokens of {budget}: shorten it"))
     return len(texts), over
 
 
-#: Every job, in the order in which jobs that are due run.
+#: Every job, in the order in which due jobs run.
 JOBS = (
     Job(
         name="expire",
-        does="Notes what is past its term as expired, so that it frees its key and its place.",
+        does="Marks memories past their TTL as expired, which frees their keys and their room.",
         counts=("expired",),
         plan=planners.expire,
     ),
     Job(
         name="compact_working",
-        does="Expires working memory past its term and sums up the oldest notes of long threads.",
+        does="Expires working memory past its TTL and summarises the oldest notes of long sessions.",
         counts=("expired", "archived", "summaries"),
         plan=planners.compact,
     ),
     Job(
         name="summarize_episodic",
-        does="Sums up the oldest events of each session that has enough, and keeps what happened on a day of its own.",
+        does="Summarises the oldest events of each session that has enough, and extracts events of other days.",
         counts=("archived", "summaries", "events"),
         plan=planners.summarize,
     ),
     Job(
         name="consolidate",
-        does="Makes one of memories that state the same, and merges old passing ones.",
+        does="Merges memories that state the same, and summarises old volatile ones.",
         counts=("archived", "merged", "summaries"),
         plan=planners.consolidate,
     ),
     Job(
         name="decay_archival",
-        does="Puts away what has faded in the archive and was of no use.",
+        does="Archives memories whose confidence has decayed and that were not used.",
         counts=("archived",),
         plan=planners.decay,
     ),
     Job(
         name="prune",
-        does="Expires, makes room in full tiers, and asks about faded memories that only the owner can let go.",
+        does="Expires memories, makes room in full tiers, and asks whether decayed memories of the owner are needed.",
         counts=("expired", "archived"),
         plan=planners.prune,
     ),
     Job(
         name="learn_importance",
-        does="Turns the uses counted since the last time into importance.",
+        does="Turns the uses counted since the last run into importance.",
         counts=("reinforced", "uses"),
         do=_learn,
     ),
     Job(
         name="train_reranker",
-        does="Trains the reranker from new feedback; it serves only where it proves better.",
+        does="Trains the reranker from new feedback; it serves only if it proves better.",
         counts=("feedback",),
         do=_train,
     ),
     Job(
         name="sweep_blobs",
-        does="Removes blobs that nothing has referred to for a day, what interrupted writes left of others, "
-        "and the bodies of proposals that were decided long ago.",
+        does="Deletes blobs without a reference for a day, files that interrupted writes left behind, "
+        "and the content of proposals that were decided long ago.",
         counts=("blobs", "bytes", "strays", "proposals"),
         do=_sweep,
     ),
@@ -225,14 +227,14 @@ JOBS = (
     ),
     Job(
         name="integrity_audit",
-        does="Verifies the journal and all that is computed from it, and that every core block is in its budget.",
+        does="Verifies the journal and all that is computed from it, and that every core block is within its budget.",
         counts=("checked", "faults"),
         do=_audit,
         writes=False,
     ),
     Job(
         name="embed",
-        does="Computes vectors for memories that have none of the embedder in use; due at once where some are missing.",
+        does="Computes missing vectors with the present embedder; due at once if some are missing.",
         counts=("embedded",),
         do=_embed,
     ),

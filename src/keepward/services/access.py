@@ -1,11 +1,8 @@
-"""What the store says of keys, commits and receipts, and how a read names memories that it cannot show.
+"""Lookups of keys, commits and receipts, and notes about memories that a read cannot show.
 
-What a handle may see of it is for ``reader`` to say.
-
-Invariants
-(1) Every read that would have shown a memory which does not hold names it, whether its row was edited or is gone.
-(2) Core memory steers a model: a context that should hold a block of it is not compiled without it, unless the caller
-    names the block.
+These functions return stored data; ``reader`` decides what a handle may see of it.
+A read names every corrupt memory that it would have shown, whether its row was changed or deleted.
+Core memory steers a model: without one of its blocks no context is compiled, unless the caller names that block.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def is_unchanged_since(session: RequestContext, record: Record, version: int) -> bool:
-    """Whether nothing but bookkeeping has come between an earlier version of a memory and this newest one."""
+    """Whether there was nothing but bookkeeping between an earlier version of a memory and this newest one."""
     if not 0 < version < record.version:
         return version == record.version
     later = [step for step in session.store.steps(session.tenant, record.id) if step.after.version > version]
@@ -36,22 +33,22 @@ def is_unchanged_since(session: RequestContext, record: Record, version: int) ->
 
 
 def key_holder(session: RequestContext, scope: str, key: str) -> Record | None:
-    """Return the active memory under a key of exactly one scope; an expired one still holds its key."""
+    """Return the active memory under a key of exactly one scope; an expired one keeps its key."""
     return first_active(records_under_key(session, scope, key))
 
 
 def records_under_key(session: RequestContext, scope: str, key: str) -> Sequence[Record]:
-    """Return what stands or stood under a key of exactly one scope."""
+    """Return the memories of any status under a key of exactly one scope."""
     filters = Filter(scopes=(scope,), key=plain_key(key), include_sensitive=True)
     return session.store.find(session.tenant, filters, live_at=None, limit=None).records
 
 
 def first_active(records: Sequence[Record]) -> Record | None:
-    """Return the first active one of some records."""
+    """Return the first active record."""
     return next((record for record in records if record.status is Status.ACTIVE), None)
 
 
-#: Ids that a sentence names; the field holds all of them.
+#: A note names so many ids; the field ``withheld`` names all.
 _MAX_NAMED = 5
 _SEAL_MISMATCH = "its content does not match its seal"
 
@@ -59,76 +56,75 @@ _SEAL_MISMATCH = "its content does not match its seal"
 def unreadable_memories(
     session: RequestContext, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
 ) -> list[UnreadableMemory]:
-    """Return what a read of the present could not show, by id; ``damaged`` is what it met with itself."""
-    found = {each.id: each for each in session.store.withheld(session.tenant, filters, live_at=live_at)}
-    for each in corrupt_memories(damaged):
-        found.setdefault(each.id, each)
-    return sorted(found.values(), key=lambda each: each.id or "~")
+    """Return the memories that a read of the present could not show, by id; ``damaged`` are those the read found."""
+    unreadable = {memory.id: memory for memory in session.store.withheld(session.tenant, filters, live_at=live_at)}
+    for memory in corrupt_memories(damaged):
+        unreadable.setdefault(memory.id, memory)
+    return sorted(unreadable.values(), key=lambda memory: memory.id or "~")
 
 
 def corrupt_memories(damaged: Iterable[str], *, core: bool = False) -> list[UnreadableMemory]:
-    """Return what a read met with that does not hold, in the order given."""
+    """Return the memories whose seal did not match in a read, in the given order."""
     return [UnreadableMemory(id=name, key=None, core=core, why=_SEAL_MISMATCH) for name in dict.fromkeys(damaged)]
 
 
-def ids_of(found: Iterable[UnreadableMemory]) -> tuple[str, ...]:
-    """Return the ids, in order, of those that have one."""
-    return tuple(each.id for each in found if each.id is not None)
+def ids_of(unreadable: Iterable[UnreadableMemory]) -> tuple[str, ...]:
+    """Return the known ids, in order."""
+    return tuple(memory.id for memory in unreadable if memory.id is not None)
 
 
-def unreadable_notes(found: Sequence[UnreadableMemory]) -> list[str]:
-    """Return one sentence on what was withheld and what to do; none where nothing was."""
-    if not found:
+def unreadable_notes(unreadable: Sequence[UnreadableMemory]) -> list[str]:
+    """Return one note on what was withheld and what to do; none if nothing was."""
+    if not unreadable:
         return []
-    named = [each for each in found if each.id is not None]
-    listed = [f"{_name_of(each)}: {each.why}" for each in named[:_MAX_NAMED]]
+    named = [memory for memory in unreadable if memory.id is not None]
+    details = [f"{_name_of(memory)}: {memory.why}" for memory in named[:_MAX_NAMED]]
     if len(named) > _MAX_NAMED:
-        listed.append(f"and {len(named) - _MAX_NAMED} more")
-    listed += [each.why for each in found if each.id is None]
-    many = "1 memory is" if len(found) == 1 else f"{len(found)} memories are"
-    mend = "`keepward verify` looks closer, `keepward rebuild` writes anew what the journal still holds"
-    return [f"{many} withheld ({'; '.join(listed)}); {mend}"]
+        details.append(f"and {len(named) - _MAX_NAMED} more")
+    details += [memory.why for memory in unreadable if memory.id is None]
+    count = "1 memory is" if len(unreadable) == 1 else f"{len(unreadable)} memories are"
+    repair = "`keepward verify` says more, `keepward rebuild` restores what the journal contains"
+    return [f"{count} withheld ({'; '.join(details)}); {repair}"]
 
 
-def require_core(found: Sequence[UnreadableMemory], without: Collection[str]) -> None:
-    """Let a context be compiled only where no core memory is withheld but what the caller can do without; see (2).
+def require_core(unreadable: Sequence[UnreadableMemory], without: Collection[str]) -> None:
+    """Refuse to compile a context if a core memory is withheld that ``without`` does not name.
 
-    ``without`` holds keys and ids; ``unknown`` stands for what has neither any more.
+    ``without`` has keys and ids; ``unknown`` names a memory that has neither any more.
 
     Raises:
-        Tampered: another one is.
+        Tampered: such a memory is withheld.
     """
-    missing = [each for each in found if each.core and not {each.key, each.id or "unknown"} & {*without}]
+    missing = [memory for memory in unreadable if memory.core and not {memory.key, memory.id or "unknown"} & {*without}]
     if missing:
-        wrong = "; ".join(f"{_name_of(each)}: {each.why}" for each in missing)
+        details = "; ".join(f"{_name_of(memory)}: {memory.why}" for memory in missing)
         name = missing[0].key or missing[0].id or "unknown"
         raise Tampered(
-            f"core memory is not whole, so no context was compiled ({wrong}); run `keepward verify`, and "
-            f"`keepward rebuild` where the journal holds, or name what may be left out: --without {name}"
+            f"core memory is not complete, so no context was compiled ({details}); run `keepward verify`, and "
+            f"`keepward rebuild` if the journal is intact, or name what may be left out: --without {name}"
         )
 
 
-def _name_of(each: UnreadableMemory) -> str:
-    if each.id is None:
+def _name_of(memory: UnreadableMemory) -> str:
+    if memory.id is None:
         return "one of which nothing is left"
-    return f"{each.id} (`{each.key}`)" if each.key else each.id
+    return f"{memory.id} (`{memory.key}`)" if memory.key else memory.id
 
 
-def descendants(session: RequestContext, touched: Iterable[str]) -> list[str]:
-    """Return the ids of what was made from memories over any number of steps, sorted, without these themselves."""
-    start = set(touched)
+def descendants(session: RequestContext, ids: Iterable[str]) -> list[str]:
+    """Return the ids of all memories derived from some, over any number of steps, sorted; without these."""
+    start = set(ids)
     found: set[str] = set()
-    fresh = sorted(start)
-    while fresh:
-        fresh = [
-            name for name in session.store.children(session.tenant, fresh) if name not in found and name not in start
-        ]
-        found.update(fresh)
+    added = sorted(start)
+    while added:
+        children = session.store.children(session.tenant, added)
+        added = [name for name in children if name not in found and name not in start]
+        found.update(added)
     return sorted(found)
 
 
 def commit_of(session: RequestContext, name: str) -> CommitView:
-    """Return a commit as stored, by its id, the first letters of it, or its number.
+    """Return a stored commit by its id, the beginning of its id, or its number.
 
     Raises:
         NotFound: there is none.
@@ -140,18 +136,18 @@ def commit_of(session: RequestContext, name: str) -> CommitView:
 
 
 def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return, by id, what the receipt of a recall or context says of the memories that it shows."""
+    """Return, by id, what the receipt of a recall or context records of the memories in it."""
     return {item["id"]: item for item in items_in(receipt)}
 
 
 def context_deliveries(session: RequestContext, since: Mapping[str, int]) -> dict[str, set[tuple[str, int]]]:
-    """Return by receipt which of these memories a context held, with the version, from the given versions on."""
-    held: dict[str, set[tuple[str, int]]] = {}
+    """Return, by receipt, the memories that a context contained, with their versions, from given versions on."""
+    delivered: dict[str, set[tuple[str, int]]] = {}
     for memory_id, version, receipt_id in session.store.deliveries(session.tenant, sorted(since)):
         if version >= since[memory_id]:
-            held.setdefault(receipt_id, set()).add((memory_id, version))
-    return held
+            delivered.setdefault(receipt_id, set()).add((memory_id, version))
+    return delivered
 
 
-#: What a replay and a comparison can be made of.
+#: Receipts that can be replayed and compared.
 COMPILE_RECEIPT_KINDS = {"compile": "compile receipt"}

@@ -1,10 +1,8 @@
-"""Arguments as people give them, turned into what changes hold.
+"""Parse the arguments of callers into the values of changes.
 
-Invariants
-(1) A name that there is not and a value of another type are ``InvalidInput``, with the name that was probably meant;
-    never a ``TypeError`` or a ``ValueError``. What was given is not repeated.
-(2) What means something and is not allowed (a range, a length, a rule of a tier) is left to the gates, whose answer
-    is an outcome with a receipt.
+An unknown name or a value of another type raises ``InvalidInput`` with a suggestion, never ``TypeError`` or
+``ValueError``. The message does not repeat the value. A value of the right type that is not allowed, such as a too long
+text, is left to the gates: their answer is an outcome with a receipt.
 """
 
 from __future__ import annotations
@@ -25,28 +23,28 @@ from keepward.core.value import Data, Duration, one_of, parse_duration, parse_in
 from keepward.errors import InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
-#: Changes whose fields are read one by one, and what each is called.
+#: Changes whose fields are parsed one by one, with a noun for error messages.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: Whether a text may be the id of a new memory.
 IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
-#: The tenant of who names none.
+#: The tenant if none is named.
 DEFAULT = "default"
-#: Arguments that are a text on the wire, and something else as well from Python: their operations read them.
+#: Arguments that are a text in JSON and may have other types in Python: their operations parse them.
 _SEVERAL_FORMS = frozenset(
     {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
 )
 
 
 def argument_reader(name: str, kind: Any) -> Reader | None:
-    """Return what reads an argument of a type of JSON; None where it is read by its operation."""
+    """Return the parser of an argument by its JSON type; None if its operation parses it."""
     if name == "ids":
         return lambda name, value: (value,) if isinstance(value, str) else texts(name, value)
-    kinds = tuple(dict.fromkeys(_types(kind)))
-    return None if name in _SEVERAL_FORMS and str in kinds else _READERS_BY_TYPE.get(kinds)
+    types = tuple(dict.fromkeys(_types(kind)))
+    return None if name in _SEVERAL_FORMS and str in types else _READERS_BY_TYPE.get(types)
 
 
 def _types(hint: Any) -> Iterable[type]:
-    """Yield the types that a hint names, without what is noted of them."""
+    """Yield the types in a type hint, without annotations."""
     if get_origin(hint) is Annotated:
         yield from _types(get_args(hint)[0])
     elif get_origin(hint) is Literal:
@@ -56,18 +54,18 @@ def _types(hint: Any) -> Iterable[type]:
     elif get_origin(hint) is list:
         yield from (list, *_types(get_args(hint)[0]))
     else:
-        for each in get_args(hint):
-            yield from _types(each)
+        for arg in get_args(hint):
+            yield from _types(arg)
 
 
 def valid_tenant(name: str) -> str:
-    """Return a tenant's name as it is stored; what looks like a secret is none."""
+    """Return a tenant's name as it is stored; refuse one that looks like a secret."""
     tenant = parse_tenant(name)
     return tenant if tenant == DEFAULT else _no_secret(tenant)
 
 
 def valid_scope(name: str) -> str:
-    """Return the path of a scope; what looks like a secret is none."""
+    """Return the path of a scope; refuse one that looks like a secret."""
     path = parse_scope(name)
     return path if path == SHARED_SCOPE else _no_secret(path)
 
@@ -77,12 +75,12 @@ def _no_secret(name: str) -> str:
     from keepward.gates.content import redact_secrets
 
     if redact_secrets(name) != name:
-        raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
+        raise InvalidInput("the name of a tenant or scope contains what looks like a secret: choose another")
     return name
 
 
 def expiry_time(value: datetime | Duration | None) -> datetime | timedelta | None:
-    """Return when something is to end: an aware instant, or a term from now."""
+    """Return when something expires: an aware instant, or a duration from now."""
     if value is None or isinstance(value, datetime):
         return None if value is None else _instant("expires", value)
     try:
@@ -94,13 +92,13 @@ def expiry_time(value: datetime | Duration | None) -> datetime | timedelta | Non
 
 
 def instant(name: str, value: Any) -> datetime | None:
-    """Return an aware instant, given as one or as ISO 8601 text; None for None."""
+    """Return an aware instant, given as such or as ISO 8601 text; None for None."""
     return None if value is None else _instant(name, value)
 
 
 def approvals(items: Iterable[str | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return proposals to approve, each as a mapping with its ``id``."""
-    return [{"id": each} if isinstance(each, str) else each for each in items]
+    """Return proposals to approve, each as a mapping with an ``id``."""
+    return [{"id": item} if isinstance(item, str) else item for item in items]
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
@@ -109,9 +107,9 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def ratio(name: str, value: Any) -> float:
-    """Return a number; whether it is one from 0 to 1 is for others to say."""
+    """Return a number; the caller checks that it is between 0 and 1."""
     if type(value) is not int and type(value) is not float:
-        # One of numpy's is a number too; a truth value is none.
+        # Numbers of numpy are accepted, booleans are not.
         if isinstance(value, bool) or not isinstance(value, Real):
             raise _type_error(name, "a number from 0 to 1", value)
         return float(value)
@@ -119,33 +117,33 @@ def ratio(name: str, value: Any) -> float:
 
 
 def text(value: Any) -> str:
-    """Return what has to be a text."""
+    """Return a value that must be a text."""
     return _text("text", value)
 
 
-def insert_fields(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
-    """Return the fields of a new memory; with ``each`` unknown names of tiers and the like are left to the gates."""
+def insert_fields(given: Mapping[str, Any], *, one_of_many: bool = False) -> dict[str, Any]:
+    """Return the fields of a new memory; with ``one_of_many`` a gate checks names such as tiers."""
     if "id" in given:
-        raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
-    return _fields(Insert, "a memory", given, _GATED_FIELD_READERS if each else _FIELD_READERS)
+        raise InvalidInput("the store chooses ids; put a foreign id into `aliases`")
+    return _fields(Insert, "a memory", given, _GATED_FIELD_READERS if one_of_many else _FIELD_READERS)
 
 
-def build_change(makes: type[Any], given: Mapping[str, Any]) -> Any:
-    """Return a change of a memory, made of what was given."""
-    found = dict(given)
-    if makes not in _CHANGES:
-        if found.get("ttl") is not None:
-            found["ttl"] = _duration("ttl", found["ttl"])
-        return makes(**found)
-    made = {"id": found.pop("id")}
-    if "text" in found:
-        value = found.pop("text")
-        made["text"] = value if value is UNSET and makes is Replace else text(value)
-    return makes(**made, **_fields(makes, _CHANGES[makes], found, _FIELD_READERS))
+def build_change(change_type: type[Any], given: Mapping[str, Any]) -> Any:
+    """Return a change of a memory with the given fields."""
+    fields = dict(given)
+    if change_type not in _CHANGES:
+        if fields.get("ttl") is not None:
+            fields["ttl"] = _duration("ttl", fields["ttl"])
+        return change_type(**fields)
+    parsed = {"id": fields.pop("id")}
+    if "text" in fields:
+        value = fields.pop("text")
+        parsed["text"] = value if value is UNSET and change_type is Replace else text(value)
+    return change_type(**parsed, **_fields(change_type, _CHANGES[change_type], fields, _FIELD_READERS))
 
 
 def require_content(change: Any) -> Any:
-    """Return a change that is proposed; InvalidInput for a revision of nothing, which would make a version."""
+    """Return a change to propose; refuse an edit without a field, which would make a version."""
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
     return change
@@ -161,7 +159,7 @@ def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapp
 
 def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
     if value is None and name not in _NEVER_EMPTY:
-        # A content type is the one choice that a memory always has.
+        # Every memory has a content type.
         return "text" if name == "content_type" else None
     read: Reader = readers.get(name, _text)
     return read(name, value)
@@ -175,7 +173,7 @@ def _type_error(name: str, what: str, value: Any) -> InvalidInput:
 
 
 def _reader_of_type(kind: type, what: str) -> Reader:
-    """Return what reads a value of a type."""
+    """Return a parser that accepts one type."""
 
     def read(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
@@ -186,14 +184,14 @@ def _reader_of_type(kind: type, what: str) -> Reader:
 
 
 def _text(name: str, value: Any, what: str = "a text") -> str:
-    """Return a text, which of a member of an enumeration is the text that it is equal to."""
+    """Return a plain text; a member of a text enumeration becomes its value."""
     if not isinstance(value, str):
         raise _type_error(name, what, value)
     return value if type(value) is str else "".join(value)
 
 
 def integer(name: str, value: Any) -> int:
-    """Return a whole number, such as one of numpy's, which a truth value is not."""
+    """Return an integer; numpy's are accepted, booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise _type_error(name, "a whole number", value)
     return int(value)
@@ -210,44 +208,44 @@ def _list(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _reader_of_type(Mapping, "a JSON object")(name, value)
-    # What JSON would change on its way, such as a key that is a number, must not come back as something else.
-    if found and json.loads(metadata_text(found) or "{}") != found:
+    mapping: Mapping[str, Any] = _reader_of_type(Mapping, "a JSON object")(name, value)
+    # Refuse what JSON would change, such as a key that is a number.
+    if mapping and json.loads(metadata_text(mapping) or "{}") != mapping:
         raise InvalidInput(f"{name} is a JSON object: its keys are texts, its values what JSON has")
-    return found
+    return mapping
 
 
 def _instant(name: str, value: Any) -> datetime:
     try:
-        found = parse_instant(value) if isinstance(value, str) else value
-    except InvalidInput as fault:
-        raise InvalidInput(f"{name} is {fault}") from fault
-    if not isinstance(found, datetime) or found.tzinfo is None:
+        parsed = parse_instant(value) if isinstance(value, str) else value
+    except InvalidInput as exc:
+        raise InvalidInput(f"{name} is {exc}") from exc
+    if not isinstance(parsed, datetime) or parsed.tzinfo is None:
         raise InvalidInput(f"{name} is an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z")
-    return found
+    return parsed
 
 
 def _duration(name: str, value: Any) -> timedelta:
     try:
         return parse_duration(value)
-    except InvalidInput as fault:
-        raise InvalidInput(f"{name}: {fault}") from fault
+    except InvalidInput as exc:
+        raise InvalidInput(f"{name}: {exc}") from exc
 
 
 def _vector(name: str, value: Any) -> tuple[float, ...]:
     try:
-        numbers = tuple(float(each) for each in value)
-    except (TypeError, ValueError, OverflowError) as fault:
-        raise InvalidInput(f"a {name} is a list of numbers") from fault
+        numbers = tuple(float(number) for number in value)
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise InvalidInput(f"a {name} is a list of numbers") from exc
     length = math.hypot(*numbers)
     if isinstance(value, str | bytes | Mapping) or not math.isfinite(length) or not length:
         raise InvalidInput(f"a {name} is a list of finite numbers that are not all zero")
-    return tuple(each / length for each in numbers)
+    return tuple(number / length for number in numbers)
 
 
 _boolean = _reader_of_type(bool, "True or False")
 _NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
-#: How each field is read that is no plain text.
+#: Parsers of the fields that are not plain text.
 _FIELD_READERS: Mapping[str, Reader] = {
     **dict.fromkeys(_NEVER_EMPTY, texts),
     **dict.fromkeys(CHOICES, lambda name, value: one_of(name.replace("_", " "), value, CHOICES[name])),
@@ -260,7 +258,7 @@ _FIELD_READERS: Mapping[str, Reader] = {
     "if_version": integer,
     "vector": _vector,
 }
-#: The same where what is wrong with one item of many is told in its place, by a gate.
+#: The same for one item of many, whose invalid values a gate reports.
 _GATED_FIELD_READERS: Mapping[str, Reader] = {
     **_FIELD_READERS,
     **dict.fromkeys(CHOICES, _text),
@@ -274,7 +272,7 @@ _SCALAR_READERS: Mapping[tuple[type, ...], Reader] = {
     (list, str): texts,
     (list,): _list,
 }
-#: How an argument is read by the types that it names; None is one where it may be left empty.
+#: Parsers by the types of an argument; with ``None`` the argument may be left out.
 _READERS_BY_TYPE: Mapping[tuple[type, ...], Reader] = {
     **_SCALAR_READERS,
     **{(*kinds, type(None)): _or_none(read) for kinds, read in _SCALAR_READERS.items()},

@@ -1,14 +1,13 @@
-"""Blobs: bytes that memories refer to, who may put and read them, and how long they stay.
+"""Blobs: bytes that memories refer to, who may upload and read them, and how long they are stored.
 
-Invariants
-(1) Bytes are read by who sees a live memory that refers to them, or has put them; by who decides, also those of a
-    proposal that waits. For everybody else they are not there, and are said so in the same words.
-(2) What is read is what was put: the hash is compared at every read, and bytes that differ are never returned.
-(3) A memory refers only to what its writer might read: a name alone, guessed or overheard, opens nothing.
-(4) A secret is never stored: bytes, and what gzip and zip among them hold, are scanned before the first is written.
-    What could not be looked into is noted. What was erased is not put again.
-(5) A blob stays for as long as a version of a memory or a waiting proposal refers to it; then it goes, a day after it
-    was last put. The row goes first, in a transaction that sees what refers to it; then the file.
+A blob may be read by an actor that sees an active memory which refers to it, or that uploaded it. An actor that may
+decide also reads the blobs of pending proposals. For others the blob does not exist, in the same words.
+Every read compares the hash; bytes that differ are never returned.
+A memory refers only to blobs that its writer may read: a guessed name opens nothing.
+A secret is never stored: bytes, and the files in gzip and zip archives, are scanned before the first byte is written. A
+note says what could not be scanned. Erased bytes are not stored again.
+A blob is stored as long as a version of a memory or a pending proposal refers to it; it is deleted a day after its last
+upload at the earliest. The row is deleted first, in a transaction that sees all references; then the file.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _NOT_FOUND = "there is no blob by that name that this handle may read; check the
 
 
 def put(session: RequestContext, data: bytes, media_type: str | None) -> Blob:
-    """Keep bytes, once where they are the same, and return what they are called; errors are as for ``put_blob``."""
+    """Store bytes, once if they are the same, and return the blob; errors are as in ``put_blob``."""
     if not all(actor.may_propose for actor in (session.actor, *session.via)):
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
     if not (session.policy.enabled and session.policy.capture):
@@ -57,33 +56,33 @@ def put(session: RequestContext, data: bytes, media_type: str | None) -> Blob:
     if not isinstance(data, bytes | bytearray):
         raise InvalidInput("a blob is bytes; read the file in binary")
     if not data:
-        raise InvalidInput("there are no bytes to keep")
+        raise InvalidInput("the blob is empty: there are no bytes to store")
     if len(data) > MAX_BLOB_BYTES:
         raise InvalidInput(
-            f"a blob is at most {MAX_BLOB_BYTES // 2**20} MB; keep the rest elsewhere and remember where"
+            f"a blob has at most {MAX_BLOB_BYTES // 2**20} MB; store the rest elsewhere and remember where"
         )
     raw = bytes(data)
     named, active = media_type_of(media_type, raw)
     notes = _check_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
     blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active, notes=notes)
-    fresh = BlobUpload(
+    upload = BlobUpload(
         kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now
     )
     _check_not_erased(session, ref)
     with translate_file_errors(), files.holding():
         new = StoredBlob(tenant=session.tenant, blob=blob, at=now, puts=())
-        kept = session.store.documents(StoredBlob, session.tenant).get(ref) or new
-        files.keep(kept.place, raw)
+        stored = session.store.documents(StoredBlob, session.tenant).get(ref) or new
+        files.keep(stored.place, raw)
         with session.store.write() as writer:
             _check_not_erased(session.for_transaction(writer), ref)
-            kept = writer.documents(StoredBlob, session.tenant).get(ref) or kept
-            writer.put(replace(kept, puts=with_upload(kept.puts, fresh, session.actor)))
-    return replace(kept.blob, notes=notes)
+            stored = writer.documents(StoredBlob, session.tenant).get(ref) or stored
+            writer.put(replace(stored, puts=with_upload(stored.puts, upload, session.actor)))
+    return replace(stored.blob, notes=notes)
 
 
 def blob_info(session: RequestContext, ref: str) -> Blob:
-    """Return name, size and media type of a blob. Errors are as for ``read``."""
+    """Return name, size and media type of a blob; errors are as in ``read``."""
     return _readable(session, ref).blob
 
 
@@ -91,203 +90,207 @@ def read(session: RequestContext, ref: str) -> bytes:
     """Return the bytes of a blob.
 
     Raises:
-        NotFound: none that this handle may read; see (1).
-        Tampered: they are not what was put, or their file is gone; see (2).
+        NotFound: there is none that this handle may read.
+        Tampered: the bytes are not those that were uploaded, or their file is missing.
     """
-    kept = _readable(session, ref)
+    stored = _readable(session, ref)
     with translate_file_errors():
-        data = files_of(session.engine).read(kept.place)
+        data = files_of(session.engine).read(stored.place)
     if data is None:
-        raise Tampered(f"the file of blob {kept.blob.ref} is gone; run `keepward verify`, and put it again")
-    if ref_of(data) != kept.blob.ref:
-        raise Tampered(f"the bytes of blob {kept.blob.ref} were changed; run `keepward verify`, and put them again")
+        raise Tampered(f"the file of blob {stored.blob.ref} is missing; run `keepward verify`, and upload it again")
+    if ref_of(data) != stored.blob.ref:
+        raise Tampered(
+            f"the bytes of blob {stored.blob.ref} were changed; run `keepward verify`, and upload them again"
+        )
     return data
 
 
 def may_read(session: RequestContext, blob: StoredBlob) -> bool:
-    """Whether a handle may read a blob; see (1)."""
-    if any(each.by(session.actor) for each in blob.puts):
+    """Whether a handle may read a blob."""
+    if any(upload.by(session.actor) for upload in blob.puts):
         return True
     now = session.clock.now()
-    # Of a memory whose words are hidden no reference is read.
+    # A hidden memory shows no reference, so it does not count.
     holders = session.reader.records(session.store.blob_holders(session.tenant, blob.blob.ref)).records
-    if any(each.blob == blob.blob.ref and each.is_live(now) for each in holders):
+    if any(record.blob == blob.blob.ref and record.is_live(now) for record in holders):
         return True
     return session.actor.may_decide and blob.blob.ref in pending_refs(session.store, session.tenant, now)
 
 
 def refusal_reason(session: RequestContext, before: Record | None, after: Record) -> Reason | None:
-    """Return why a memory may not refer to what it refers to; None where it may, or does not refer to more."""
+    """Return why a memory may not refer to its blob; None if it may, or if the reference is not new."""
     ref = after.blob
     if ref is None or (before is not None and before.blob == ref and before.content_type is after.content_type):
         return None
     try:
-        kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
-    except InvalidInput as fault:
-        return Reason(gate="blob", code="bad_blob", detail=str(fault))
-    if kept is None or not may_read(session, kept):
-        return Reason(gate="blob", code="unknown_blob", detail=f"{_NOT_FOUND}; put the bytes first")
-    if not content_type_fits(after.content_type, kept.blob.media_type):
-        detail = f"the blob is {kept.blob.media_type}: that is no {after.content_type.value}; name its content type"
+        stored = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
+    except InvalidInput as exc:
+        return Reason(gate="blob", code="bad_blob", detail=str(exc))
+    if stored is None or not may_read(session, stored):
+        return Reason(gate="blob", code="unknown_blob", detail=f"{_NOT_FOUND}; upload the bytes first")
+    if not content_type_fits(after.content_type, stored.blob.media_type):
+        detail = f"the blob is {stored.blob.media_type}, not {after.content_type.value}; name its content type"
         return Reason(gate="blob", code="content_type", detail=detail)
     return None
 
 
 def content_type(session: RequestContext, ref: object) -> str:
-    """Return the content type of a memory that names a blob and no content type; ``file`` for one not to be had."""
+    """Return the content type for a memory that names only a blob; ``file`` if the blob cannot be read."""
     try:
-        kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
+        stored = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
     except (InvalidInput, Tampered):
         return ContentType.FILE.value
-    return (content_type_of(kept.blob.media_type) if kept else ContentType.FILE).value
+    return (content_type_of(stored.blob.media_type) if stored else ContentType.FILE).value
 
 
 def describe(engine: Engine, tenant: str, ref: str) -> str:
-    """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
+    """Describe a blob for a reviewer: hash, size and media type, never its bytes."""
     try:
-        kept = engine.store.documents(StoredBlob, tenant).get(ref)
+        stored = engine.store.documents(StoredBlob, tenant).get(ref)
     except Tampered:
-        return f"{ref}, and what is known of it does not match its seal"
-    if kept is None:
-        return f"{ref}, which is not kept here"
-    blob = kept.blob
+        return f"{ref}, whose row does not match its seal"
+    if stored is None:
+        return f"{ref}, which is not stored here"
+    blob = stored.blob
     active = ", active content" if blob.active else ""
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
 def pending_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
-    """Return the refs of proposals that wait and have not run out."""
+    """Return the refs of proposals that are pending and not expired."""
     return refs_of(item for item in store.documents(Proposal, tenant).list(state="pending") if item.expires_at > now)
 
 
 def refs_of(items: Iterable[Proposal]) -> set[str]:
-    """Return the refs of what proposals would store."""
+    """Return the refs of the records that proposals would store."""
     return {step.after.blob for item in items for step in item.steps if step.after.blob is not None}
 
 
 def blob_ref_of(payload: bytes) -> str | None:
-    """Return the ref in a record's payload, None where it has none."""
-    # Written so only by the field itself: a quotation mark inside of a text is escaped.
+    """Return the ref in a record's payload; None if it has none."""
+    # Only the field itself is written so: a quotation mark in a text is escaped.
     return json.loads(payload).get("blob") if b'"blob":"' in payload else None
 
 
 def files_of(engine: Engine) -> BlobStore:
-    """Return where bytes are kept.
+    """Return the blob store.
 
     Raises:
-        StoreUnavailable: this store has no place for them.
+        StoreUnavailable: this store has none.
     """
     if engine.blobs is None:
-        raise StoreUnavailable("this store has no place for blobs; open it by its path")
+        raise StoreUnavailable("this store has no folder for blobs; open it by its path")
     return engine.blobs
 
 
 @contextmanager
 def translate_file_errors() -> Iterator[None]:
-    """Turn what the system says of files into an error that tells what to do."""
+    """Turn file errors of the system into an error that says what to do."""
     try:
         yield
-    except OSError as fault:
-        why = fault.strerror or "input or output error"
-        raise StoreUnavailable(f"the folder of blobs beside the store cannot be used: {why}") from fault
+    except OSError as exc:
+        why = exc.strerror or "input or output error"
+        raise StoreUnavailable(f"the folder of blobs next to the store cannot be used: {why}") from exc
 
 
 def _check_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
-    """See that a content holds no secret; return what could not be looked into."""
+    """Refuse a content with a secret; return notes on what could not be scanned."""
     from keepward.gates.detectors.secrets import find_content_secret
 
     notes: list[str] = []
-    for inside, part in chain([("", data)], (("what is packed in ", each) for each in unpack_files(data, notes))):
+    packed = (("what is packed in ", part) for part in unpack_files(data, notes))
+    for prefix, part in chain([("", data)], packed):
         text = decode_text(part)
-        if text is None and not inside and is_textual(media_type):
+        if text is None and not prefix and is_textual(media_type):
             text = part.decode("latin-1")
-        found = find_content_secret(part, text)
-        if found is not None:
-            where = "" if found.line is None else f" in line {found.line}"
-            told = f"{inside}the content holds what looks like a secret ({found.detector}){where}"
-            raise InvalidInput(f"{told}: take it out; nothing was stored")
+        secret = find_content_secret(part, text)
+        if secret is not None:
+            where = "" if secret.line is None else f" in line {secret.line}"
+            problem = f"{prefix}the content contains what looks like a secret ({secret.detector}){where}"
+            raise InvalidInput(f"{problem}: take it out; nothing was stored")
     return tuple(dict.fromkeys(notes))
 
 
 def _check_not_erased(session: RequestContext, ref: str) -> None:
-    stone = tombstone_for(session, (), (ref,))
-    if stone is not None:
-        raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
+    tombstone = tombstone_for(session, (), (ref,))
+    if tombstone is not None:
+        raise Conflict(f"this was erased and is not stored again: tombstone {tombstone}")
 
 
 def _readable(session: RequestContext, ref: str) -> StoredBlob:
-    kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
-    if kept is None or not may_read(session, kept):
+    stored = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
+    if stored is None or not may_read(session, stored):
         raise NotFound(_NOT_FOUND)
-    return kept
+    return stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyResult:
-    """Blobs that went into a copy of the store."""
+    """Blobs that were copied with a store."""
 
     blobs: int
-    #: Those whose file was gone or changed; they are not in the copy.
+    #: Refs of blobs whose file was missing or changed; they are not in the copy.
     faulty: tuple[str, ...]
 
 
 def sweep(engine: Engine, tenant: str) -> dict[str, int]:
-    """Remove a tenant's blobs that nothing has referred to for ``UNREFERENCED_GRACE``, and files without a row.
+    """Delete a tenant's blobs without a reference for ``UNREFERENCED_GRACE``, and files without a row.
 
-    Returns how many ``blobs`` and their ``bytes``, and how many ``strays``: files as an interrupted write leaves them.
+    Returns the number of ``blobs``, their ``bytes``, and ``strays``: files that interrupted writes left behind.
 
     Raises:
         StoreUnavailable: the store or its folder cannot be written.
     """
-    gone: list[StoredBlob] = []
+    deleted: list[StoredBlob] = []
     now = engine.clock.now()
     old = [
-        each.blob.ref
-        for each in engine.store.documents(StoredBlob, tenant).list()
-        if each.last_upload <= now - UNREFERENCED_GRACE
+        stored.blob.ref
+        for stored in engine.store.documents(StoredBlob, tenant).list()
+        if stored.last_upload <= now - UNREFERENCED_GRACE
     ]
     if not all(engine.store.blob_holders(tenant, ref) for ref in old):
         with engine.store.write() as writer:
-            # No one else writes meanwhile: what is referred to now is what will be.
+            # No other process writes meanwhile, so no reference can be added.
             referred = writer.blob_refs(tenant) | pending_refs(writer, tenant, now)
-            free = [each for each in writer.documents(StoredBlob, tenant).list() if each.blob.ref not in referred]
-            gone = [
-                each
-                for each in free
-                if each.last_upload <= now - UNREFERENCED_GRACE and writer.drop_blob(tenant, each.blob.ref)
+            deleted = [
+                stored
+                for stored in writer.documents(StoredBlob, tenant).list()
+                if stored.blob.ref not in referred
+                and stored.last_upload <= now - UNREFERENCED_GRACE
+                and writer.drop_blob(tenant, stored.blob.ref)
             ]
-    size, strays = sum(each.blob.bytes for each in gone), max(0, remove_orphans(engine) - len(gone))
-    return {"blobs": len(gone), "bytes": size, "strays": strays}
+    size, strays = sum(stored.blob.bytes for stored in deleted), max(0, remove_orphans(engine) - len(deleted))
+    return {"blobs": len(deleted), "bytes": size, "strays": strays}
 
 
 def remove_orphans(engine: Engine) -> int:
-    """Remove every file that neither a row nor the journal names; return how many there were.
+    """Delete every file that neither a row nor the journal names; return how many there were.
 
     Raises:
         StoreUnavailable: the folder cannot be written.
-        Tampered: a row does not match its seal, so that what it names is not known; nothing was removed.
+        Tampered: a row does not match its seal, so its file is unknown; nothing was deleted.
     """
     files = files_of(engine)
     with translate_file_errors(), files.holding(alone=True):
         known = {
-            each.place
+            stored.place
             for tenant in engine.store.blob_tenants()
-            for each in engine.store.documents(StoredBlob, tenant).list(strict=True)
+            for stored in engine.store.documents(StoredBlob, tenant).list(strict=True)
         }
-        strays = [place for place in files.places() if place not in known]
+        strays = [path for path in files.places() if path not in known]
         if strays:
-            # Where a row was taken away the journal still says so, and the bytes are not ours to take away as well.
+            # If a row is missing but the journal still names its blob, the file stays.
             refs = {ref for tenant in engine.store.tenants() for ref in engine.store.blob_refs(tenant)}
-            strays = [place for place in strays if REF_PREFIX + place.rpartition("/")[2] not in refs]
-        for place in strays:
-            files.remove(place)
+            strays = [path for path in strays if REF_PREFIX + path.rpartition("/")[2] not in refs]
+        for path in strays:
+            files.remove(path)
     return len(strays)
 
 
 def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     """Read every blob, of one tenant or all, and compare its hash; return how many, and faults by tenant and ref.
 
-    A row that does not match its seal, a ref without a row and an older store are the store's own to name.
+    The store itself reports a row that does not match its seal, a ref without a row, and an older store.
     """
     if engine.blobs is None:
         return 0, []
@@ -295,54 +298,54 @@ def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     try:
         for name in engine.store.blob_tenants() if tenant is None else [tenant]:
             with suppress(Tampered):
-                for each in engine.store.documents(StoredBlob, name).list():
+                for stored in engine.store.documents(StoredBlob, name).list():
                     count += 1
-                    wrong = _fault_of(engine.blobs, each)
-                    if wrong:
-                        faults.append(Fault(check="blobs", row=f"blobs {name}/{each.blob.ref}", detail=wrong))
-    except KeepwardError as fault:
-        # A store that is damaged is looked at all the same; what is wrong with it is a fault like any other.
-        faults.append(Fault(check="blobs", row="blobs", detail=f"they cannot be read: {fault}"))
+                    problem = _fault_of(engine.blobs, stored)
+                    if problem:
+                        faults.append(Fault(check="blobs", row=f"blobs {name}/{stored.blob.ref}", detail=problem))
+    except KeepwardError as exc:
+        # A damaged store must not stop the check: the damage is a fault like any other.
+        faults.append(Fault(check="blobs", row="blobs", detail=f"they cannot be read: {exc}"))
     return count, faults
 
 
-def _fault_of(files: BlobStore, kept: StoredBlob) -> str | None:
+def _fault_of(files: BlobStore, stored: StoredBlob) -> str | None:
     try:
-        data = files.read(kept.place)
-    except OSError as fault:
-        return f"its file cannot be read: {fault.strerror or 'input or output error'}"
+        data = files.read(stored.place)
+    except OSError as exc:
+        return f"its file cannot be read: {exc.strerror or 'input or output error'}"
     if data is None:
-        return "its file is gone; put the same bytes again, or erase the memories that refer to it"
-    if ref_of(data) != kept.blob.ref or len(data) != kept.blob.bytes:
-        return "its bytes were changed; put the right ones again"
+        return "its file is missing; upload the same bytes again, or erase the memories that refer to it"
+    if ref_of(data) != stored.blob.ref or len(data) != stored.blob.bytes:
+        return "its bytes were changed; upload the right ones again"
     return None
 
 
 def count_missing(engine: Engine, tenant: str) -> int:
-    """Return how many blobs of a tenant have no file of their size; the heavy proof is ``check``."""
+    """Return how many blobs of a tenant have no file of their size; ``check`` compares the content."""
     if engine.blobs is None:
         return 0
     return sum(
         1
-        for each in engine.store.documents(StoredBlob, tenant).list()
-        if engine.blobs.size(each.place) != each.blob.bytes
+        for stored in engine.store.documents(StoredBlob, tenant).list()
+        if engine.blobs.size(stored.place) != stored.blob.bytes
     )
 
 
 def copy(source: BlobStore, target: BlobStore, wanted: Iterable[StoredBlob]) -> CopyResult:
-    """Copy the files of blobs, each compared with its hash; one that does not hold is named and left out.
+    """Copy the files of blobs, comparing each with its hash; a faulty one is named and left out.
 
     Raises:
         StoreUnavailable: a folder cannot be read or written.
     """
     count, faulty = 0, []
     with translate_file_errors():
-        for each in wanted:
-            data = source.read(each.place)
-            if data is None or ref_of(data) != each.blob.ref:
-                faulty.append(each.blob.ref)
+        for stored in wanted:
+            data = source.read(stored.place)
+            if data is None or ref_of(data) != stored.blob.ref:
+                faulty.append(stored.blob.ref)
                 continue
             with target.holding():
-                target.keep(each.place, data)
+                target.keep(stored.place, data)
             count += 1
     return CopyResult(blobs=count, faulty=tuple(faulty))

@@ -1,7 +1,7 @@
 """Lists and counts of memories: a page in any order, facets, activity by day, and sources.
 
-Counts come from the rows of the newest versions. A list reads the memories that it shows from the store, which
-verifies them. A memory that does not match its seal is named in ``withheld`` and in a note.
+Counts come from the rows of the newest versions. A list reads and verifies the memories that it shows. A memory that
+does not match its seal is named in ``withheld`` and in a note.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
 from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
 
-#: What memories are counted by.
+#: The facets by which memories are counted.
 FACETS = (*COUNTED, "author", "tag")
 SORTS = ("created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author")
-#: Orders that only the content of a memory answers.
+#: Orders that need the content of a memory.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
-#: Orders whose least value comes first, unless ``ascending``.
+#: Orders that begin with the least value, unless ``ascending``.
 _NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
-#: Values listed of a facet, and names in a list of sources.
+#: Listed values of a facet, and names in a list of sources.
 MAX_LISTED = 50
 MAX_SOURCES = 500
-#: Days of one activity, and series in it.
+#: Most days of one activity, and most series in it.
 MAX_DAYS = 400
 MAX_SERIES = 12
 _DAY = timedelta(days=1)
@@ -44,12 +44,12 @@ _SENSITIVE_OMITTED = f"sensitive memories were left out: asking for them {GRANT_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which memories are listed or counted; an empty value or None means all."""
+    """The filters of a list or a count; an empty value or None means all."""
 
-    #: By facet, any of these values.
+    #: By facet, the accepted values.
     any_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     text: str | None = None
-    #: When it was written: from one instant on and before another.
+    #: Written from one instant on and before another.
     since: datetime | None = None
     until: datetime | None = None
     #: Date of the event; see ``Record.happened_at``.
@@ -58,11 +58,11 @@ class Selection:
     min_importance: float = 0.0
     include_ended: bool = False
     include_sensitive: bool = True
-    #: Also what lies in the scopes below, for who may decide.
+    #: Also include the scopes below, for an actor that may decide.
     below: bool = False
-    #: Only what lies in this scope or below it, for who may see that.
+    #: Only this scope and those below it, for an actor that may see them.
     within: str | None = None
-    #: Conditions on fields of the memory's own.
+    #: Conditions on the memory's metadata.
     where: Where = ()
     as_of: AsOf = None
 
@@ -71,7 +71,7 @@ class Selection:
         return bool(self.text or self.where or self.min_importance or self.occurred_since or self.occurred_until)
 
     def accepts(self, record: Record, now: datetime) -> bool:
-        """Whether a memory passes what its content answers: text, own fields, decayed importance, when it happened."""
+        """Whether a memory passes the filters that need its content: text, metadata, importance, event date."""
         part = (self.text or "").casefold()
         first, end, happened = self.occurred_since, self.occurred_until, record.happened_at
         return (
@@ -82,8 +82,8 @@ class Selection:
             and (end is None or (happened is not None and happened < end))
         )
 
-    def passed(self, record: Record, now: datetime) -> bool:
-        """Whether a memory of an earlier state passes all filters."""
+    def matches_past(self, record: Record, now: datetime) -> bool:
+        """Whether a memory of a past state passes all filters."""
         values = {name: getattr(record, name, None) for name in (*FACETS, "key", "job")}
         values |= {"trust": record.effective_trust.label, "status": record.status_at(now)}
         wanted = self.any_of if self.include_ended else {"status": (Status.ACTIVE,), **self.any_of}
@@ -101,15 +101,15 @@ _Rows = list[tuple[ListedRow, Record | None]]
 
 
 class _VisibleState:
-    """What a reader may see of one state, and the rows that pass its selection."""
+    """One state as a reader may see it, and the rows that pass a selection."""
 
     def __init__(self, session: RequestContext, selection: Selection) -> None:
-        given, within = selection.any_of, selection.within
+        any_of, within = selection.any_of, selection.within
         check_names(
-            tiers=given.get("tier", ()), kinds=given.get("kind", ()), content_types=given.get("content_type", ())
+            tiers=any_of.get("tier", ()), kinds=any_of.get("kind", ()), content_types=any_of.get("content_type", ())
         )
-        for name, known in (("status", tuple(Status)), ("trust", tuple(each.label for each in Trust))):
-            for value in given.get(name, ()):
+        for name, known in (("status", tuple(Status)), ("trust", tuple(trust.label for trust in Trust))):
+            for value in any_of.get(name, ()):
                 one_of(name, value, known)
         self.session, self.selection = session, selection
         self.store, self.tenant = session.store, session.tenant
@@ -120,7 +120,7 @@ class _VisibleState:
             self.visible = self.reader.scopes_with_memories(below=selection.below)
 
     def listing(self, any_of: Mapping[str, Sequence[str]], ids: Collection[str] | None = None) -> Listing:
-        """Return the selection as the store takes it, with ``any_of`` in place of its own."""
+        """Return the selection in the form that the store takes, with ``any_of`` instead of its own."""
         if not self.selection.include_ended:
             any_of = {"status": (Status.ACTIVE,), **any_of}
         since, until = self.selection.since, self.selection.until
@@ -135,57 +135,53 @@ class _VisibleState:
         )
 
     def rows(self, any_of: Mapping[str, Sequence[str]], *, content: bool = False) -> _Rows:
-        """Return what passes, newest arrival first; with its content where that is asked for or needed."""
-        asked = self.selection
+        """Return the rows that pass, newest arrival first; with ``content``, or if a filter needs it, with records."""
+        selection = self.selection
         if self.at.seq is not None:
-            return self._past()
-        found: _Rows
-        if content or asked.needs_content:
-            passing = self.store.contents(self.tenant, self.listing(any_of), part=asked.text or "")
-            # A memory whose content is damaged passes: it is read again, and named as withheld.
-            found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.at.now)]
+            filters = Filter(scopes=(*self.visible, ""), include_sensitive=self.sensitive)
+            past = self.reader.find(filters, live_at=None, as_of=self.at.seq).records
+            passing = (record for record in past if selection.matches_past(record, self.at.now))
+            return [(_row_of(record, -n, self.at.now), record) for n, record in enumerate(passing)]
+        rows: _Rows
+        if content or selection.needs_content:
+            pairs = self.store.contents(self.tenant, self.listing(any_of), part=selection.text or "")
+            # A corrupt memory passes: it is read again, and named in ``withheld``.
+            rows = [(row, record) for row, record in pairs if record is None or selection.accepts(record, self.at.now)]
         else:
-            found = [(row, None) for row in self.store.listed(self.tenant, self.listing(any_of))]
-        return sorted(found, key=lambda each: each[0].arrival, reverse=True)
+            rows = [(row, None) for row in self.store.listed(self.tenant, self.listing(any_of))]
+        return sorted(rows, key=lambda pair: pair[0].arrival, reverse=True)
 
-    def _past(self) -> _Rows:
-        """Return what passed in an earlier state, newest arrival first."""
-        filters = Filter(scopes=(*self.visible, ""), include_sensitive=self.sensitive)
-        found = self.reader.find(filters, live_at=None, as_of=self.at.seq)
-        passing = (each for each in found.records if self.selection.passed(each, self.at.now))
-        return [(_row_of(record, -n, self.at.now), record) for n, record in enumerate(passing)]
-
-    def left_out(self, passing: int) -> tuple[str, ...]:
-        """Return the notes, with one on sensitive memories where these would pass and the reader may not see them."""
+    def omission_notes(self, passing: int) -> tuple[str, ...]:
+        """Return a note on sensitive memories if some would pass that the reader may not see."""
         if not self.selection.include_sensitive or self.sensitive:
             return ()
         self.sensitive = True
-        more = len(self.rows(self.selection.any_of)) > passing
+        omitted = len(self.rows(self.selection.any_of)) > passing
         self.sensitive = False
-        return (_SENSITIVE_OMITTED,) if more else ()
+        return (_SENSITIVE_OMITTED,) if omitted else ()
 
-    def withheld(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
-        """Return the ids of memories that do not match their seals, and the sentence about them."""
-        gone = corrupt_memories(damaged)
+    def corrupt_ids(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
+        """Return the ids of memories that do not match their seals, and the notes about them."""
+        unreadable = corrupt_memories(damaged)
         if self.at.seq is None:
             tiers = tuple(self.selection.any_of.get("tier", ()))
             filters = Filter(scopes=(*self.visible, ""), tiers=tiers, include_sensitive=self.sensitive)
             live_at = None if self.selection.include_ended else self.at.now
-            gone = unreadable_memories(self.session, filters, live_at=live_at, damaged=damaged)
-        return ids_of(gone), unreadable_notes(gone)
+            unreadable = unreadable_memories(self.session, filters, live_at=live_at, damaged=damaged)
+        return ids_of(unreadable), unreadable_notes(unreadable)
 
 
 def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
     changed = to_micros(record.updated_at or record.created_at)
-    words = (record.tier.value, record.kind.value, record.scope, record.source, record.author)
+    fields = (record.tier.value, record.kind.value, record.scope, record.source, record.author)
     status = record.status_at(now).value
-    return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *words, None)
+    return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *fields, None)
 
 
 def list_page(
     session: RequestContext, selection: Selection, *, sort: str, ascending: bool, offset: int, limit: int | None
 ) -> Memories:
-    """Return one page of the memories that pass, in an order; ``total`` is how many there are.
+    """Return one page of the memories that pass, in an order; ``total`` is how many pass.
 
     Equal values are in order of arrival, newest first.
 
@@ -199,8 +195,8 @@ def list_page(
     view = _VisibleState(session, selection)
     rows = view.rows(selection.any_of, content=sort in _SORTS_BY_CONTENT)
 
-    def value(each: tuple[ListedRow, Record | None]) -> Any:
-        row, record = each
+    def value(pair: tuple[ListedRow, Record | None]) -> Any:
+        row, record = pair
         if sort not in _SORTS_BY_CONTENT:
             return getattr(row, "arrival" if sort == "created" else sort)
         return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, view.at.now), sort)
@@ -209,37 +205,37 @@ def list_page(
     ids = [row.id for row, _ in ordered[offset : None if limit is None else offset + limit]]
     found = view.reader.records(ids, as_of=view.at.seq)
     records = [as_read(record, view.at.now) for record in found.records]
-    gone, damaged = view.withheld(found.damaged)
-    notes = (*view.left_out(len(rows)), *damaged)
-    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head.name)
+    withheld, corrupt_notes = view.corrupt_ids(found.damaged)
+    notes = (*view.omission_notes(len(rows)), *corrupt_notes)
+    return Memories(records, withheld=withheld, notes=notes, total=len(rows), head=view.at.head.name)
 
 
 def matching_ids(session: RequestContext, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the ids of the memories that pass, and the scopes that they lie in; errors are as for ``window``."""
+    """Return the ids of the memories that pass, and their scopes; errors are as in ``list_page``."""
     rows = [row for row, _ in _VisibleState(session, selection).rows(selection.any_of)]
     return frozenset(row.id for row in rows), tuple(sorted({row.scope for row in rows}))
 
 
 def facets(session: RequestContext, selection: Selection, *, of: Sequence[str] = (), most: int = MAX_LISTED) -> Facets:
-    """Return how many memories pass, and how many have each value of a facet; errors are as for ``window``.
+    """Return how many memories pass, and how many have each value of a facet; errors are as in ``list_page``.
 
-    A facet is counted as if nothing of it was chosen. ``of`` names the facets that are counted, all of them where it
-    is empty; ``most`` values of each are listed.
+    A facet is counted without its own filter. ``of`` names the facets to count, by default all; at most ``most``
+    values of each are listed.
     """
     for name in of:
         one_of("facet", name, FACETS)
     view = _VisibleState(session, selection)
     total = len(view.rows(selection.any_of))
-    listed, more = dict[str, tuple[Count, ...]](), dict[str, int]()
+    listed, unlisted = dict[str, tuple[Count, ...]](), dict[str, int]()
     for name, counts in _counts(view, of or FACETS):
         order = sorted(counts, key=lambda value: (-counts[value], value))
-        # What was asked for is listed in any case, and may be none.
+        # Values of the filter are always listed, even with a count of 0.
         shown = dict.fromkeys((*order[:most], *selection.any_of.get(name, ())))
         listed[name] = tuple(Count(value=value, count=counts.get(value, 0)) for value in shown)
         if len(order) > most:
-            more[name] = len(order) - most
-    notes = (*view.left_out(total), *view.withheld()[1])
-    return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=more, notes=notes)
+            unlisted[name] = len(order) - most
+    notes = (*view.omission_notes(total), *view.corrupt_ids()[1])
+    return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=unlisted, notes=notes)
 
 
 def _counts(view: _VisibleState, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -247,12 +243,12 @@ def _counts(view: _VisibleState, of: Sequence[str]) -> Iterator[tuple[str, Mappi
     ids = None
     if view.selection.needs_content:
         ids = [row.id for row, _ in view.rows({"status": tuple(Status)})]
-    asked = view.selection.any_of
-    every = view.store.listed(view.tenant, view.listing(asked, ids))
+    any_of = view.selection.any_of
+    all_rows = view.store.listed(view.tenant, view.listing(any_of, ids))
     for name in of:
-        rows = every
-        if name == "status" or name in asked:
-            others: dict[str, Sequence[str]] = {each: names for each, names in asked.items() if each != name}
+        rows = all_rows
+        if name == "status" or name in any_of:
+            others: dict[str, Sequence[str]] = {other: values for other, values in any_of.items() if other != name}
             if name == "status":
                 others["status"] = tuple(Status)
             rows = view.store.listed(view.tenant, view.listing(others, ids))
@@ -270,17 +266,17 @@ def projects(session: RequestContext) -> list[Member]:
 
 
 def _members(session: RequestContext, name_of: Callable[[str], str | None]) -> list[Member]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for scope, count in session.reader.memories_below().items():
         if name := name_of(scope):
-            found[name] += count
-    return [Member(name=name, memories=count) for name, count in sorted(found.items())]
+            counts[name] += count
+    return [Member(name=name, memories=count) for name, count in sorted(counts.items())]
 
 
 def other_scope_notes(session: RequestContext) -> tuple[str, ...]:
-    """Return what is said with an empty answer where nothing holds that the handle sees: which scopes below hold some.
+    """Return a note for an empty result if the handle sees no memory at all: which scopes below have some.
 
-    It is what ``facets`` would answer, and so nothing where the handle may not list what lies below.
+    The note says what ``facets`` would return, so it is empty if the handle may not list the scopes below.
     """
     found = session.reader.find(Filter(scopes=(), include_sensitive=True), live_at=session.clock.now(), limit=1)
     if found.records or found.damaged:
@@ -293,7 +289,7 @@ def other_scope_notes(session: RequestContext) -> tuple[str, ...]:
     if not scopes:
         return ()
     count = len(scopes) + below.more.get("scope", 0)
-    named = ", ".join(f"{each.value} ({each.count})" for each in scopes)
+    named = ", ".join(f"{scope.value} ({scope.count})" for scope in scopes)
     held = "1 scope below it holds some" if count == 1 else f"{count} scopes below it hold some"
     rest = f" and {count - len(scopes)} more" if count > len(scopes) else ""
     return (f"no memory is seen from {session.scope}; {held}: {named}{rest}; name one as the scope",)
@@ -302,11 +298,11 @@ def other_scope_notes(session: RequestContext) -> tuple[str, ...]:
 def activity(session: RequestContext, selection: Selection, *, by: str, days: int, zone: int) -> Activity:
     """Return how many versions were written on each of the last ``days``, and by whom.
 
-    The days end with that of ``until``, or today; they are those of a zone so many minutes east of UTC. Filters are
-    compared with the memories as they are now.
+    The last day is that of ``until``, or today; ``zone`` is minutes east of UTC. Filters apply to the memories as they
+    are now.
 
     Raises:
-        InvalidInput: days outside 1..400, a zone outside a day, or as for ``window``.
+        InvalidInput: days outside 1..400, a zone outside a day, or as in ``list_page``.
     """
     by = one_of("series", by, ("author", "source", "session", "tier", "kind", "scope"))
     if not 1 <= days <= MAX_DAYS or not -1_440 < zone < 1_440:
@@ -318,10 +314,10 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
     begin = begin if selection.since is None else max(begin, selection.since)
     totals, series = [0] * days, dict[str, list[int]]()
-    for each in _written_versions(view, to_micros(begin), to_micros(last)):
-        day = ((from_micros(each.at) + shift).date() - first).days
+    for version in _written_versions(view, to_micros(begin), to_micros(last)):
+        day = ((from_micros(version.at) + shift).date() - first).days
         totals[day] += 1
-        if name := each.actor if by == "author" else each.fields.get(by):
+        if name := version.actor if by == "author" else version.fields.get(by):
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
@@ -337,50 +333,53 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
 
 
 def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[WrittenVersion]:
-    """Yield the versions that said something between two instants, of the memories that pass."""
-    asked = view.selection
-    ids = [row.id for row, _ in view.rows(asked.any_of)] if asked.needs_content else None
-    rows = view.store.listed(view.tenant, view.listing(asked.any_of, ids))
+    """Yield the versions with new text between two instants, of the memories that pass."""
+    selection = view.selection
+    ids = [row.id for row, _ in view.rows(selection.any_of)] if selection.needs_content else None
+    rows = view.store.listed(view.tenant, view.listing(selection.any_of, ids))
     return view.store.written(view.tenant, since, until, [row.id for row in rows])
 
 
 def sources(session: RequestContext, selection: Selection) -> Sources:
-    """Return who and what memories come from: how many each wrote, how far they are relied on, and when.
+    """Return where memories come from: how many each source wrote, how far they are trusted, and when.
 
-    Errors are as for ``window``.
+    Errors are as in ``list_page``.
     """
     view = _VisibleState(session, replace(selection, include_ended=True))
     rows = {row.id: row for row, _ in view.rows(selection.any_of)}
-    origins: dict[str, dict[str, _SourceCounts]] = {
-        name: {} for name in ("actors", "sources", "references", "sessions")
-    }
-    for each in _written_versions(view, _FIRST, _LAST):
-        names = {"actors": [each.actor], "references": each.fields.get("evidence", ())}
-        names |= {f"{name}s": [each.fields.get(name)] for name in ("source", "session")}
-        for group, found in names.items():
-            for name in filter(None, found):
-                tally = origins[group].setdefault(name, _SourceCounts(first=each.at))
-                tally.memories.add(each.memory_id)
-                tally.writes, tally.last = tally.writes + 1, each.at
+    groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
+    for version in _written_versions(view, _FIRST, _LAST):
+        names = {"actors": [version.actor], "references": version.fields.get("evidence", ())}
+        names |= {f"{name}s": [version.fields.get(name)] for name in ("source", "session")}
+        for group, values in names.items():
+            for name in filter(None, values):
+                counts = groups[group].setdefault(name, _SourceCounts(first=version.at))
+                counts.memories.add(version.memory_id)
+                counts.writes, counts.last = counts.writes + 1, version.at
     lists = {
-        group: sorted((tally.summary(name, rows) for name, tally in found.items()), key=lambda e: (-e.memories, e.name))
-        for group, found in origins.items()
+        group: sorted(
+            (counts.summary(name, rows) for name, counts in by_name.items()),
+            key=lambda summary: (-summary.memories, summary.name),
+        )
+        for group, by_name in groups.items()
     }
     return Sources(
         head=view.at.head.name,
-        **{name: tuple(each[:MAX_SOURCES]) for name, each in lists.items()},
-        more={name: len(each) - MAX_SOURCES for name, each in lists.items() if len(each) > MAX_SOURCES},
+        **{group: tuple(summaries[:MAX_SOURCES]) for group, summaries in lists.items()},
+        more={
+            group: len(summaries) - MAX_SOURCES for group, summaries in lists.items() if len(summaries) > MAX_SOURCES
+        },
     )
 
 
 #: Before and after every instant.
 _FIRST, _LAST = -(1 << 62), 1 << 62
-_LABELS = {int(each): each.label for each in Trust}
+_LABELS = {int(trust): trust.label for trust in Trust}
 
 
 @dataclass(slots=True)
 class _SourceCounts:
-    """What one origin wrote, as far as it was counted."""
+    """What one source wrote."""
 
     first: int
     last: int = 0
@@ -388,7 +387,7 @@ class _SourceCounts:
     memories: set[str] = field(default_factory=set)
 
     def summary(self, name: str, rows: Mapping[str, ListedRow]) -> SourceActivity:
-        own = [rows[each] for each in self.memories if each in rows]
+        own = [rows[memory_id] for memory_id in self.memories if memory_id in rows]
         return SourceActivity(
             name=name,
             memories=len(own),

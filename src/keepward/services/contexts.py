@@ -1,10 +1,8 @@
-"""Contexts: gather what the compiler needs, compile, keep the receipt, and replay it.
+"""Contexts: gather the input of the compiler, compile it, store the receipt, and replay it.
 
-Invariants
-(1) What held at the read's instant goes in or is excluded with a reason; nothing is dropped in silence.
-(2) A context and its receipt are kept in one transaction; a store that cannot be written still compiles
-    and says that the receipt was not kept.
-(3) A replay reads records at the versions the receipt names, and nothing else.
+Every memory that was active at the instant of the read goes in or is excluded with a reason.
+A context and its receipt are stored in one transaction. If the store cannot be written, the context is still compiled
+and a note says that there is no receipt. A replay reads only records, at the versions that the receipt names.
 """
 
 from __future__ import annotations
@@ -60,28 +58,26 @@ from keepward.services.transaction import save_read_receipt
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.writer import UnitOfWork
 
-#: Ended working memories are named among the exclusions for this long.
+#: Expired working memories are listed among the exclusions for this long.
 EXPIRED_NAMED_FOR = timedelta(days=7)
-#: Ranked memories are at most so many for each line that a context without a budget may recall; with a budget one for
-#: every so many of its tokens, and at least so many.
+#: Without a budget, so many memories are ranked for each line that a context may recall. With a budget, one for every
+#: so many tokens, and at least the minimum.
 CANDIDATES_PER_ITEM = 3
 TOKENS_PER_CANDIDATE = 12
 MIN_CANDIDATES = 60
-#: They are read by rank, about so many tokens each and at least so many at once, until their texts take all the room.
+#: Ranked memories are read in batches of the room divided by this number, at least the minimum, until the room is used.
 TOKENS_PER_READ = 40
 MIN_READ_BATCH = 8
-#: Tokens that a line has beside its text, at least: the kind of the memory.
+#: Tokens of a line in addition to its text, at least: the kind of the memory.
 LINE_OVERHEAD_TOKENS = 3
-#: A request for advice lets in so many remembered preferences that are weak hits.
+#: A request for advice adds at most so many preferences that are weak hits.
 MAX_WEAK_PREFERENCES = 10
-#: Ranked memories that stay out are named twice as many as were read, and at least so many; the rest is counted.
+#: Named exclusions among ranked memories: twice the number that was read, at least this many. The rest is counted.
 MIN_NAMED_EXCLUSIONS = 20
-#: Why a memory stays out that the reader has at hand.
 ALREADY_SEEN = compile_reason("seen", "the reader has it already")
 WEAK_HIT = compile_reason("weak", "it hardly bears on the objective, and weak hits were not asked for")
-#: Why a proposal does.
 AWAITING_REVIEW = compile_reason("quarantine", "it waits for a person's decision")
-#: Of what waits so many are named, the newest: a receipt does not grow with a queue that nobody looks after.
+#: So many of the newest pending proposals are named: a receipt must not grow with the review queue.
 MAX_NAMED_PROPOSALS = 20
 ContextMode = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
@@ -89,16 +85,21 @@ _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
     "snapshot": snapshot,
     "memory_block": memory_block,
 }
-#: What outside core stands in a section whatever is asked, and filters that let all of it through and little else.
+#: Sections with fixed content: which records belong to one, and a filter that passes those and few others.
 _ALWAYS_INCLUDED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
-    "pinned": (lambda each: each.stability is Stability.PERMANENT and each.tier is not Tier.CORE, {"permanent": True}),
+    "pinned": (
+        lambda record: record.stability is Stability.PERMANENT and record.tier is not Tier.CORE,
+        {"permanent": True},
+    ),
     "state": (
-        # Of a hidden one the key is hidden as well: it is named among the exclusions.
-        lambda each: each.kind is Kind.STATE and (each.key is not None or each.text == HIDDEN_TEXT) and not each.pinned,
+        # A hidden state has no visible key, so it is listed among the exclusions.
+        lambda record: (
+            record.kind is Kind.STATE and (record.key is not None or record.text == HIDDEN_TEXT) and not record.pinned
+        ),
         {"keyed": True, "kinds": (Kind.STATE.value,)},
     ),
     "working": (
-        lambda each: each.tier is Tier.WORKING and each.stability is not Stability.PERMANENT,
+        lambda record: record.tier is Tier.WORKING and record.stability is not Stability.PERMANENT,
         {"tiers": (Tier.WORKING.value,), "permanent": False},
     ),
 }
@@ -106,25 +107,25 @@ _ALWAYS_INCLUDED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """How a context is asked for."""
+    """The options of a context."""
 
-    #: None for the policy's.
+    #: None for the policy's budget.
     budget_tokens: int | None = None
     purpose: str = "answer"
     as_of: AsOf = None
     format: Format = "markdown"
     include_sensitive: bool = False
-    #: Core blocks, by key or id, that may be missing where they do not hold; others stay in.
+    #: Core blocks, by key or id, that may be missing if they are corrupt.
     without: Collection[str] = ()
-    #: Whether weak hits come in as well.
+    #: Whether weak hits are included.
     include_weak: bool = False
-    #: Ids of what is not recalled again.
+    #: Ids of memories that are not recalled again.
     seen: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredInput:
-    """What goes into a context, and what is reported next to it."""
+    """The input of the compiler, and what is reported next to its result."""
 
     inputs: CompileInput
     used: tuple[str, ...]
@@ -133,54 +134,69 @@ class GatheredInput:
 
 
 def context(
-    session: RequestContext, objective: str, *, which: ContextMode = "context", preview: bool = False, **asked: Any
+    session: RequestContext, objective: str, *, which: ContextMode = "context", preview: bool = False, **options: Any
 ) -> CompiledContext:
-    """Compile what the handle's scope remembers for an objective: all of it, or one part; see ``ContextRequest``.
+    """Compile the visible memories for an objective: all parts or one; see ``ContextRequest`` for ``options``.
 
-    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective. A ``preview`` is
-    explained; no receipt is kept and no use is counted.
+    ``snapshot`` is the part that every objective gets, ``memory_block`` the memories relevant to this one. A
+    ``preview`` is explained; it stores no receipt and counts no use.
 
     Raises:
-        Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
-        ContextTooSmall: core memory alone is larger than the budget.
-        InvalidInput: an unknown purpose or format, or a budget that is not from 1 to 128,000.
+        Tampered: a core block was edited outside Keepward or is missing, and ``without`` does not name it.
+        ContextTooSmall: core memory alone exceeds the budget.
+        InvalidInput: an unknown purpose or format, or a budget outside 1 to 128,000.
         NotFound: ``as_of`` names no commit.
-        Unauthorised: no receipt says what a preview showed, so it takes a reviewer or the owner.
+        Unauthorised: a preview without the right to decide, as no receipt records what it showed.
     """
     if preview and not session.actor.may_decide:
         raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
-    request = ContextRequest(**asked)
+    request = ContextRequest(**options)
     if request.include_sensitive:
         session.reader.check_sensitive()
     gathered = _gather(session, objective, request)
     if which != "memory_block":
         require_core(gathered.withheld, request.without)
-    inputs, made = gathered.inputs, _COMPILERS[which](gathered.inputs)
-    people = {
-        each.id for group in (inputs.pinned, inputs.state, inputs.working) for each in group if each.trust >= Trust.USER
+    inputs, compiled = gathered.inputs, _COMPILERS[which](gathered.inputs)
+    by_people = {
+        record.id
+        for records in (inputs.pinned, inputs.state, inputs.working)
+        for record in records
+        if record.trust >= Trust.USER
     }
-    lost = [each.id for each in made.excluded if each.reason.code == OUT_OF_BUDGET.code and each.id in people]
-    if lost:
-        named = ", ".join(lost[:MAX_NAMED_PROPOSALS])
-        note = f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"
+    dropped = [item.id for item in compiled.excluded if item.reason.code == OUT_OF_BUDGET.code and item.id in by_people]
+    if dropped:
+        named = ", ".join(dropped[:MAX_NAMED_PROPOSALS])
+        note = f"no room for {len(dropped)} memories that a person wrote, raise the budget: {named}"
         gathered = dataclasses.replace(gathered, notes=(*gathered.notes, note))
-    held = {item.id for section in made.sections for item in section.items}
-    groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
-    handed = [record for group in groups for record in group if record.id in held]
-    record_read(session, handed)
-    explanation = _explanation(session, inputs, made) if preview else None
-    receipt, unkept = (None, ()) if preview else _save_receipt(session, gathered, made, handed)
+    included = {item.id for section in compiled.sections for item in section.items}
+    recalled = [candidate.record for candidate in inputs.recalled]
+    groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, recalled)
+    delivered = [record for records in groups for record in records if record.id in included]
+    record_read(session, delivered)
+    explanation: Explanation | None = None
+    receipt: Receipt | None = None
+    receipt_notes: tuple[str, ...] = ()
+    if preview:
+        documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+
+        def document(kind: str, version: str) -> str | None:
+            given = documents.get(kind)
+            return given[1] if given is not None and given[0] == version else None
+
+        explanation = explain_context(session, compiled.facts, document)
+    else:
+        receipt, receipt_notes = _save_receipt(session, gathered, compiled, delivered)
     return CompiledContext(
-        text=made.text,
-        context_id=made.context_id,
+        text=compiled.text,
+        context_id=compiled.context_id,
         receipt=receipt,
-        sections=made.sections,
-        excluded=made.excluded,
-        tokens=made.tokens,
-        prefix_digest=made.prefix_digest,
-        tail_digest=made.tail_digest,
+        sections=compiled.sections,
+        excluded=compiled.excluded,
+        tokens=compiled.tokens,
+        prefix_digest=compiled.prefix_digest,
+        tail_digest=compiled.tail_digest,
         used=gathered.used,
-        notes=(*gathered.notes, *unkept),
+        notes=(*gathered.notes, *receipt_notes),
         head=inputs.head,
         kept=receipt is not None,
         withheld=ids_of(gathered.withheld),
@@ -192,20 +208,20 @@ def context(
 def bisect(
     session: RequestContext, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
 ) -> Bisection:
-    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+    """Return the commit that made the context for a query pass a predicate, in about log2(n) compiles.
 
-    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
-    than once in between, it is one of the changes to passing.
+    ``since`` is a commit whose context does not pass, 0 for the empty store. If the result changed more than once,
+    the commit is one of those that made it pass.
 
     Raises:
-        InvalidInput: the newest context does not pass, or that of ``since`` does.
+        InvalidInput: the newest context does not pass, or that of ``since`` passes.
     """
     high = session.store.head(session.tenant).seq
     if not 0 <= since <= high:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
 
     def text(seq: int) -> str:
-        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+        # The empty store has no memories, and documents do not depend on commits.
         if not seq:
             return ""
         return compile_context(_gather(session, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
@@ -227,168 +243,170 @@ def bisect(
     return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
-def _gather(session: RequestContext, objective: str, asked: ContextRequest) -> GatheredInput:
-    if asked.budget_tokens is not None and not 1 <= asked.budget_tokens <= MAX_CONTEXT_TOKENS:
+def _gather(session: RequestContext, objective: str, request: ContextRequest) -> GatheredInput:
+    if request.budget_tokens is not None and not 1 <= request.budget_tokens <= MAX_CONTEXT_TOKENS:
         raise InvalidInput(f"a budget is from 1 to {MAX_CONTEXT_TOKENS:,} tokens")
-    if asked.format not in FORMATS:
-        raise InvalidInput(unknown_name_message("format", asked.format, list(FORMATS)))
-    at = read_point(session, asked.as_of)
+    if request.format not in FORMATS:
+        raise InvalidInput(unknown_name_message("format", request.format, list(FORMATS)))
+    at = read_point(session, request.as_of)
     everything = Filter(scopes=session.reader.scopes, include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
-    gathering = _InputReader(session=session, asked=asked, at=at, everything=everything)
+    input_reader = _InputReader(session=session, request=request, at=at, everything=everything)
     if on:
-        gathering.add_always_included()
-    found = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
+        input_reader.add_always_included()
+    result = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
     if objective.strip():
-        found = gathering.add_recalled(objective)
-    sections = gathering.sections
+        result = input_reader.add_recalled(objective)
+    sections = input_reader.sections
     inputs = CompileInput(
         objective=redact_personal_data(redact_secrets(objective)),
-        purpose=asked.purpose,
+        purpose=request.purpose,
         now=at.now,
         head=at.head.name,
         scope=session.scope,
         policy=session.policy,
-        budget_tokens=asked.budget_tokens,
+        budget_tokens=request.budget_tokens,
         identity=_redact_document(session.engine.identity()) if on else None,
         user_file=_redact_document(session.engine.user_file()) if on else None,
         core=sections["core"],
         pinned=sections["pinned"],
         state=sections["state"],
-        working=[each for each in sections["working"] if each.kind is not Kind.STATE or each.key is None],
-        recalled=gathering.candidates,
-        excluded=gathering.excluded,
-        unlisted=gathering.unlisted,
+        working=[record for record in sections["working"] if record.kind is not Kind.STATE or record.key is None],
+        recalled=input_reader.candidates,
+        excluded=input_reader.excluded,
+        unlisted=input_reader.unlisted,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=filter_output,
-        versions=models_used(session, found),
-        include_sensitive=asked.include_sensitive,
-        include_weak=asked.include_weak,
-        format=asked.format,
+        versions=models_used(session, result),
+        include_sensitive=request.include_sensitive,
+        include_weak=request.include_weak,
+        format=request.format,
     )
-    gone = {each.id: each for each in corrupt_memories(gathering.damaged)}
-    gone |= {each.id: each for each in corrupt_memories(gathering.damaged_blocks, core=True)}
+    unreadable = {memory.id: memory for memory in corrupt_memories(input_reader.damaged)}
+    unreadable |= {memory.id: memory for memory in corrupt_memories(input_reader.damaged_blocks, core=True)}
     if at.seq is None and on:
-        gone |= {each.id: each for each in unreadable_memories(session, everything, live_at=at.now)}
-    lost = sorted(gone.values(), key=lambda each: each.id or "~")
-    notes = (*found.notes, *gathering.notes, *unreadable_notes(lost))
-    return GatheredInput(inputs=inputs, used=found.used, notes=notes, withheld=lost)
+        unreadable |= {memory.id: memory for memory in unreadable_memories(session, everything, live_at=at.now)}
+    withheld = sorted(unreadable.values(), key=lambda memory: memory.id or "~")
+    notes = (*result.notes, *input_reader.notes, *unreadable_notes(withheld))
+    return GatheredInput(inputs=inputs, used=result.used, notes=notes, withheld=withheld)
 
 
 @dataclass(slots=True, kw_only=True)
 class _InputReader:
-    """The memories of one context, as they are read."""
+    """Reads the memories of one context."""
 
     session: RequestContext
-    asked: ContextRequest
+    request: ContextRequest
     at: ReadPoint
-    #: The filter that all that is visible passes.
+    #: A filter that every visible memory passes.
     everything: Filter
-    #: What may stand in a context whatever is asked.
+    #: The fixed sections.
     sections: dict[str, list[Record]] = field(
         default_factory=lambda: {name: [] for name in ("core", *_ALWAYS_INCLUDED)}
     )
     candidates: list[Candidate] = field(default_factory=list)
-    #: What stays out unread, by id and version.
+    #: Excluded without being read: id, version, reason.
     excluded: list[tuple[str, int, Reason]] = field(default_factory=list)
-    #: What stays out and is not named, counted by code.
+    #: Number of exclusions that are not named, by code.
     unlisted: Counter[str] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     damaged_blocks: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
 
     def add_always_included(self) -> None:
-        """Read what stands in a context whatever is asked: in one snapshot, for each reading opens and ends one."""
+        """Read the fixed sections in one snapshot, as every read outside one would open its own."""
         session = self.session
         with session.store.read_snapshot(session.tenant):
             if self.at.seq is None:
                 blocks = core_blocks(session)
-                self.sections["core"] = [session.reader.redacted(each) for each in blocks.records]
+                self.sections["core"] = [session.reader.hide_content(record) for record in blocks.records]
                 self.damaged_blocks = blocks.damaged
-                waiting = session.reader.pending_ids()
+                pending = session.reader.pending_ids()
             else:
-                # A state of the past is folded from the journal: once, and not for each section.
+                # A past state is rebuilt from the journal: once, not for each section.
                 past = self._find({})
-                waiting = []
-                self.sections["core"] = [each for each in past if each.tier is Tier.CORE and self._is_recent(each)]
+                pending = []
+                self.sections["core"] = [
+                    record for record in past if record.tier is Tier.CORE and self._is_recent(record)
+                ]
             for section, (belongs, narrowed) in _ALWAYS_INCLUDED.items():
                 records = self._find(narrowed) if self.at.seq is None else past
-                self.sections[section] = [each for each in records if belongs(each) and self._is_recent(each)]
-        more = len(waiting) - MAX_NAMED_PROPOSALS
+                self.sections[section] = [record for record in records if belongs(record) and self._is_recent(record)]
+        unnamed = len(pending) - MAX_NAMED_PROPOSALS
         why = (
-            replace(AWAITING_REVIEW, detail=f"{AWAITING_REVIEW.detail}, as {more:,} older ones do")
-            if more > 0
+            replace(AWAITING_REVIEW, detail=f"{AWAITING_REVIEW.detail}, as {unnamed:,} older ones do")
+            if unnamed > 0
             else AWAITING_REVIEW
         )
-        self.excluded = [(name, 0, why) for name in waiting[-MAX_NAMED_PROPOSALS:]]
+        self.excluded = [(name, 0, why) for name in pending[-MAX_NAMED_PROPOSALS:]]
 
     def _find(self, narrowed: dict[str, Any]) -> list[Record]:
-        """Return the records that pass a filter and may be shown; note damaged ones."""
+        """Return the records that pass a filter and may be shown; collect corrupt ones."""
         found = self.session.reader.find(replace(self.everything, **narrowed), live_at=None, as_of=self.at.seq)
         self.damaged.extend(found.damaged)
         return found.records
 
     def _is_recent(self, record: Record) -> bool:
-        """Whether a record is active, or ended lately enough to be named among the exclusions."""
-        ended = record.expires_at is not None and record.expires_at <= self.at.now - EXPIRED_NAMED_FOR
-        return record.status is Status.ACTIVE and not ended
+        """Whether a record is active, or expired recently enough to be listed among the exclusions."""
+        long_expired = record.expires_at is not None and record.expires_at <= self.at.now - EXPIRED_NAMED_FOR
+        return record.status is Status.ACTIVE and not long_expired
 
     def add_recalled(self, objective: str) -> Recall:
-        """Rank memories for an objective, and read by rank those that may come in until they take all the room."""
+        """Rank memories for an objective and read them by rank until their texts use all the room."""
         from keepward.retrieval.advice import asks_advice
 
-        asked, policy, budget = self.asked, self.session.policy, self.asked.budget_tokens
+        request, policy, budget = self.request, self.session.policy, self.request.budget_tokens
         rules = newest_rules(self.sections["pinned"], MAX_PINNED_RULES)
         # A rule beyond the cap is recalled like any other memory.
         fixed = {
-            each.id
+            record.id
             for section, records in self.sections.items()
-            for each in records
-            if section != "pinned" or each.kind is not Kind.RULE or each.id in rules
+            for record in records
+            if section != "pinned" or record.kind is not Kind.RULE or record.id in rules
         }
-        most = (
+        max_candidates = (
             policy.max_items * CANDIDATES_PER_ITEM
             if budget is None
             else max(MIN_CANDIDATES, budget // TOKENS_PER_CANDIDATE)
         )
-        found, scored = rank(
+        result, ranked = rank(
             self.session,
             objective,
             replace(self.everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value)),
-            limit=min(MAX_HITS, most + len(fixed)),
-            purpose=asked.purpose,
+            limit=min(MAX_HITS, max_candidates + len(fixed)),
+            purpose=request.purpose,
             at=self.at,
             gated=False,
         )
-        seen = frozenset(asked.seen)
+        seen = frozenset(request.seen)
         self.excluded += [
-            (each.id, each.version, ALREADY_SEEN) for each in scored if each.id in seen and each.id not in fixed
+            (hit.id, hit.version, ALREADY_SEEN) for hit in ranked if hit.id in seen and hit.id not in fixed
         ]
-        ranked = [each for each in scored if each.id not in fixed and each.id not in seen]
-        weak = set() if asked.include_weak else {each.id for each in ranked if each.weak}
-        records = self._read_until_full([each.id for each in ranked if each.id not in weak])
+        ranked = [hit for hit in ranked if hit.id not in fixed and hit.id not in seen]
+        weak = set() if request.include_weak else {hit.id for hit in ranked if hit.weak}
+        records = self._read_until_full([hit.id for hit in ranked if hit.id not in weak])
         if weak and asks_advice(objective):
-            records |= self._read_preferences([each.id for each in ranked if each.id in weak])
-        most_named = max(MIN_NAMED_EXCLUSIONS, 2 * len(records))
-        for each in ranked:
-            record = records.get(each.id)
+            records |= self._read_preferences([hit.id for hit in ranked if hit.id in weak])
+        names_left = max(MIN_NAMED_EXCLUSIONS, 2 * len(records))
+        for hit in ranked:
+            record = records.get(hit.id)
             if record is not None:
-                strength = max(each.parts["fused"] + each.parts.get("learned", 0.0), 0.0)
+                strength = max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0)
                 self.candidates.append(
-                    Candidate(record=record, score=each.score, strength=strength, parts=each.parts, weak=each.weak)
+                    Candidate(record=record, score=hit.score, strength=strength, parts=hit.parts, weak=hit.weak)
                 )
-            elif each.id not in self.damaged:
-                why = WEAK_HIT if each.id in weak else OUT_OF_BUDGET
-                if most_named:
-                    most_named -= 1
-                    self.excluded.append((each.id, each.version, why))
+            elif hit.id not in self.damaged:
+                why = WEAK_HIT if hit.id in weak else OUT_OF_BUDGET
+                if names_left:
+                    names_left -= 1
+                    self.excluded.append((hit.id, hit.version, why))
                 else:
                     self.unlisted[why.code] += 1
-        return found
+        return result
 
     def _read(self, ids: Sequence[str]) -> list[Record]:
-        """Return the records of some memories that may be shown; note damaged ones and those left out."""
+        """Return records that may be shown; collect corrupt ones and note hidden ones."""
         found = self.session.reader.records(ids, as_of=self.at.seq)
         self.damaged.extend(found.damaged)
         if found.left_out:
@@ -396,92 +414,81 @@ class _InputReader:
         return found.records
 
     def _read_until_full(self, ids: Sequence[str]) -> dict[str, Record]:
-        """Return memories by id, read in order until their texts take all the room."""
-        asked, policy, count = self.asked, self.session.policy, self.session.engine.counter.count
-        budget = policy.context_budget if asked.budget_tokens is None else asked.budget_tokens
+        """Return memories by id, read in order until their texts use all the room."""
+        request, policy, count = self.request, self.session.policy, self.session.engine.counter.count
+        budget = policy.context_budget if request.budget_tokens is None else request.budget_tokens
         room = min(budget, policy.retrieved_budget)
-        least = policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
+        min_trust = policy.least_trust.get(request.purpose, Trust.UNKNOWN)
         records: dict[str, Record] = {}
-        used, step = 0, max(MIN_READ_BATCH, room // TOKENS_PER_READ)
+        used, batch = 0, max(MIN_READ_BATCH, room // TOKENS_PER_READ)
         with self.session.store.read_snapshot(self.session.tenant):
             while ids and used < room:
-                part = self._read(ids[:step])
-                ids = ids[step:]
-                for each in part:
-                    records[each.id] = each
-                    hidden = each.sensitivity is Sensitivity.SENSITIVE and not asked.include_sensitive
-                    if not hidden and each.effective_trust >= least and each.is_live(self.at.now):
-                        used += count(each.text) + LINE_OVERHEAD_TOKENS
-                # As many as will do if they are as long as those before.
-                step = max(MIN_READ_BATCH, len(records) * (room - used) // used if used else room // TOKENS_PER_READ)
+                for record in self._read(ids[:batch]):
+                    records[record.id] = record
+                    hidden = record.sensitivity is Sensitivity.SENSITIVE and not request.include_sensitive
+                    if not hidden and record.effective_trust >= min_trust and record.is_live(self.at.now):
+                        used += count(record.text) + LINE_OVERHEAD_TOKENS
+                ids = ids[batch:]
+                # As many as fill the room if they are as long as those before.
+                batch = max(MIN_READ_BATCH, len(records) * (room - used) // used if used else room // TOKENS_PER_READ)
         return records
 
     def _read_preferences(self, ids: Sequence[str]) -> dict[str, Record]:
-        """Return by id the first remembered preferences among some memories."""
-        found: dict[str, Record] = {}
+        """Return by id the first preferences of the user among some memories."""
+        preferences: dict[str, Record] = {}
         for start in range(0, len(ids), TOKENS_PER_READ):
             with self.session.store.read_snapshot(self.session.tenant):
-                part = ids[start : start + TOKENS_PER_READ]
-                read = {each.id: each for each in self._read(part)}
-            for name in part:
-                if name in read and len(found) < MAX_WEAK_PREFERENCES and mentions_preference(read[name]):
-                    found[name] = read[name]
-            if len(found) == MAX_WEAK_PREFERENCES:
+                batch = ids[start : start + TOKENS_PER_READ]
+                read = {record.id: record for record in self._read(batch)}
+            for name in batch:
+                if name in read and len(preferences) < MAX_WEAK_PREFERENCES and mentions_preference(read[name]):
+                    preferences[name] = read[name]
+            if len(preferences) == MAX_WEAK_PREFERENCES:
                 break
-        return found
+        return preferences
 
 
 def _redact_document(document: tuple[str, str] | None) -> tuple[str, str] | None:
-    """Return version and text of a document with its secrets masked: it is shown to a model and kept for replay."""
+    """Return version and text of a document without secrets: a model reads it, and it is stored for replay."""
     if document is None:
         return None
     safe = redact_secrets(document[1])
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def _explanation(session: RequestContext, inputs: CompileInput, compiled: CompileResult) -> Explanation:
-    """Explain a context of which nothing is kept; its documents are those of the inputs."""
+def _save_receipt(
+    session: RequestContext, gathered: GatheredInput, compiled: CompileResult, delivered: Sequence[Record]
+) -> tuple[Receipt | None, tuple[str, ...]]:
+    """Store the receipt of a context; return it, or None and a note why it was not stored."""
+    inputs = gathered.inputs
     documents = {"identity": inputs.identity, "user_file": inputs.user_file}
 
-    def document(kind: str, version: str) -> str | None:
-        kept = documents.get(kind)
-        return kept[1] if kept is not None and kept[0] == version else None
+    def save_documents(writer: UnitOfWork) -> None:
+        for kind, document in documents.items():
+            if document is not None:
+                writer.put(ReceiptArtefact(session.tenant, kind, *document))
 
-    return explain_context(session, compiled.facts, document)
-
-
-def _save_receipt(
-    session: RequestContext, gathered: GatheredInput, compiled: CompileResult, handed: Sequence[Record]
-) -> tuple[Receipt | None, tuple[str, ...]]:
-    """Keep the receipt of a context; return it, or None and a note why it was not kept."""
-    inputs = gathered.inputs
-    receipt, unkept = save_read_receipt(
+    receipt, notes = save_read_receipt(
         session,
         "compile",
         {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)},
-        delivered=handed,
+        delivered=delivered,
         notes=gathered.notes,
         head=inputs.head,
-        also=lambda writer: _save_documents(writer, session, inputs),
+        also=save_documents,
     )
-    if unkept and not session.inspects:
-        # A receipt that is kept counts them by itself.
+    if notes and not session.inspects:
+        # A stored receipt would have counted these uses.
         shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
         session.engine.count_uses(session.tenant, shown)
-    return receipt, unkept
-
-
-def _save_documents(writer: UnitOfWork, session: RequestContext, inputs: CompileInput) -> None:
-    for kind, document in (("identity", inputs.identity), ("user_file", inputs.user_file)):
-        if document is not None:
-            writer.put(ReceiptArtefact(session.tenant, kind, *document))
+    return receipt, notes
 
 
 def replay(session: RequestContext, receipt_id: str) -> Replayed:
     """Render a compiled context again from its receipt, byte for byte.
 
     Raises:
-        NotFound: no such compile receipt within reach.
+        NotFound: no compile receipt with this id is visible.
     """
     versions: dict[str, dict[int, Record]] = {}
 

@@ -1,11 +1,9 @@
-"""Candidates from the database: the part of a large tenant's index that a query needs, with statistics of the whole.
+"""Candidates from the database: the part of a large tenant's index that a query needs, with statistics of all of it.
 
-Invariants
-(1) What ranks is always an ``Index``: the tenant's whole, or a part that was gathered for one query. A part ranks as
-    the whole would, as far as it holds what the whole would have ranked first.
-(2) Whether a memory may be shown is decided by the profiles of the part, which are checked; the tables of candidates
-    only say where to look. Statistics are of what the reader may see.
-(3) One snapshot serves a whole search.
+An ``Index`` always does the ranking, over all memories of a tenant or over the part gathered for one query. A part
+ranks as the complete index would, if it contains what that would rank first.
+The verified rows of the part decide which memories may be shown; the candidate tables only say where to look. The
+statistics are of the memories that the reader may see. One snapshot serves a complete search.
 """
 
 from __future__ import annotations
@@ -28,17 +26,17 @@ from keepward.storage.candidates import CandidateQuery, VisibleCounts, vector_sp
 if TYPE_CHECKING:
     from keepward.storage.store import EventStore
 
-#: Memories taken by their vectors and by their words, at least.
+#: Fewest memories to gather by their vectors and by their words.
 MIN_VECTOR_HITS, MIN_WORD_HITS = 200, 120
-#: Memories that hold the words of a query which are looked up; what is left out is common.
+#: Most memories to look up by a word; words with more holders are too common.
 MAX_WORD_HOLDERS = 20_000
-#: Vectors from whose signs the mean vector is computed, about.
+#: Number of vectors to estimate the mean vector from, approximately.
 MEAN_SAMPLE_SIZE = 4_000
-#: So many memories are all taken in.
+#: Up to this number, all memories are gathered.
 SMALL_SET_SIZE = 1_000
-#: The same, where the memories are known by id.
+#: The same if the ids of the memories are known.
 SMALL_ID_SET_SIZE = 20_000
-#: Best of a first ranking around whose turns more is taken in, and how many turns before and after.
+#: Best hits of a first ranking whose neighbouring messages are gathered too, and how many before and after.
 LEADING_HITS, NEARBY_TURNS = 24, 6
 _NARROWING = ("tiers", "kinds", "content_types", "tags", "subject", "category", "session", "min_importance")
 
@@ -46,35 +44,32 @@ _NARROWING = ("tiers", "kinds", "content_types", "tags", "subject", "category", 
 def gather_candidates(
     store: EventStore, tenant: str, query: Query, allowed: RowFilter, filters: Filter, limit: int
 ) -> Index:
-    """Return the part of a tenant's index that ranks the best ``limit`` of a query."""
+    """Return the part of a tenant's index that ranks the best ``limit`` memories for a query."""
     index = Index()
     with store.read_snapshot(tenant):
         if allowed.ids is not None and len(allowed.ids) <= SMALL_ID_SET_SIZE:
             index.apply(store.profiles_at(tenant, ids=sorted(allowed.ids)))
             return index
-        asked, words, near = (
-            _request(tenant, query, allowed, filters),
-            max(MIN_WORD_HITS, 2 * limit),
-            max(MIN_VECTOR_HITS, 2 * limit),
-        )
-        seen = store.seen(tenant, asked)
-        few = store.matching_arrivals(tenant, asked, SMALL_SET_SIZE + 1)
-        if len(few) <= SMALL_SET_SIZE:
-            index.apply(store.profiles_at(tenant, few))
+        request = _request(tenant, query, allowed, filters)
+        max_by_words, max_by_vector = max(MIN_WORD_HITS, 2 * limit), max(MIN_VECTOR_HITS, 2 * limit)
+        visible = store.seen(tenant, request)
+        matching = store.matching_arrivals(tenant, request, SMALL_SET_SIZE + 1)
+        if len(matching) <= SMALL_SET_SIZE:
+            index.apply(store.profiles_at(tenant, matching))
             return index
-        statistics = _statistics(store, tenant, query, asked, seen)
+        statistics = _statistics(store, tenant, query, request, visible)
         part = Index(statistics)
-        arrivals = _candidates_by_words(store, tenant, asked, statistics, words)
-        if query.vector is not None and seen.units:
+        arrivals = _candidates_by_words(store, tenant, request, statistics, max_by_words)
+        if query.vector is not None and visible.units:
             signs = statistics.signs
-            toward = np.asarray(query.vector) if signs is None else centred_query_of(query, signs).vector
-            arrivals |= store.nearest(tenant, asked, seen.units, toward.tolist(), near)
-        profiles = {each.id: each for each in store.profiles_at(tenant, sorted(arrivals))}
-        part.apply(sorted(profiles.values(), key=lambda each: each.position))
-        leading = [profiles[each.id] for each in part.search(query, allowed, LEADING_HITS)]
-        turns = [(each.session, each.position) for each in leading if each.session is not None]
-        around = store.neighbouring_turns(tenant, turns, NEARBY_TURNS) - arrivals if turns else ()
-        part.apply(sorted(store.profiles_at(tenant, sorted(around)), key=lambda each: each.position))
+            vector = np.asarray(query.vector) if signs is None else centred_query_of(query, signs).vector
+            arrivals |= store.nearest(tenant, request, visible.units, vector.tolist(), max_by_vector)
+        rows = {row.id: row for row in store.profiles_at(tenant, sorted(arrivals))}
+        part.apply(sorted(rows.values(), key=lambda row: row.position))
+        leading = [rows[hit.id] for hit in part.search(query, allowed, LEADING_HITS)]
+        turns = [(row.session, row.position) for row in leading if row.session is not None]
+        neighbours = store.neighbouring_turns(tenant, turns, NEARBY_TURNS) - arrivals if turns else ()
+        part.apply(sorted(store.profiles_at(tenant, sorted(neighbours)), key=lambda row: row.position))
         return part
 
 
@@ -93,32 +88,34 @@ def _request(tenant: str, query: Query, allowed: RowFilter, filters: Filter) -> 
     )
 
 
-def _statistics(store: EventStore, tenant: str, query: Query, asked: CandidateQuery, seen: VisibleCounts) -> Statistics:
+def _statistics(
+    store: EventStore, tenant: str, query: Query, request: CandidateQuery, visible: VisibleCounts
+) -> Statistics:
     terms = {term_hash(term) for term in (*query.terms, *query.names)}
-    if asked.space and requests_action(query.text):
+    if request.space and requests_action(query.text):
         terms.add(term_hash(PREFERENCE_TERM))
     signs: vector_index.SignStatistics | None = None
-    if query.vector is not None and asked.space and seen.units:
-        packed = store.sample(tenant, asked, min(100.0, 100.0 * MEAN_SAMPLE_SIZE / seen.holders))
-        # Nobody has checked these rows: a damaged one leaves the mean to the part, whose rows are checked.
+    if query.vector is not None and request.space and visible.units:
+        packed = store.sample(tenant, request, min(100.0, 100.0 * MEAN_SAMPLE_SIZE / visible.holders))
+        # These rows are not verified: if one is corrupt, the mean comes from the verified rows of the part.
         with suppress(ValueError):
             for dim, _, codes, _ in vector_index.unpack_many(packed):
                 if dim == len(query.vector):
                     signs = vector_index.SignStatistics((codes >= 0).sum(axis=0, dtype=np.int64), len(codes))
     return Statistics(
-        count=seen.memories,
-        lacking=seen.memories - seen.holders if asked.space else 0,
-        # Of a session's turns all but the first have one before.
-        lengths=(seen.length / seen.memories, (seen.length + seen.turn_length) / seen.memories),
-        holders=store.holders(tenant, asked, terms) if terms else {},
+        count=visible.memories,
+        lacking=visible.memories - visible.holders if request.space else 0,
+        # Each message but the first of a session has one before it.
+        lengths=(visible.length / visible.memories, (visible.length + visible.turn_length) / visible.memories),
+        holders=store.holders(tenant, request, terms) if terms else {},
         signs=signs,
     )
 
 
 def _candidates_by_words(
-    store: EventStore, tenant: str, asked: CandidateQuery, statistics: Statistics, most: int
+    store: EventStore, tenant: str, request: CandidateQuery, statistics: Statistics, limit: int
 ) -> set[int]:
-    """Return the memories that hold most of the query's rarer words."""
+    """Return the memories with most of the query's rarer words."""
     rarest = zip(statistics.holders.items(), accumulate(statistics.holders.values()), strict=True)
     weights = {
         term: idf(statistics.count, holders)
@@ -127,5 +124,5 @@ def _candidates_by_words(
     }
     if not weights:
         return set()
-    each = K1 * B / max(statistics.lengths[0], 1e-9)
-    return store.by_words(tenant, asked, weights, (K1 * (1 - B), each), most)
+    per_term = K1 * B / max(statistics.lengths[0], 1e-9)
+    return store.by_words(tenant, request, weights, (K1 * (1 - B), per_term), limit)

@@ -1,4 +1,4 @@
-"""Writes as callers ask for them: arguments become changes, and changes are proposed."""
+"""Writes with the parameters of callers: arguments become changes, which are proposed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def remember_many(
     batch: int = 500,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
-    """Propose many memories ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
+    """Propose many memories in batches, or all as one; ``on_progress`` is called with (done, total)."""
     from keepward.services.write import propose_each
 
     one_of("mode", mode, ("each", "atomic"))
@@ -66,22 +66,22 @@ def append(session: RequestContext, /, memory_id: str, *, reason: str = "", **fi
 
 
 def forget(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose that a memory no longer holds."""
+    """Propose to retire a memory."""
     return _edit(session, changes.Retire, memory_id, reason, fields)
 
 
 def archive(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to put a memory away."""
+    """Propose to archive a memory."""
     return _edit(session, changes.Archive, memory_id, reason, fields)
 
 
 def restore(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to bring a memory back."""
+    """Propose to restore a memory."""
     return _edit(session, changes.Restore, memory_id, reason, fields)
 
 
 def reinforce(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose that a memory is confirmed."""
+    """Propose to confirm a memory."""
     return _edit(session, changes.Reinforce, memory_id, reason, fields)
 
 
@@ -91,57 +91,57 @@ def move(session: RequestContext, /, memory_id: str, *, reason: str = "", **fiel
 
 
 def promote(session: RequestContext, /, memory_id: str, text: str, *, reason: str = "") -> Outcome:
-    """Propose lasting knowledge."""
+    """Propose a memory as lasting knowledge."""
     return _edit(session, changes.Promote, memory_id, reason, {"text": text})
 
 
 def supersede(session: RequestContext, /, memory_id: str, by: str, *, reason: str = "") -> Outcome:
-    """Propose that one memory is replaced by another."""
+    """Propose that one memory replaces another."""
     return _edit(session, changes.Supersede, memory_id, reason, {"by": by})
 
 
 def merge(
     session: RequestContext, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str = "", **fields: Any
 ) -> Outcome | None:
-    """Propose one summary in place of several memories; None for fewer than two."""
-    ids = list(dict.fromkeys(resolve_id(session, each) for each in memory_ids))
+    """Propose one summary instead of several memories; None for fewer than two."""
+    ids = list(dict.fromkeys(resolve_id(session, name) for name in memory_ids))
     if len(ids) < 2:
         return None
-    records = [read.get(session, each) for each in ids]
+    records = [read.get(session, memory_id) for memory_id in ids]
     record_read(session, records)
     first = records[0]
-    if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
+    if len({(record.subject, record.scope, record.sensitivity) for record in records}) > 1:
         raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
     if fields.get("subject", first.subject) != first.subject:
         raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
-    joined = text if text is not None else "\n".join(each.text for each in records)
-    given = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
-    summary = new_memory(session, joined, {**given, "derived_from": tuple(ids)})
-    made: list[Change] = [summary, *(changes.Supersede(id=each, by=summary.id) for each in ids)]
-    return _propose(session, made, reason.strip() or "merged")
+    joined = text if text is not None else "\n".join(record.text for record in records)
+    inherited = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
+    summary = new_memory(session, joined, {**inherited, "derived_from": tuple(ids)})
+    merged: list[Change] = [summary, *(changes.Supersede(id=memory_id, by=summary.id) for memory_id in ids)]
+    return _propose(session, merged, reason.strip() or "merged")
 
 
 def forget_many(
     session: RequestContext, /, memory_ids: Sequence[str], *, reason: str = ""
 ) -> tuple[Outcome | None, list[str]]:
-    """Propose in one commit that memories no longer hold; return the outcome and the ids that were not found."""
-    here, missing = [], []
-    for each in dict.fromkeys(memory_ids):
+    """Propose to retire memories in one commit; return the outcome and the ids that were not found."""
+    found, missing = [], []
+    for name in dict.fromkeys(memory_ids):
         try:
-            here.append(resolve_id(session, each))
+            found.append(resolve_id(session, name))
         except NotFound:
-            missing.append(each)
-    retired = [changes.Retire(id=each) for each in here]
-    return _propose(session, retired, reason) if here else None, missing
+            missing.append(name)
+    retired = [changes.Retire(id=memory_id) for memory_id in found]
+    return _propose(session, retired, reason) if found else None, missing
 
 
 def propose(
     session: RequestContext, /, changes: Sequence[Change], *, reason: str = "", kind: str = "write", **extra: Any
 ) -> Outcome:
-    """Propose changes that are carried out, held or refused together; ``session`` is the conversation."""
-    if not all(isinstance(each, get_args(Change)) for each in changes):
+    """Propose changes that are committed, quarantined or refused together; ``session`` is the conversation."""
+    if not all(isinstance(change, get_args(Change)) for change in changes):
         raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
-    checked = [arguments.require_content(each) for each in changes]
+    checked = [arguments.require_content(change) for change in changes]
     return _propose(session, checked, reason, conversation=extra.get("session"), kind=kind, named=True)
 
 
@@ -157,101 +157,103 @@ def amend(
     leave_out: Sequence[str] = (),
     **fields: Any,
 ) -> Outcome:
-    """Approve a proposal with changes of one's own."""
+    """Approve a proposal with one's own changes."""
     from keepward.services.review import amend as amended
 
-    given = {} if text is UNSET else {"text": text}
-    change = arguments.build_change(Replace, {"id": "", **given, **fields})
+    new_text = {} if text is UNSET else {"text": text}
+    change = arguments.build_change(Replace, {"id": "", **new_text, **fields})
     return amended(
         session, proposal_id, change, digest=digest, memory=memory, if_version=if_version, leave_out=tuple(leave_out)
     )
 
 
 def parse_change(session: RequestContext, sent: Mapping[str, Any]) -> Change:
-    """Return a change as JSON has it: an ``op`` with the fields of its change, of a new memory those of ``remember``.
+    """Return a change from JSON: its ``op`` and the fields of that change, for a new memory those of ``remember``.
 
     A new memory may be given its id, a fresh UUIDv7, so that later changes can name it.
 
     Raises:
-        InvalidInput: an id, instant, duration or scope that cannot be read.
+        InvalidInput: an id, instant, duration or scope is invalid.
     """
     fields = dict(sent)
-    makes = CHANGE_BY_OPERATION[fields.pop("op")]
-    if makes is not Insert:
-        made: Change = arguments.build_change(makes, fields)
-        return made
+    change_type = CHANGE_BY_OPERATION[fields.pop("op")]
+    if change_type is not Insert:
+        change: Change = arguments.build_change(change_type, fields)
+        return change
     name = fields.pop("id", None)
     new = new_memory(session, fields.pop("text"), fields)
     if name is None:
         return new
     if not arguments.IS_NEW_ID(name):
-        raise InvalidInput("the id of a new memory is a UUIDv7 in small letters; leave it out to be given one")
+        raise InvalidInput("the id of a new memory is a UUIDv7 in small letters; leave it out to get one")
     return replace(new, id=name)
 
 
-def new_memory(session: RequestContext, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
-    """Return the change that makes a memory, with an id; with ``each`` unknown names are left to a gate."""
-    found = arguments.insert_fields(given, each=each)
-    if found.get("scope") is None:
-        found["scope"] = session.scope
-    if found.get("blob") is not None and "content_type" not in found:
+def new_memory(session: RequestContext, text: str, given: Mapping[str, Any], *, one_of_many: bool = False) -> Insert:
+    """Return the change that makes a memory, with an id; with ``one_of_many`` a gate checks unknown names."""
+    fields = arguments.insert_fields(given, one_of_many=one_of_many)
+    if fields.get("scope") is None:
+        fields["scope"] = session.scope
+    if fields.get("blob") is not None and "content_type" not in fields:
         from keepward.services.blobs import content_type
 
-        found["content_type"] = content_type(session, found["blob"])
-    said = arguments.text(text)
-    if found.get("vector") is not None:
-        _check_vector(session, found["vector"])
-    return Insert(id=session.ids.new_id(session.clock.now()), text=said, **found)
+        fields["content_type"] = content_type(session, fields["blob"])
+    checked_text = arguments.text(text)
+    if fields.get("vector") is not None:
+        _check_vector(session, fields["vector"])
+    return Insert(id=session.ids.new_id(session.clock.now()), text=checked_text, **fields)
 
 
 def new_memories(session: RequestContext, items: Sequence[Any]) -> list[Insert]:
     """Return an ``Insert`` for each text or mapping; a gate refuses those with a wrong field."""
-    return [_one_of_many(session, item) for item in items]
+    inserts = []
+    for item in items:
+        if isinstance(item, str):
+            inserts.append(new_memory(session, item, {}))
+            continue
+        if not isinstance(item, Mapping):
+            raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
+        if "text" not in item:
+            raise InvalidInput("an item needs a `text`")
+        # A gate reports an invalid field, so that it affects only its own item.
+        given = {name: value for name, value in item.items() if name != "text"}
+        inserts.append(new_memory(session, item["text"], given, one_of_many=True))
+    return inserts
 
 
 def resolve_id(session: RequestContext, name: Any) -> str:
-    """Return the id of a memory that is there and that the session may change, by id or alias."""
+    """Return the id of a memory that the session may change, by id or alias."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
     return session.reader.fetch(name, own=True).id
 
 
-def _edit(session: RequestContext, makes: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]) -> Outcome:
+def _edit(
+    session: RequestContext, change_type: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]
+) -> Outcome:
     given: dict[str, Any] = {"id": memory_id, **fields}
     given |= {name: resolve_id(session, given[name]) for name in ("id", "by") if name in given}
-    return _propose(session, [arguments.require_content(arguments.build_change(makes, given))], reason)
+    return _propose(session, [arguments.require_content(arguments.build_change(change_type, given))], reason)
 
 
 def _propose(
     session: RequestContext,
-    asked: Sequence[Change],
+    proposed_changes: Sequence[Change],
     reason: str,
     *,
     conversation: str | None = None,
     kind: str = "write",
     named: bool = False,
 ) -> Outcome:
-    from keepward.services.write import propose as proposed
+    from keepward.services.write import propose as propose_changes
 
-    return proposed(session, asked, reason=reason, conversation=conversation, kind=kind, named=named)
-
-
-def _one_of_many(session: RequestContext, item: Any) -> Insert:
-    if isinstance(item, str):
-        return new_memory(session, item, {})
-    if not isinstance(item, Mapping):
-        raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
-    if "text" not in item:
-        raise InvalidInput("an item needs a `text`")
-    # What is wrong with one item of many is told in its place, by a gate.
-    given = {name: value for name, value in item.items() if name != "text"}
-    return new_memory(session, item["text"], given, each=True)
+    return propose_changes(session, proposed_changes, reason=reason, conversation=conversation, kind=kind, named=named)
 
 
 def _check_vector(session: RequestContext, vector: Sequence[float]) -> None:
     actor, embedder = session.actor, session.embedder
     if actor.credential is not None and not actor.is_owner:
-        raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")
+        raise Unauthorised("a vector decides on which queries find a memory: with a token, only the owner gives one")
     if embedder is None:
         raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
     if len(vector) != embedder.dim:

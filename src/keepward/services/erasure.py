@@ -1,18 +1,15 @@
-"""Erasing: what would go, found in the journal and beside it under a digest, and the destruction of exactly that.
+"""Erase memories: plan what would be destroyed, under a digest, and destroy exactly that.
 
-Invariants
-(1) Only a plan that was shown is carried out: whatever it names must still be so, and nothing may have joined it.
-    A commit elsewhere in the tenant does not void it.
-(2) An erasure is a commit of kind ``erase``: one tombstone an erased memory, and in its details every place whose
-    content went. The chain stays whole; the content does not come back by any operation.
-(3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
-    with it.
-(4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates, and so
-    are proposals that cite it: they stay unless they are named, or ``include_citing`` takes those along that derive
-    from it or cite it.
-(5) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
-(6) The same state gives the same plan. Its texts are for a person to read: they are in no digest, and the result of
-    an erasure has none.
+Only a plan that was shown is applied: everything that it names must be unchanged, and nothing may have joined it. A
+commit elsewhere in the tenant does not void it.
+An erasure is a commit of kind ``erase`` with one tombstone for each erased memory; its details name every event
+position whose content was destroyed. The chain stays intact, and no operation restores the content.
+Everything happens in one transaction: features, uses, proposals, receipts, stored texts and learned weights go as well.
+Exact copies are erased with the original. Memories that derive from it, cite it or quote it are candidates, and so are
+proposals that cite it: they stay unless they are named. ``include_citing`` adds those that derive from it or cite it.
+Pending and decided proposals are targets like memories: by subject, source, session, lineage or their own text.
+The same state gives the same plan. The texts in a plan are for a person to read: no digest covers them, and the result
+of an erasure has none.
 """
 
 from __future__ import annotations
@@ -76,22 +73,22 @@ __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 
 
 def plan(session: RequestContext, chosen: Selection, *, reason: str) -> ErasePlan:
-    """Return what erasing would destroy; change nothing.
+    """Return what an erasure would destroy; change nothing.
 
     Raises:
         NotFound: nothing is selected.
-        Conflict: all of it was erased already.
+        Conflict: everything selected was erased already.
         InvalidInput: no selection, or an unknown reason.
     """
     return collect_scope(session, chosen, reason).plan
 
 
 def erase(session: RequestContext, digest: str, chosen: Selection, *, reason: str) -> Erased:
-    """Carry out the plan with this digest.
+    """Apply the plan with this digest.
 
     Raises:
-        Conflict: what would go is not what was planned; nothing was changed.
-        Otherwise as ``plan``.
+        Conflict: the plan has another digest now; nothing was changed.
+        Otherwise as in ``plan``.
     """
     found = collect_scope(session, chosen, reason)
     if found.plan.digest != digest:
@@ -104,37 +101,41 @@ def _apply(
     found: ErasureScope,
     *,
     sources: str | None = None,
-    carrier: Record | None = None,
+    unchanged: Record | None = None,
 ) -> Erased:
     plan, now = found.plan, session.clock.now()
     key = _fingerprint_key(session.engine)
-    marks: dict[str, tuple[str, ...]] = {}
+    prints: dict[str, tuple[str, ...]] = {}
     for target in plan.targets:
         versions = found.histories[target.id]
-        refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
-        refs += [each.blob for each in versions if each.blob is not None and each.blob in plan.blobs]
-        marks[target.id] = fingerprints(key, session.tenant, versions, refs) if key else ()
+        refs = (
+            [sources]
+            if sources and any(sources in (*version.evidence, *version.aliases) for version in versions)
+            else []
+        )
+        refs += [version.blob for version in versions if version.blob is not None and version.blob in plan.blobs]
+        prints[target.id] = fingerprints(key, session.tenant, versions, refs) if key else ()
     steps = []
-    for name, own in marks.items():
+    for name, own in prints.items():
         last = found.histories[name][-1]
         before = None if name in found.proposed else last
         after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=own)
         steps.append(Step(op="erase", before=before, after=after))
-    ids = set(marks)
-    if not ids and carrier is None:
-        carrier = _carrier_memory(session, found)
-    if carrier is not None:
-        # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
-        steps.append(Step(op="redact", before=carrier, after=replace(carrier, version=carrier.version + 1)))
+    ids = set(prints)
+    if not ids and unchanged is None:
+        unchanged = _unchanged_memory(session, found)
+    if unchanged is not None:
+        # Only versions of memories that stay lose content: a step of one of them, unchanged, records the commit.
+        steps.append(Step(op="redact", before=unchanged, after=replace(unchanged, version=unchanged.version + 1)))
     weights = [name for kind, name in plan.artefacts if kind == RERANKER]
     if weights and (step := stop_step(session)) is not None:
         steps.append(step)
     places = [*plan.versions, *((seq, DETAILS) for seq in plan.details)]
 
     def destroy(writer: UnitOfWork) -> None:
-        # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
+        # No other process writes meanwhile: if the side tables are not as planned, the plan is void.
         again = scan_side_tables(session.for_transaction(writer), ids, found.traces, found.queued)
-        if again.content() != found.beside.content():
+        if again.content() != found.side_tables.content():
             raise Conflict(_PLAN_CHANGED)
         writer.destroy(
             session.tenant,
@@ -169,9 +170,9 @@ def _apply(
             receipt_kind="erase",
             also=destroy,
         )
-    except Conflict as fault:
-        raise Conflict(_PLAN_CHANGED) from fault
-    session.indexes.forget(session.tenant)
+    except Conflict as exc:
+        raise Conflict(_PLAN_CHANGED) from exc
+    session.indexes.drop(session.tenant)
     session.engine.rerankers.clear()
     return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
 
@@ -179,33 +180,34 @@ def _apply(
 def _without_texts(plan: ErasePlan) -> ErasePlan:
     return replace(
         plan,
-        targets=tuple(replace(each, text="") for each in plan.targets),
-        candidates=tuple(replace(each, text="") for each in plan.candidates),
+        targets=tuple(replace(target, text="") for target in plan.targets),
+        candidates=tuple(replace(candidate, text="") for candidate in plan.candidates),
     )
 
 
-def _carrier_memory(session: RequestContext, found: ErasureScope) -> Record:
-    """Return a memory that what goes was proposed for: it lives on and carries the commit, unchanged."""
+def _unchanged_memory(session: RequestContext, found: ErasureScope) -> Record:
+    """Return a memory that an erased proposal would have changed: its unchanged step records the commit."""
     items = session.store.documents(Proposal, session.tenant).list(ids=found.queued)
     names = sorted({step.after.id for item in items for step in item.steps})
     return session.store.records(session.tenant, names).records[0]
 
 
 def _fingerprint_key(engine: Engine) -> bytes | None:
-    """Return the key of this machine's marks, made when there is none; None where it cannot be kept."""
+    """Return this machine's key for fingerprints, created if missing; None if it cannot be stored."""
     if engine.erasures is None:
         return None
     try:
         return engine.erasures.key(make=True)
-    except OSError as fault:
-        raise StoreUnavailable("the configuration folder cannot be written, so an erasure could not be kept") from fault
+    except OSError as exc:
+        raise StoreUnavailable(
+            "the configuration folder cannot be written, so an erasure could not be recorded"
+        ) from exc
 
 
 def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
-    """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places and
-    proposals went.
+    """Apply, to an older copy, the erasures of this tenant that it lacks; return the number of positions and proposals.
 
-    ``entries`` are those of the list; one counts where a place still has the very content that was erased.
+    ``entries`` are those of the erasure list. One applies if an event position still has exactly the erased content.
     """
     promises = {promise for entry in entries for _, _, promise in entry["places"]}
     cells: dict[EventPosition, str] = {}
@@ -218,41 +220,46 @@ def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
             own[commit.seq] = residual_details(details)
             cells.setdefault((commit.seq, DETAILS), events[0].memory_id)
     wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
-    asked = [item for item in session.store.documents(Proposal, session.tenant).list() if item.steps]
-    queued = [item.id for item in asked if not wanted.isdisjoint({item.id, *(each.id for each in _records_of(item))})]
+    proposals = session.store.documents(Proposal, session.tenant)
+    named = {item.id: item for item in (*proposals.list(ids=wanted), *proposals.list(refs=wanted)) if item.steps}
+    queued = sorted(
+        item.id
+        for item in named.values()
+        if not wanted.isdisjoint({item.id, *(record.id for record in _records_of(item))})
+    )
     if not cells and not queued:
         return 0
     found = session.store.records(session.tenant, sorted(wanted)).records
     ids = (*sorted(record.id for record in found if record.status is not Status.ERASED), *queued)
-    empty = ErasureScope(seen=JournalHits(), beside=SideTableHits(), traces=erased_text_of(()), histories={})
+    empty = ErasureScope(seen=JournalHits(), side_tables=SideTableHits(), traces=erased_text_of(()), histories={})
     gathered = collect_scope(session, Selection(ids=ids), "other") if ids else empty
     seen = gathered.seen
     seen.events |= {place for place in cells if place[1] != DETAILS}
     seen.details = own | seen.details
     gathered.plan = body = _complete_plan(session.tenant, gathered, gathered.plan)
-    _apply(session, gathered, carrier=None if ids else session.reader.fetch(min(cells.values())))
+    _apply(session, gathered, unchanged=None if ids else session.reader.fetch(min(cells.values())))
     return len(body.versions) + len(body.details) + len(queued)
 
 
-#: Kept texts that hold no words: what this module writes, and what was learned.
+#: Stored texts without words of memories: those of this module, and learned weights.
 _NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER})
 
 
 @dataclass(slots=True)
 class JournalHits:
-    """What one pass over the journal found."""
+    """The findings of one pass over the journal."""
 
     copies: set[str] = field(default_factory=set)
     quoting: set[str] = field(default_factory=set)
     events: set[EventPosition] = field(default_factory=set)
     details: dict[int, CommitDetails] = field(default_factory=dict)
-    #: By blob, the places and memories that refer to it.
+    #: By blob, the event positions and memories that refer to it.
     blobs: dict[str, set[tuple[EventPosition, str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class SideTableHits:
-    """What stands beside the journal, as it is to be."""
+    """The rows outside the journal that an erasure rewrites, in their new form."""
 
     receipts: dict[str, dict[str, Any]] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
@@ -260,11 +267,11 @@ class SideTableHits:
     feedback: tuple[Feedback, ...] = ()
 
     def content(self) -> tuple[Any, ...]:
-        """Return what would be written, whenever that is."""
+        """Return what would be written, without times."""
         return [item.id for item in self.proposals], self.receipts, self.artefacts, self.feedback
 
 
-#: Until it is known what would go.
+#: The plan before the journal was read.
 _EMPTY_PLAN = ErasePlan(
     digest="",
     reason="other",
@@ -274,14 +281,14 @@ _EMPTY_PLAN = ErasePlan(
 
 @dataclass(slots=True)
 class ErasureScope:
-    """What goes, and what was read to know it."""
+    """What an erasure destroys, and what was read to find it."""
 
     seen: JournalHits
-    beside: SideTableHits
+    side_tables: SideTableHits
     traces: ErasedText
-    #: By id; of what was only proposed, what it would have been.
+    #: Versions by id; of a memory that was only proposed, what it would have been.
     histories: dict[str, list[Record]]
-    #: Ids of targets that are in the queue alone.
+    #: Ids of targets that exist only in proposals.
     proposed: frozenset[str] = frozenset()
     #: Ids of proposals that the selection itself names.
     queued: frozenset[str] = frozenset()
@@ -293,13 +300,12 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(ERASURE_REASONS)}")
     named, queued = _select_ids(session, chosen)
     proposed = _proposed_records(session, chosen, queued)
-    queue = [item for item in session.store.documents(Proposal, session.tenant).list() if item.state != "approved"]
     copies: set[str] = set()
-    #: By id, why a memory is taken along.
-    along: dict[str, str] = {}
+    #: By id, why a memory is included.
+    included: dict[str, str] = {}
     every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
     while True:
-        ids = named | copies | along.keys()
+        ids = named | copies | included.keys()
         histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
         held = [record for versions in proposed.values() for record in versions]
         held += editions_of(session, ids, queued)
@@ -307,20 +313,20 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         lineage = set(descendants(session, ids)) - ids
         names = _citing_names(every, histories | proposed, lineage)
         citing = {record.id for record in every if record.id in names} - ids - lineage
-        asking = _citing_proposals(queue, names, {*ids, *lineage, *citing}, queued)
-        if chosen.include_citing and (lineage or citing or asking):
-            along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
-            queued |= asking.keys()
-            proposed |= _proposed_records(session, replace(chosen, ids=tuple(asking)), set(asking))
+        citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *citing}, queued)
+        if chosen.include_citing and (lineage or citing or citing_proposals):
+            included |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
+            queued |= citing_proposals.keys()
+            proposed |= _proposed_records(session, replace(chosen, ids=tuple(citing_proposals)), set(citing_proposals))
             continue
         seen = _scan_journal(session, ids, lineage, traces)
         if seen.copies <= copies:
             break
         copies |= seen.copies
     histories |= proposed
-    beside = scan_side_tables(session, {*ids, *proposed}, traces, queued)
-    blobs = _blobs_to_erase(session, seen, beside)
-    why = {**dict.fromkeys(copies, "copy"), **along, **dict.fromkeys(named, "named")}
+    side_tables = scan_side_tables(session, {*ids, *proposed}, traces, queued)
+    blobs = _blobs_to_erase(session, seen, side_tables)
+    why = {**dict.fromkeys(copies, "copy"), **included, **dict.fromkeys(named, "named")}
     why |= dict.fromkeys(proposed, "proposed")
     targets = tuple(
         Target(
@@ -333,7 +339,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
     )
     found = ErasureScope(
         seen=seen,
-        beside=beside,
+        side_tables=side_tables,
         traces=traces,
         histories=histories,
         proposed=frozenset(proposed),
@@ -343,8 +349,8 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
     stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
     stay = {**dict.fromkeys(quoting, "quotes"), **stay}
     texts = {record.id: _excerpt(session, record) for record in every if record.id in stay}
-    going = {item.id for item in beside.proposals}
-    asked = {name: _excerpt(session, after) for name, after in asking.items() if name not in going}
+    erased_proposals = {item.id for item in side_tables.proposals}
+    asked = {name: _excerpt(session, after) for name, after in citing_proposals.items() if name not in erased_proposals}
     stay, texts = {**stay, **dict.fromkeys(asked, "cites")}, texts | asked
     candidates = tuple(
         Candidate(id=name, why=word, text=texts.get(name, ""))
@@ -366,7 +372,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
 
 
 def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
-    """Return the names of these memories and of those that name one of them as evidence, over any number of steps."""
+    """Return the names of these memories and of those that cite one of them, over any number of steps."""
     cited_by: dict[str, set[str]] = {}
     for record in every:
         if record.status is Status.ERASED or record.scope == RESERVED_SCOPE:
@@ -385,46 +391,49 @@ def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Reco
 
 
 def _citing_proposals(
-    queue: Sequence[Proposal], names: Collection[str], known: Collection[str], queued: Collection[str]
+    session: RequestContext, names: Collection[str], known: Collection[str], queued: Collection[str]
 ) -> dict[str, Record]:
     """Return, by proposal id, the memory it would store that cites one of these names.
 
-    Left out are proposals about ``known`` memories, which go with these, and those already in ``queued``. A decided
-    proposal counts as long as its content is kept.
+    Proposals about ``known`` memories, which are erased with these, and those in ``queued`` are left out. A decided
+    proposal counts as long as its content is stored.
     """
     return {
         item.id: step.after
-        for item in queue
-        if item.id not in queued and not any(side.id in known for side in _records_of(item))
+        for item in session.store.documents(Proposal, session.tenant).list(refs=names)
+        if item.state != "approved"
+        and item.id not in queued
+        and not any(side.id in known for side in _records_of(item))
         for step in reversed(item.steps)
         if not {*step.after.evidence, *step.after.derived_from}.isdisjoint(names)
     }
 
 
 def _excerpt(session: RequestContext, record: Record) -> str:
-    """Return what a plan shows of a memory: the first characters of its text, where the handle may read it."""
-    text = session.reader.redacted(record).text
+    """Return the first characters of a text, as a plan shows them, if the handle may read it."""
+    text = session.reader.hide_content(record).text
     return text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[: _MAX_EXCERPT_LENGTH - 3]}..."
 
 
 def _complete_plan(tenant: str, found: ErasureScope, plan: ErasePlan) -> ErasePlan:
-    """Return a plan with what was found in the journal and beside it, under its digest."""
-    beside = found.beside
+    """Return a plan with the findings in the journal and the side tables, under its digest."""
+    side_tables = found.side_tables
     plan = replace(
         plan,
         versions=tuple(sorted(found.seen.events)),
         details=tuple(sorted(found.seen.details)),
-        receipts=tuple(sorted(beside.receipts)),
-        proposals=tuple(sorted(item.id for item in beside.proposals)),
-        artefacts=tuple(sorted(beside.artefacts)),
-        feedback=tuple(given.n for given in beside.feedback),
+        receipts=tuple(sorted(side_tables.receipts)),
+        proposals=tuple(sorted(item.id for item in side_tables.proposals)),
+        artefacts=tuple(sorted(side_tables.artefacts)),
+        feedback=tuple(feedback.n for feedback in side_tables.feedback),
     )
     return replace(plan, digest=digest("erase-plan", encode([tenant, _without_texts(plan)])).hex())
 
 
 def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], set[str]]:
-    """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
-    whole tenant, whatever became of them.
+    """Return ids of memories and of proposals in any state: visible ones by name, others by subject or source.
+
+    A subject or source selects in the entire tenant.
     """
     if not (chosen.ids or chosen.subject or chosen.source or chosen.user):
         raise InvalidInput("say what to erase: ids, a subject or a source; or ask at a user")
@@ -458,7 +467,7 @@ def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], s
 
 
 def _is_chosen(record: Record, chosen: Selection) -> bool:
-    """Whether a memory is of the chosen subject, source or user; names count alike composed and decomposed."""
+    """Whether a memory has the chosen subject, source or user; names are compared in Unicode normal form."""
     names = {plain_name(each) for each in (record.source, record.session, *record.evidence, *record.aliases) if each}
     subjects = {plain_name(each) for each in (chosen.subject, chosen.user) if each is not None}
     return (
@@ -473,7 +482,7 @@ def _records_of(item: Proposal) -> list[Record]:
 
 
 def _proposed_records(session: RequestContext, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
-    """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
+    """Return, by id, the memories that exist only in the chosen proposals."""
     items = session.store.documents(Proposal, session.tenant).list(ids=queued)
     asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
     known = {record.id for record in session.store.records(session.tenant, sorted(asked)).records}
@@ -486,7 +495,7 @@ def _proposed_records(session: RequestContext, chosen: Selection, queued: set[st
 
 
 def _scan_journal(session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText) -> JournalHits:
-    """Read the whole journal once: versions that go, copies, quotations, details that tell of it."""
+    """Read the journal once: find versions to erase, copies, quotations, and details that mention the content."""
     seen = JournalHits()
     like: dict[str, tuple[int, bool]] = {}
     for commit, events in session.store.events(session.tenant):
@@ -502,28 +511,27 @@ def _scan_journal(session: RequestContext, ids: set[str], lineage: set[str], tra
             _scan_event(event, like, lineage, traces, seen)
         details = _details_of(commit)
         own = [event.memory_id in ids for event in events]
-        if details is not None and mentions_content(details, traces, own=any(own), whole=all(own)):
+        if details is not None and mentions_content(details, traces, own=any(own), only=all(own)):
             seen.details[commit.seq] = residual_details(details)
-    # A memory whose newest version copies a target goes as a whole; one that did so once loses that version.
+    # A memory whose newest version copies a target is erased; one with an earlier copy loses that version.
     seen.copies = {name for name, (_, copied) in like.items() if copied}
     return seen
 
 
-def _blobs_to_erase(session: RequestContext, seen: JournalHits, beside: SideTableHits) -> tuple[str, ...]:
-    """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
-    going = []
-    stubs = {item.id for item in beside.proposals}
-    waits = refs_of(
-        item for item in session.store.documents(Proposal, session.tenant).list(state="pending") if item.id not in stubs
-    )
+def _blobs_to_erase(session: RequestContext, seen: JournalHits, side_tables: SideTableHits) -> tuple[str, ...]:
+    """Return the blobs of targets without other references; a memory with such a reference counts as quoting."""
+    erased = []
+    stubs = {item.id for item in side_tables.proposals}
+    pending = session.store.documents(Proposal, session.tenant).list(state="pending", refs=seen.blobs)
+    waits = refs_of(item for item in pending if item.id not in stubs)
     for ref, named in sorted(seen.blobs.items()):
         if not any(place in seen.events for place, _ in named):
             continue
         others = {name for place, name in named if place not in seen.events}
         seen.quoting |= others
         if not others and ref not in waits:
-            going.append(ref)
-    return tuple(going)
+            erased.append(ref)
+    return tuple(erased)
 
 
 def _scan_event(
@@ -533,15 +541,15 @@ def _scan_event(
     name = event.memory_id
     record = decode_record(event.payload)
     text = record.text
-    within = bool(text) and traces.within(text)
-    # Another picture under the same description is no copy: a person says whether it goes.
+    contained = bool(text) and traces.within(text)
+    # Another picture with the same description is no copy: a person decides on it.
     own = record.blob is not None and fold_text(record.blob) not in traces.names
-    copied = within and not own and (traces.equals(text) or name in lineage)
+    copied = contained and not own and (traces.equals(text) or name in lineage)
     if name in like or copied:
         like[name] = (event.version, copied)
     if copied:
         seen.events.add((event.seq, event.n))
-    elif within or traces.quoted_in(record.metadata):
+    elif contained or traces.quoted_in(record.metadata):
         seen.quoting.add(name)
 
 
@@ -567,33 +575,33 @@ def scan_side_tables(
     for body in session.store.receipts(session.tenant):
         if not items_of(body).keys().isdisjoint(ids):
             showing.add(body["id"])
-        fresh = receipt_without_content(body, ids, names, documents, traces)
-        if fresh is not body:
-            receipts[body["id"]] = fresh
+        cleaned = receipt_without_content(body, ids, names, documents, traces)
+        if cleaned is not body:
+            receipts[body["id"]] = cleaned
     feedback, weights = training_data_to_remove(session, ids, showing, kept)
     artefacts += [(RERANKER, name) for name in weights]
     return SideTableHits(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
 
 
 def _mentions_erased(item: Proposal, ids: set[str], traces: ErasedText) -> bool:
-    sides = _records_of(item)
-    told = [item.reason, *(side.text for side in sides)]
-    own = any(side.id in ids or not ids.isdisjoint(side.derived_from) for side in sides)
-    return own or any(traces.within(text) for text in told if text)
+    records = _records_of(item)
+    texts = [item.reason, *(record.text for record in records)]
+    own = any(record.id in ids or not ids.isdisjoint(record.derived_from) for record in records)
+    return own or any(traces.within(text) for text in texts if text)
 
 
 def _proposal_stub(session: RequestContext, item: Proposal) -> Proposal:
-    """Return a proposal without what it proposed; one that waited is rejected, and its proposer is told."""
-    waits = item.state == "pending"
+    """Return a proposal without its content; a pending one is rejected, and its proposer is notified."""
+    pending = item.state == "pending"
     return replace(
         item,
-        state="rejected" if waits else item.state,
+        state="rejected" if pending else item.state,
         reason=ERASED,
         reasons=(),
         steps=(),
         base={},
         digest="",
-        decided_by=session.actor.label if waits else item.decided_by,
-        decision="what it would have stored was erased" if waits or item.decision else None,
-        decided_at=session.clock.now() if waits else item.decided_at,
+        decided_by=session.actor.label if pending else item.decided_by,
+        decision="what it would have stored was erased" if pending or item.decision else None,
+        decided_at=session.clock.now() if pending else item.decided_at,
     )

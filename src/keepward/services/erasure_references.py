@@ -1,17 +1,14 @@
-"""What an erasure leaves: how words of erased memories are found elsewhere, tombstones, what was learned, certificates.
+"""The parts of an erasure: find erased words elsewhere, tombstones, the erasure list, and certificates.
 
-Invariants
-(1) Texts are compared folded: under the declared normalisation and without case. A short text is looked for only
-    where something was said about the memory itself; elsewhere "tea" would stand in too much.
-(2) What a receipt keeps of a context with an erased memory is no digest that a short text could be guessed from.
-(3) Recognising what was erased takes the key of this machine. A text is recognised when it is equal under the declared
-    normalisation, by whoever sees the scope that it was erased in; a memory also by a foreign name or reference. For
-    everybody else a write is as any other: its answer tells nothing of what was erased.
-(4) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
-    All learned weights go where feedback names an erased memory, or is on a receipt that shows one.
-(5) A certificate holds no content. Its ``commit`` holds all that the hash of the erasing commit covers, so that whoever
-    has a copy of the journal can check with a SHA-256 library alone that it was made: see
-    docs/internals/journal-format.md.
+Texts are compared in normal form without case. A short text is searched only in what was said about the memory itself;
+elsewhere a text such as "tea" would match too much.
+A receipt of a context with an erased memory keeps no digest from which a short text could be guessed.
+Recognising erased content takes the key of this machine. A text is recognised if it has the same normal form, and a
+memory also by an alias or reference, for a handle that sees the scope of the erasure. For other handles a write is like
+any other: its outcome reveals nothing of what was erased.
+Feedback that names an erased memory loses the name and keeps its number, so that the held-out set stays the same.
+A certificate has no content. Its ``commit`` has everything that the hash of the erasing commit covers, so that a copy
+of the journal and a SHA-256 library are enough to check it; see docs/internals/journal-format.md.
 """
 
 from __future__ import annotations
@@ -48,12 +45,12 @@ from keepward.services.system_records import RERANKER
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-#: Characters from which on a folded text is looked for inside of others.
+#: Shortest folded text that is searched inside other texts, in characters.
 MIN_QUOTE_LENGTH = 12
-#: Fields in which a digest over content stands.
+#: Fields with a digest of content.
 _DIGESTS = frozenset({"digest", "approved_digest", "context_id"})
 _WORD = re.compile(r"\w{3,}")
-#: Reasons that this program gives itself.
+#: Reasons that the program itself writes.
 _BUILTIN_REASONS = frozenset({"remembered", "said again", "confirmed", "import", "imported"})
 
 
@@ -64,11 +61,11 @@ def fold_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ErasedText:
-    """What the erased memories said."""
+    """The content of the erased memories."""
 
     #: Folded texts of all their versions.
     texts: frozenset[str]
-    #: Those that are looked for inside of others.
+    #: Those that are searched inside other texts.
     long: tuple[str, ...]
     #: Folded names: keys, aliases, references, subjects, tags and the like.
     names: frozenset[str]
@@ -76,28 +73,28 @@ class ErasedText:
     words: frozenset[str]
 
     def equals(self, text: str) -> bool:
-        """Whether a text is that of an erased memory."""
+        """Whether a text equals that of an erased memory."""
         return fold_text(text) in self.texts
 
     def within(self, text: str) -> bool:
-        """Whether a text is, or holds, that of an erased memory."""
+        """Whether a text equals or contains that of an erased memory."""
         plain = fold_text(text)
-        return plain in self.texts or any(each in plain for each in self.long)
+        return plain in self.texts or any(text in plain for text in self.long)
 
     def quoted_in(self, value: Any) -> bool:
-        """Whether the texts in a value hold a long one of an erased memory."""
+        """Whether the texts in a value contain a long one of an erased memory."""
         plain = fold_text("\n".join(_strings(value)))
-        return any(each in plain for each in self.long)
+        return any(text in plain for text in self.long)
 
     def mentioned_in(self, text: str | None) -> bool:
-        """Whether a text that was said about an erased memory uses any of its words."""
+        """Whether a text about an erased memory uses any of its words."""
         if not text or text in _BUILTIN_REASONS:
             return False
         return self.within(text) or not self.words.isdisjoint(_WORD.findall(fold_text(text)))
 
 
 def erased_text_of(records: Iterable[Record]) -> ErasedText:
-    """Return what versions of memories said; those that are erased already said nothing."""
+    """Return the content of versions of memories, except erased ones."""
     texts: set[str] = set()
     names: set[str] = set()
     for record in records:
@@ -129,21 +126,21 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(inner)
 
 
-def mentions_content(details: CommitDetails, traces: ErasedText, *, own: bool, whole: bool) -> bool:
-    """Whether a commit's details have to go.
+def mentions_content(details: CommitDetails, traces: ErasedText, *, own: bool, only: bool) -> bool:
+    """Whether a commit's details have to be erased.
 
-    ``own``: it made a version of an erased memory; ``whole``: of nothing else.
+    ``own``: the commit made a version of an erased memory; ``only``: of no other memory.
     """
     if not own:
         return any(traces.within(text) for text in (details.reason, details.session) if text)
     if details.approved_digest is not None:
         return True
-    stock = details.reason in _BUILTIN_REASONS or bool(details.undoes)
-    return (whole and not stock) or traces.mentioned_in(details.reason) or traces.mentioned_in(details.session)
+    builtin = details.reason in _BUILTIN_REASONS or bool(details.undoes)
+    return (only and not builtin) or traces.mentioned_in(details.reason) or traces.mentioned_in(details.session)
 
 
 def residual_details(details: CommitDetails) -> CommitDetails:
-    """Return what of a commit's details says nothing of its content."""
+    """Return a commit's details without what may reveal content."""
     return CommitDetails(
         actor=details.actor,
         reason=ERASED,
@@ -162,31 +159,30 @@ def receipt_without_content(
     documents: Collection[str],
     traces: ErasedText,
 ) -> dict[str, Any]:
-    """Return a receipt without what it says of the content of memories; the same object when it says nothing."""
+    """Return a receipt without erased content; the same object if it has none."""
     named = any(target.get("id") in ids for target in body.get("targets", ())) or body.get("proposal") in proposals
-    held = body.get("kind") in {"compile", "recall"} and _holds(body, ids, documents)
-    fresh = {name: _value_without_content(name, value, ids, traces, own=named or held) for name, value in body.items()}
-    if held and "sections" in body:
-        fresh |= _context_without_content(fresh, ids, documents)
-    elif held:
-        fresh["items"] = [without_scores(item) if item["id"] in ids else item for item in fresh["items"]]
-    return body if fresh == body else fresh
-
-
-def _holds(body: dict[str, Any], ids: Collection[str], documents: Collection[str]) -> bool:
-    return not items_of(body).keys().isdisjoint(ids) or any(
-        each in documents for each in body.get("documents", {}).values()
+    shows = body.get("kind") in {"compile", "recall"} and (
+        not items_of(body).keys().isdisjoint(ids)
+        or any(version in documents for version in body.get("documents", {}).values())
     )
+    cleaned = {
+        name: _value_without_content(name, value, ids, traces, own=named or shows) for name, value in body.items()
+    }
+    if shows and "sections" in body:
+        cleaned |= _context_without_content(cleaned, ids, documents)
+    elif shows:
+        cleaned["items"] = [without_scores(item) if item["id"] in ids else item for item in cleaned["items"]]
+    return body if cleaned == body else cleaned
 
 
 def without_scores(item: dict[str, Any]) -> dict[str, Any]:
-    """Return what a receipt says of a memory without its scores: with enough queries they tell where its vector is."""
+    """Return an item of a receipt without its scores: with enough queries they would reveal its vector."""
     return {name: value for name, value in item.items() if name not in {"score", "weak", "parts"}}
 
 
 def _context_without_content(body: dict[str, Any], ids: Collection[str], documents: Collection[str]) -> dict[str, Any]:
-    """Return the fields of a compile receipt that change: digests over an erased text, and names of blocks."""
-    gone = {kind for kind, version in body.get("documents", {}).items() if version in documents}
+    """Return the changed fields of a compile receipt: digests of an erased text, and names of blocks."""
+    erased = {kind for kind, version in body.get("documents", {}).items() if version in documents}
     sections = []
     for section in body["sections"]:
         items = [
@@ -196,11 +192,13 @@ def _context_without_content(body: dict[str, Any], ids: Collection[str], documen
             for item in section["items"]
         ]
         items = [without_scores(item) if item["id"] in ids else item for item in items]
-        mine = any(item["id"] in ids for item in items) or (section["name"] in {"identity", "core"} and bool(gone))
-        sections.append({**section, "items": items, "digest": ERASED if mine else section["digest"]})
+        affected = any(item["id"] in ids for item in items) or (
+            section["name"] in {"identity", "core"} and bool(erased)
+        )
+        sections.append({**section, "items": items, "digest": ERASED if affected else section["digest"]})
     return {
         "sections": sections,
-        "documents": {kind: ERASED if kind in gone else version for kind, version in body["documents"].items()},
+        "documents": {kind: ERASED if kind in erased else version for kind, version in body["documents"].items()},
         "digests": dict.fromkeys(body["digests"], ERASED),
     }
 
@@ -211,21 +209,21 @@ def _value_without_content(name: str, value: Any, ids: Collection[str], traces: 
             return ERASED
         return ERASED if traces.within(value) else value
     if name == "targets" and isinstance(value, list):
-        return [{**each, "key": None} if each.get("id") in ids and each.get("key") else each for each in value]
+        return [{**item, "key": None} if item.get("id") in ids and item.get("key") else item for item in value]
     if name in {"sections", "digests"}:
         return value
     if isinstance(value, list):
-        return [_value_without_content(name, each, ids, traces, own=own) for each in value]
+        return [_value_without_content(name, item, ids, traces, own=own) for item in value]
     if isinstance(value, dict):
         if own and value.get("gate") == "review" and "detail" in value:
-            # What a reviewer wrote about it is free text, and may say anything of it.
+            # A reviewer wrote this free text, so it may repeat content.
             value = {**value, "detail": ERASED}
-        return {key: _value_without_content(key, each, ids, traces, own=own) for key, each in value.items()}
+        return {key: _value_without_content(key, inner, ids, traces, own=own) for key, inner in value.items()}
     return value
 
 
 def fingerprints(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the marks of versions of a memory: their texts, their foreign names, and further references, sorted."""
+    """Return the fingerprints of versions of a memory: of their texts, aliases and further references, sorted."""
     found = {erasure_fingerprint(key, tenant, "name", name.encode()) for name in names}
     for record in records:
         if record.status is Status.ERASED:
@@ -237,47 +235,48 @@ def fingerprints(key: bytes, tenant: str, records: Iterable[Record], names: Iter
 
 
 def blocked_by_erasure(session: RequestContext, *records: Record) -> Reason | None:
-    """Return why records must not be stored: an erasure named what they say; None when nothing stands against it."""
+    """Return why records must not be stored, if their content was erased; None if they may be."""
     if any(alias.startswith(ERASED_ALIAS_PREFIX) for record in records for alias in record.aliases):
         return Reason(
             gate="erased", code="reserved", detail=f"names that begin with {ERASED_ALIAS_PREFIX!r} are the store's own"
         )
     names = {name for record in records for name in (*record.aliases, *record.evidence)}
     names |= {record.blob for record in records if record.blob is not None}
-    stone = tombstone_for(session, records, names)
-    if stone is None:
+    tombstone = tombstone_for(session, records, names)
+    if tombstone is None:
         return None
-    detail = f"this was erased and is not stored again: tombstone {stone}"
+    detail = f"this was erased and is not stored again: tombstone {tombstone}"
     return Reason(gate="erased", code="erased", detail=detail)
 
 
 def tombstone_for(session: RequestContext, records: Iterable[Record], names: Iterable[str]) -> str | None:
-    """Return the id of a tombstone that a handle sees and that stands against texts or names; None where none does."""
+    """Return the id of a visible tombstone for these texts or names; None if there is none."""
     erasures, tenant = session.engine.erasures, session.tenant
     key = erasures.key() if erasures else None
     if key is None:
         return None
-    found = session.reader.records(fingerprints(key, tenant, records, names)).records
-    return min((record.id for record in found if record.status is Status.ERASED), default=None)
+    matching = session.reader.records(fingerprints(key, tenant, records, names)).records
+    return min((record.id for record in matching if record.status is Status.ERASED), default=None)
 
 
 def reject_erased(
     engine: Engine, commits: Iterable[tuple[Commit, list[Event]]]
 ) -> Iterator[tuple[Commit, list[Event]]]:
-    """Pass on a journal that is to be restored.
+    """Yield the commits of a journal that is being restored.
 
     Raises:
-        Conflict: it holds content that this machine erased; names the tombstone.
+        Conflict: it contains content that this machine erased; the message names the tombstone.
     """
-    stones = erased_commitments(engine)
+    tombstones = erased_commitments(engine)
     for commit, events in commits:
-        held = [event.payload_commit for event in events if event.payload is not None]
+        commitments = [event.payload_commit for event in events if event.payload is not None]
         if commit.payload is not None:
-            held.append(commit.commitment())
-        stone = next((stones[each.hex()] for each in held if each.hex() in stones), None)
-        if stone is not None:
-            told = f"this journal holds content that was erased since: tombstone {stone}; export the store again"
-            raise Conflict(told)
+            commitments.append(commit.commitment())
+        tombstone = next((tombstones[item.hex()] for item in commitments if item.hex() in tombstones), None)
+        if tombstone is not None:
+            raise Conflict(
+                f"this journal holds content that was erased since: tombstone {tombstone}; export the store again"
+            )
         yield commit, events
 
 
@@ -286,18 +285,18 @@ def erased_commitments(engine: Engine) -> dict[str, str]:
     if engine.erasures is None:
         return {}
     return {
-        promise: entry["memories"][0]
+        commitment: entry["memories"][0]
         for entry in engine.erasures.entries()
         if entry.get("entry") == "erasure"
-        for _, _, promise in entry["places"]
+        for _, _, commitment in entry["places"]
     }
 
 
 FORMAT = "keepward-erasure/1"
-#: Kinds of kept texts: what went beside the journal, by the first memory; certificates, by commit.
+#: Kinds of stored texts: counts of erased rows outside the journal, by the first memory; certificates, by commit.
 COUNTS_KIND = "erasure"
 CERTIFICATE_KIND = "certificate"
-#: How a certificate names what is counted.
+#: Names of the counts in a certificate.
 _CLEANED = {"receipts": "receipts", "proposals": "proposals", "kept_documents": "documents", "feedback": "feedback"}
 _CLEANED |= {"learned_weights": "weights", "blobs": "blobs"}
 LIMITS = (
@@ -312,12 +311,12 @@ LIMITS = (
 
 
 def erasure_counts(plan: ErasePlan, queued: Iterable[str]) -> str:
-    """Return, as JSON text, how much beside the journal an erasure cleans, and the proposals that were erased."""
+    """Return, as JSON text, how many rows outside the journal an erasure changes, and the ids of erased proposals."""
     weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
-    found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
-    found |= {"documents": len(plan.artefacts) - weights, "weights": weights}
-    # By these ids an older copy, whose journal has no place of them, knows what to erase.
-    return json.dumps({**found, "queued": sorted(queued)})
+    counts = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
+    counts |= {"documents": len(plan.artefacts) - weights, "weights": weights}
+    # An older copy finds these proposals by id, as its journal does not name them.
+    return json.dumps({**counts, "queued": sorted(queued)})
 
 
 def erasing_commits(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
@@ -326,15 +325,17 @@ def erasing_commits(engine: Engine, tenant: str) -> list[tuple[Commit, list[Even
 
 
 def find_erasure(session: RequestContext, name: str) -> tuple[Commit, list[Event]]:
-    """Return the erasing commit of an erased memory, or by its own id, number or first letters.
+    """Return an erasing commit, by the name of an erased memory, or by its own id, number or id prefix.
 
     Raises:
         NotFound: nothing was erased under that name.
     """
     with suppress(NotFound):
         record = session.reader.fetch(name)
-        made = [view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"]
-        name = made[-1] if made else name
+        erasing = [
+            view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"
+        ]
+        name = erasing[-1] if erasing else name
     view = session.store.commit(session.tenant, name)
     if view is None or view.commit.kind != "erase":
         raise NotFound("nothing was erased under that name; give an erased memory's id or the commit's")
@@ -349,17 +350,17 @@ def commit_with_events(engine: Engine, tenant: str, seq: int) -> tuple[Commit, l
 
 
 def erasure_list_entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
-    """Return what the list of erasures keeps of one."""
+    """Return the entry of an erasure in the erasure list."""
     names = decode_details(commit.payload or b"").erased
     places: list[list[Any]] = []
-    held: tuple[int, Commit | None, dict[int, bytes]] = (0, None, {})
+    current: tuple[int, Commit | None, dict[int, bytes]] = (0, None, {})
     for seq, n in sorted(parse_event_position(name) for name in names):
-        if seq != held[0]:
-            made, own = commit_with_events(engine, commit.tenant, seq)
-            held = (seq, made, {event.n: event.payload_commit for event in own})
-        promise = held[1].commitment() if n == DETAILS and held[1] is not None else held[2][n]
-        places.append([seq, n, promise.hex()])
-    kept = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
+        if seq != current[0]:
+            erased, own = commit_with_events(engine, commit.tenant, seq)
+            current = (seq, erased, {event.n: event.payload_commit for event in own})
+        commitment = current[1].commitment() if n == DETAILS and current[1] is not None else current[2][n]
+        places.append([seq, n, commitment.hex()])
+    counts = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
     return {
         "entry": "erasure",
         "store": engine.store.store_id,
@@ -369,16 +370,16 @@ def erasure_list_entry(engine: Engine, commit: Commit, events: Sequence[Event]) 
         "at": to_micros(commit.at),
         "memories": sorted(event.memory_id for event in events if event.op == "erase"),
         "places": places,
-        "proposals": json.loads(kept).get("queued", []) if kept else [],
+        "proposals": json.loads(counts).get("queued", []) if counts else [],
     }
 
 
 def certificate_of(session: RequestContext, name: str) -> dict[str, Any]:
-    """Return the certificate of an erasure, or a preliminary one; ``name`` is as for ``list_memories``."""
+    """Return the certificate of an erasure, or a preliminary one; ``name`` is as in ``find_erasure``."""
     commit, events = find_erasure(session, name)
-    kept = session.store.artefact(session.tenant, CERTIFICATE_KIND, commit.id)
-    if kept is not None:
-        return dict(json.loads(kept))
+    stored = session.store.artefact(session.tenant, CERTIFICATE_KIND, commit.id)
+    if stored is not None:
+        return dict(json.loads(stored))
     file = "not yet: close other readers and open the store again"
     return certificate(session.engine, commit, events, file=file, backups=())
 
@@ -386,26 +387,26 @@ def certificate_of(session: RequestContext, name: str) -> dict[str, Any]:
 def certificate(
     engine: Engine, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
 ) -> dict[str, Any]:
-    """Return the certificate as JSON values. ``file`` and ``backups`` say in words how far they are clean."""
+    """Return the certificate as JSON values; ``file`` and ``backups`` say in words how far these are clean."""
     details = decode_details(commit.payload or b"")
-    told = erasure_list_entry(engine, commit, events)
-    versions = sum(1 for _, n, _ in told["places"] if n != DETAILS)
-    kept = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
-    beside = json.loads(kept) if kept else {}
+    entry = erasure_list_entry(engine, commit, events)
+    versions = sum(1 for _, n, _ in entry["places"] if n != DETAILS)
+    stored = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
+    counts = json.loads(stored) if stored else {}
     return {
         "certificate": FORMAT,
-        "store": told["store"],
-        "tenant": told["tenant"],
+        "store": entry["store"],
+        "tenant": entry["tenant"],
         "at": commit.at.isoformat(),
         "by": details.actor,
         "reason": details.reason,
-        "memories": told["memories"],
-        "places": told["places"],
+        "memories": entry["memories"],
+        "places": entry["places"],
         "cleaned": {
             "versions": versions,
-            "commit_details": len(told["places"]) - versions,
-            "words_vectors_and_marks_of": len(told["memories"]),
-            **{name: beside.get(counted) for name, counted in _CLEANED.items()},
+            "commit_details": len(entry["places"]) - versions,
+            "words_vectors_and_marks_of": len(entry["memories"]),
+            **{name: counts.get(counted) for name, counted in _CLEANED.items()},
             "file_and_log": file,
             "backups": list(backups),
         },

@@ -1,4 +1,4 @@
-"""Receipts: what they say of contexts and reads, and why a context holds what it holds."""
+"""Receipts: what they record of contexts and reads, and why a memory is in a context or not."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from keepward.services.review import proposals
 if TYPE_CHECKING:
     from keepward.context.render import ArtefactLookup
 
-#: Receipts that one page reads to find those that pass, and how many of them at once.
+#: Most receipts that one page reads to find those that pass, and how many at a time.
 MAX_RECEIPTS_READ = 2_000
 _RECEIPT_BATCH = 200
 _INCLUSION_REASONS = {
     "identity": "the identity document opens every context",
     "core": "core memory is in every context",
-    "pinned": "it is permanent, and stands in every context",
-    "state": "keyed state stands in every context while there is room",
-    "working": "working memory stands in every context while there is room",
+    "pinned": "it is permanent, and is in every context",
+    "state": "keyed state is in every context while there is room",
+    "working": "working memory is in every context while there is room",
     "recalled": "it bears on the objective",
 }
-#: The fields of a memory that its line, its section or its place in a context depend on.
+#: Fields of a memory that decide on its line, section or position in a context.
 _LINE_FIELDS = (
     *("text", "key", "kind", "tier", "scope", "status", "speaker", "occurred_at", "trust", "heard", "sensitivity"),
     *("stability", "content_type", "expires_at"),
@@ -44,10 +44,10 @@ _LINE_FIELDS = (
 def receipt(session: RequestContext, receipt_id: str) -> dict[str, Any]:
     """Return a receipt as plain values.
 
-    That of a commit has what was there before and after. That of a context has its ``explanation``.
+    The receipt of a commit has the texts before and after. That of a context has its ``explanation``.
 
     Raises:
-        NotFound: no such receipt within reach.
+        NotFound: no such receipt is visible.
     """
     stored, view = session.reader.receipt(receipt_id)
     if stored["kind"] in COMPILE_RECEIPT_KINDS:
@@ -86,37 +86,37 @@ def receipts(
     before: str | None = None,
     limit: int = 50,
 ) -> ReceiptPage:
-    """Return receipts, newest first, of any of ``kinds``, by an actor, whose objective holds a text in any case.
+    """Return receipts, newest first, of some ``kinds``, by an actor, whose objective contains a text in any case.
 
-    A page reads no more than ``MAX_RECEIPTS_READ`` receipts; ``before`` of the page leads on.
+    A page reads at most ``MAX_RECEIPTS_READ`` receipts; its ``before`` continues the list.
 
     Raises:
         InvalidInput: a limit below 1.
-        Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
+        Unauthorised: receipts span every scope of the tenant, so the list takes a reviewer or the owner.
     """
     check_limit(limit)
-    found: list[ReceiptLine] = []
-    wanted = (objective or "").casefold()
+    lines: list[ReceiptLine] = []
+    part = (objective or "").casefold()
     for _ in range(MAX_RECEIPTS_READ // _RECEIPT_BATCH):
         page = session.reader.receipts_before(before, limit=_RECEIPT_BATCH)
-        for each in page:
-            before, line = each["id"], _receipt_line(each)
+        for stored in page:
+            before, line = stored["id"], _receipt_line(stored)
             if (
                 (not kinds or line.kind in kinds)
                 and (actor is None or is_actor(line.actor, actor))
-                and wanted in (line.objective or "").casefold()
+                and part in (line.objective or "").casefold()
             ):
-                found.append(line)
-            if len(found) == limit:
-                return ReceiptPage(items=tuple(found), before=before)
+                lines.append(line)
+            if len(lines) == limit:
+                return ReceiptPage(items=tuple(lines), before=before)
         if len(page) < _RECEIPT_BATCH:
-            return ReceiptPage(items=tuple(found), before=None)
-    return ReceiptPage(items=tuple(found), before=before)
+            return ReceiptPage(items=tuple(lines), before=None)
+    return ReceiptPage(items=tuple(lines), before=before)
 
 
 def _receipt_line(receipt: Mapping[str, Any]) -> ReceiptLine:
-    inputs, excluded, compiles = receipt.get("inputs"), receipt.get("excluded"), "sections" in receipt
-    asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
+    recorded, excluded, compiles = receipt.get("inputs"), receipt.get("excluded"), "sections" in receipt
+    inputs: Mapping[str, Any] = recorded if isinstance(recorded, dict) else {}
     items = receipt.get("items")
     if compiles:
         items = [item for section in receipt["sections"] for item in section["items"]]
@@ -127,7 +127,7 @@ def _receipt_line(receipt: Mapping[str, Any]) -> ReceiptLine:
         actor=receipt["actor"],
         head=receipt["head"],
         commit=receipt.get("commit"),
-        **{name: asked.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
+        **{name: inputs.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
         compiled=receipt.get("compiled"),
         tokens=receipt.get("tokens") if compiles else None,
         shown=len(items) if isinstance(items, list) else None,
@@ -136,26 +136,26 @@ def _receipt_line(receipt: Mapping[str, Any]) -> ReceiptLine:
 
 
 def context_diff(session: RequestContext, first: str, second: str) -> ContextDifference:
-    """Return what differs between the contexts of two receipts, and the commits that changed what is shown.
+    """Return the differences between the contexts of two receipts, and the commits that caused them.
 
     Raises:
-        NotFound: one of them is not a compile receipt within reach.
+        NotFound: one of them is not a visible compile receipt.
     """
     a, b = (session.reader.receipt_of_read(name, COMPILE_RECEIPT_KINDS) for name in (first, second))
     before, after = (
-        {item["id"]: (item["version"], part["name"]) for part in each["sections"] for item in part["items"]}
-        for each in (a, b)
+        {item["id"]: (item["version"], section["name"]) for section in receipt["sections"] for item in section["items"]}
+        for receipt in (a, b)
     )
     names: list[tuple[Any, str]] = [
         *(("added", name) for name in sorted(after.keys() - before.keys())),
         *(("removed", name) for name in sorted(before.keys() - after.keys())),
         *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
     ]
-    low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
+    low, high = sorted(int(receipt["inputs"]["head"].split(":")[0]) for receipt in (a, b))
     commits = session.reader.commits_changing([name for _, name in names], _LINE_FIELDS, after=low, until=high)
     items = []
     for change, name in names:
-        touched = commits[name]
+        changing = commits[name]
         items.append(
             ContextDiffItem(
                 id=name,
@@ -163,21 +163,21 @@ def context_diff(session: RequestContext, first: str, second: str) -> ContextDif
                 section=(after.get(name) or before[name])[1],
                 before=before[name][0] if name in before else None,
                 after=after[name][0] if name in after else None,
-                commit=touched[-1] if touched else None,
-                commits=tuple(touched),
-                why=_difference_reason(session, name, touched, b if change == "removed" else a, (a, b)),
+                commit=changing[-1] if changing else None,
+                commits=tuple(changing),
+                why=_difference_reason(session, name, changing, b if change == "removed" else a, (a, b)),
             )
         )
-    asked = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
+    inputs = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
     return ContextDifference(
         first=first,
         second=second,
         same=a["digests"]["text"] == b["digests"]["text"],
         items=tuple(items),
         inputs={
-            name: (asked[0].get(name), asked[1].get(name))
-            for name in sorted(asked[0].keys() | asked[1].keys())
-            if asked[0].get(name) != asked[1].get(name)
+            name: (inputs[0].get(name), inputs[1].get(name))
+            for name in sorted(inputs[0].keys() | inputs[1].keys())
+            if inputs[0].get(name) != inputs[1].get(name)
         },
     )
 
@@ -189,31 +189,31 @@ def _difference_reason(
     lacking: Mapping[str, Any],
     both: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> str:
-    """Return in one sentence why one of two contexts lacks a memory, or has another version of it."""
+    """Return one sentence on why one of two contexts lacks a memory, or has another version of it."""
     if commits:
         return "; ".join(
             f"commit {view.commit.seq} ({', '.join(dict.fromkeys(step.op for step in view.steps))}) "
             f"by {view.details.actor}: {view.details.reason}"
             for view in commits
         )
-    for left in lacking["excluded"]:
-        if left["id"] == memory_id:
-            return f"left out of the other: {left['detail']} ({left['code']})"
-    ends = [each.expires_at for each in session.reader.records([memory_id]).records]
-    if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
-        return "its term ended between the two"
-    differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
-    asked = [name for name in differ if name not in {"head", "now"}]
-    if asked:
-        return f"the two were asked differently: {', '.join(asked)}"
-    return "it ranks otherwise among what was remembered in between"
+    for excluded in lacking["excluded"]:
+        if excluded["id"] == memory_id:
+            return f"left out of the other: {excluded['detail']} ({excluded['code']})"
+    expiries = [record.expires_at for record in session.reader.records([memory_id]).records]
+    if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in expiries):
+        return "its TTL ended between the two"
+    differing = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
+    options = [name for name in differing if name not in {"head", "now"}]
+    if options:
+        return f"the two had different options: {', '.join(options)}"
+    return "it ranks differently among what was remembered in between"
 
 
 def explain_context(session: RequestContext, facts: Mapping[str, Any], artefact: ArtefactLookup) -> Explanation:
-    """Return the text of a context cut by memory, and why each candidate is in or out.
+    """Return the text of a context cut into memories, and why each candidate is in or out.
 
-    Each memory is as it was at the version that the facts name. What the caller may not read is named without its
-    words; what was erased has a line that says so.
+    Each memory is shown at the version that the facts name. One that the caller may not read is named without its
+    content; an erased one has a line that says so.
     """
     items = [item for section in facts["sections"] for item in section["items"]]
     known = session.reader.versions({item["id"] for item in (*items, *facts.get("excluded", ()))})
@@ -235,30 +235,30 @@ def explain_context(session: RequestContext, facts: Mapping[str, Any], artefact:
 def _considered_memories(
     session: RequestContext, facts: Mapping[str, Any], known: Mapping[str, Mapping[int, tuple[str, Record]]]
 ) -> Iterator[Considered]:
-    """Yield each memory that a context holds or left out; version 0 is the newest."""
+    """Yield each memory that a context included or excluded; version 0 means the newest."""
     listed = [
-        (each["name"], item, each["name"], _INCLUSION_REASONS[each["name"]])
-        for each in facts["sections"]
-        for item in each["items"]
+        (section["name"], item, section["name"], _INCLUSION_REASONS[section["name"]])
+        for section in facts["sections"]
+        for item in section["items"]
     ]
-    outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
-    proposed = {item.id: session.reader.steps(item.steps) for item in proposals(session)} if outside else {}
-    for section, item, code, why in (*listed, *outside):
+    excluded = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
+    proposed = {item.id: session.reader.steps(item.steps) for item in proposals(session)} if excluded else {}
+    for section, item, code, why in (*listed, *excluded):
         versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None
-        made, then = versions.get(item["version"] or max(versions, default=0), (None, None))
+        commit, then = versions.get(item["version"] or max(versions, default=0), (None, None))
         if now is None and (steps := proposed.get(item["id"])):
             now = then = steps[-1].after
         if now is not None and now.status is Status.ERASED and then is not None:
             then = now
-        gone = then is None or then.status is Status.ERASED
+        erased = then is None or then.status is Status.ERASED
         yield Considered(
             id=item["id"],
             version=item["version"],
             section=section,
             code=code,
             why=why,
-            text="" if gone or then is None else then.text,
+            text="" if erased or then is None else then.text,
             now=None if now is None or then is None or now.text == then.text else now.text,
             tier=then.tier.value if then else item.get("tier"),
             kind=then.kind.value if then else item.get("kind"),
@@ -266,7 +266,7 @@ def _considered_memories(
             author=then.author if then else None,
             source=then.source if then else None,
             trust=then.trust.label if then else None,
-            commit=made,
+            commit=commit,
             tokens=item.get("tokens"),
             score=item.get("score"),
             parts=item.get("parts", {}),

@@ -1,11 +1,9 @@
-"""How what was handed out was used: feedback, and importance learned from use.
+"""Feedback on results, and importance learned from use.
 
-Invariants
-(1) Feedback names memories that its receipt shows, and nothing else; whoever reaches the receipt may give it. One
-    principal has one word on a receipt: said again, it takes the place of what was said before. It changes no answer:
-    only a training, which is a commit, does.
-(2) Each use counts once: what was learned is noted in the same transaction as the commit. Learning in one go or in many
-    gives the same importance, to a ten-thousandth each time, and never more than 1; confidence goes on fading.
+Feedback names only memories that its receipt shows; any actor that sees the receipt may give it. A second feedback of
+an actor on a receipt replaces the first. It changes no ranking by itself: only a training, which is a commit, does.
+Each use counts once: the same transaction records the commit and the uses learned from. Learning all at once or in
+parts gives the same importance, to a ten-thousandth each time, and at most 1; confidence goes on decaying.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ from keepward.services.read import models_used
 from keepward.services.request_context import RequestContext
 from keepward.services.transaction import StepList, Transaction, save_read_receipt, transact
 
-#: Receipts that show memories somebody was given.
+#: Receipts that show delivered memories.
 FEEDBACK_RECEIPT_KINDS = {"recall": "receipt of a recall", "compile": "a context"}
 #: Most ids in one feedback.
 MAX_IDS = 1_000
 
 
 def save_recall_receipt(session: RequestContext, query: str, purpose: str, result: Recall) -> Recall:
-    """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
+    """Store the receipt of a recall; return the recall with its id, or with a note why there is none."""
     facts = {
         "inputs": {
             "objective": redact_personal_data(redact_secrets(query)),
@@ -58,20 +56,20 @@ def save_recall_receipt(session: RequestContext, query: str, purpose: str, resul
         ],
         **session.credential,
     }
-    handed = [hit.memory for hit in result]
-    receipt, unkept = save_read_receipt(
-        session, "recall", facts, delivered=handed, notes=result.notes, head=result.head
+    delivered = [hit.memory for hit in result]
+    receipt, receipt_notes = save_read_receipt(
+        session, "recall", facts, delivered=delivered, notes=result.notes, head=result.head
     )
-    return replace(result, receipt=receipt.id if receipt else None, notes=(*result.notes, *unkept))
+    return replace(result, receipt=receipt.id if receipt else None, notes=(*result.notes, *receipt_notes))
 
 
 def record_feedback(
     session: RequestContext, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]
 ) -> Feedback:
-    """Keep which memories of a recall or context were used, and which were not.
+    """Store which memories of a recall or context were used, and which were not.
 
-    A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
-    policy nothing is kept, and the number is 0. Errors are as for ``Memory.feedback``.
+    A second feedback of the same actor on the same receipt replaces the first. If policy switches memory off, nothing
+    is stored and the number is 0. Errors are as in ``Memory.feedback``.
     """
     receipt = session.reader.receipt_of_read(receipt_id, FEEDBACK_RECEIPT_KINDS)
     shown = items_of(receipt)
@@ -98,14 +96,14 @@ def record_feedback(
         return writer.put_feedback(given)
 
 
-#: Share of what is missing to 1 that each use adds.
+#: Share of the distance to 1 that each use adds to the importance.
 GAIN_PER_USE = 0.02
 
 
 def learn_importance(session: RequestContext) -> tuple[dict[str, int], str | None]:
     """Turn the uses counted since the last time into importance, in one commit.
 
-    Returns the uses that were learned from, by memory, and the id of the commit; None if there was nothing to learn.
+    Returns the uses learned from, by memory, and the id of the commit; None if there was nothing to learn.
 
     Raises:
         Conflict: a memory changed meanwhile; run it again.
@@ -113,34 +111,34 @@ def learn_importance(session: RequestContext) -> tuple[dict[str, int], str | Non
 
     def decide(session: RequestContext) -> _LearningSteps:
         counted = session.store.unlearned_uses(session.tenant)
-        found = session.store.records(session.tenant, list(counted)).records if counted else []
-        frame = session.frame()
-        now = frame.now
+        records = session.store.records(session.tenant, list(counted)).records if counted else []
+        change_context = session.change_context()
+        now = change_context.now
         steps: list[Step] = []
-        for record in sorted(found, key=lambda each: each.id):
+        for record in sorted(records, key=lambda record: record.id):
             if not record.is_live(now):
                 continue
             gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - GAIN_PER_USE) ** counted[record.id])
             change = Reinforce(id=record.id, gain=gain, confirms=False)
-            after = apply(change, record, frame)
+            after = apply(change, record, change_context)
             if after.importance <= importance_at(record, now):
                 continue
             if evaluate(session, change, record, after).decision == "allow":
                 steps.append(Step(op="reinforce", before=record, after=after))
         return _LearningSteps(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
 
-    def carry_out(transaction: Transaction, found: _LearningSteps) -> tuple[dict[str, int], str | None]:
-        stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
-        transaction.writer.learn_uses(session.tenant, found.uses)
-        return found.uses, stored.commit.id
+    def store(transaction: Transaction, decision: _LearningSteps) -> tuple[dict[str, int], str | None]:
+        stored = transaction.commit(decision, reason="learned importance from use", kind="job", receipt_kind="job")
+        transaction.writer.learn_uses(session.tenant, decision.uses)
+        return decision.uses, stored.commit.id
 
-    def idle(found: _LearningSteps) -> tuple[dict[str, int], str | None] | None:
-        return None if found.steps else ({}, None)
+    def without_writing(decision: _LearningSteps) -> tuple[dict[str, int], str | None] | None:
+        return None if decision.steps else ({}, None)
 
-    return transact(session, decide, carry_out, decide_first=True, early_result=idle)
+    return transact(session, decide, store, decide_first=True, early_result=without_writing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LearningSteps(StepList):
-    #: By memory, the uses that are learned from.
+    #: The uses learned from, by memory.
     uses: dict[str, int]

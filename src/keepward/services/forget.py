@@ -1,4 +1,4 @@
-"""Forgetting by words: the memories that a text really matches, planned under a digest and retired in one commit."""
+"""Forget by words: the memories that a text really matches, planned under a digest and retired in one commit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from keepward.core.change import Retire
 from keepward.core.proposal import Forgetting, Match
-from keepward.core.query import Filter, Recall
+from keepward.core.query import Filter
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, InvalidInput
@@ -16,25 +16,25 @@ from keepward.services.read import search
 from keepward.services.request_context import RequestContext, record_read
 from keepward.services.write import propose
 
-#: Most memories of one plan, which one commit retires.
+#: Most memories of one plan.
 _MAX_MATCHES = 500
-#: Least score of a match, 0..1, and its least share of the best one's: printed by ``python -m evals.forgetting``.
+#: Lowest score of a match, 0..1, and its lowest share of the best score: printed by ``python -m evals.forgetting``.
 MIN_SCORE, MIN_SCORE_SHARE = 0.06, 0.6
 
 
 def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
-    """Return which memories of the session's own scope a text matches, best first, under a digest."""
+    """Return the memories of the session's own scope that a text matches, best first, under a digest."""
     if not text.strip():
-        raise InvalidInput("say in words what is to be forgotten")
+        raise InvalidInput("say in words what to forget")
     filters = Filter(scopes=(session.scope,), include_sensitive=session.reader.may_ask_for_sensitive)
-    # What was learned from use says what is useful, and not what is meant.
-    found = search(session, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")
-    matches = replace(
-        found, hits=tuple(hit for hit in found.hits if not hit.weak and hit.score >= _score_threshold(found))
-    )
+    # The learned order knows what is useful, not what is meant, so it is not used here.
+    result = search(session, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")
+    strong = [hit for hit in result.hits if not hit.weak]
+    threshold = max(MIN_SCORE, MIN_SCORE_SHARE * max((hit.score for hit in strong), default=0.0))
+    matches = replace(result, hits=tuple(hit for hit in strong if hit.score >= threshold))
     if record_read(session, [hit.memory for hit in matches]) is not None:
         save_recall_receipt(session, text, "answer", matches)
-    named = [session.tenant, session.scope, text, [[hit.memory.id, hit.memory.version] for hit in matches]]
+    planned = [session.tenant, session.scope, text, [[hit.memory.id, hit.memory.version] for hit in matches]]
     return Forgetting(
         matches=tuple(
             Match(
@@ -48,25 +48,21 @@ def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
             )
             for hit in matches
         ),
-        digest=keyless_digest("forgetting", canonical(named)).hex(),
-        notes=(*found.notes, *unreadable_notes(corrupt_memories(found.withheld))),
+        digest=keyless_digest("forgetting", canonical(planned)).hex(),
+        notes=(*result.notes, *unreadable_notes(corrupt_memories(result.withheld))),
     )
 
 
 def forget_matching(session: RequestContext, text: str, digest: str, reason: str = "") -> Forgetting:
-    """Retire what the plan with this digest lists, in one commit; with nothing to forget, do nothing.
+    """Retire what the plan with this digest lists, in one commit; do nothing if the plan is empty.
 
     Raises:
-        Conflict: the plan is no longer the one whose digest was named.
+        Conflict: the plan has another digest now.
     """
     plan = plan_forget_matching(session, text)
     if plan.digest != digest:
         raise Conflict("the plan is not the one you saw: what it would forget has changed; look at it again")
     if not plan.matches:
         return plan
-    changes = [Retire(id=each.id, if_version=each.version) for each in plan.matches]
+    changes = [Retire(id=match.id, if_version=match.version) for match in plan.matches]
     return replace(plan, outcome=propose(session, changes, reason=reason))
-
-
-def _score_threshold(found: Recall) -> float:
-    return max(MIN_SCORE, MIN_SCORE_SHARE * max((hit.score for hit in found.hits if not hit.weak), default=0.0))

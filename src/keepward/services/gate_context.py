@@ -1,10 +1,7 @@
-"""What the gates are shown of the store for one change, with what earlier changes of the same proposal would store.
+"""What the gates see of the store for one change, after the earlier changes of the same proposal.
 
-Invariants
-(1) A memory matters to the gates when it is the nearest, when its text may state the same, or when it was revised
-    before; the others are left out unread, and their order is that of the store.
-(2) What lies ahead of a batch is asked once, on one state of the store; a commit in between makes the whole batch
-    be judged anew.
+A memory matters to the gates if it is the nearest, if its text may state the same, or if it was revised before.
+The other memories are left out unread. ``prefetch`` asks the store about a batch once, on one state of the store.
 """
 
 from __future__ import annotations
@@ -41,76 +38,80 @@ from keepward.services.search_features import text_digest, text_features
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
 from keepward.storage.rows import dedup_partition
 
-#: What of a memory its features are made of, beside when it was written; and where it is compared.
+#: Fields that the features of a memory are computed from, except its creation time.
 FEATURE_FIELDS = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
 feature_fields_of = attrgetter(*FEATURE_FIELDS)
-#: Versions of a memory that are looked through for a text that was corrected.
+#: Longest history that is searched for a corrected text, in versions.
 MAX_VERSIONS_SEARCHED = 50
 
 
 def prefetch(session: RequestContext, records: Sequence[Record], overlay: StagedState) -> None:
-    """Ask the store about new memories that are about to be judged one by one."""
-    fresh = [(record, overlay.words(record)) for record in records]
+    """Ask the store about new memories before they are judged one by one."""
+    fresh = [(record, overlay.text_features(record)) for record in records]
     if not fresh:
         return
-    found = session.store.likely(session.tenant, fresh, session.clock.now())
-    overlay.ahead = {record.id: each for (record, _), each in zip(fresh, found, strict=True)}
+    likely = session.store.likely(session.tenant, fresh, session.clock.now())
+    overlay.prefetched = {record.id: result for (record, _), result in zip(fresh, likely, strict=True)}
     if blocked_by_erasure(session, *records) is None:
-        overlay.unburied = {record.id: record for record in records}
+        overlay.not_erased = {record.id: record for record in records}
 
 
 def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> tuple[Record, ...]:
-    """Return the memories that matter to whether a new one is a duplicate, the nearest first (1)."""
+    """Return the memories that a new one may duplicate, the nearest first."""
     if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC and after.aliases:
-        # Events are compared by name, not by likeness.
-        mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
-        return (*mine, *session.store.records(session.tenant, after.aliases).records)
-    features = overlay.words(after)
+        # Events are compared by alias, not by text.
+        staged = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
+        return (*staged, *session.store.records(session.tenant, after.aliases).records)
+    features = overlay.text_features(after)
     found: list[Record] = []
     for record in overlay.similar(after, features):
-        theirs = overlay.words(record)
-        kindred = theirs.trait == features.trait or theirs.digest == features.digest
+        other = overlay.text_features(record)
+        kindred = other.trait == features.trait or other.digest == features.digest
         if not found or kindred or record.version > 1:
             found.append(record)
-    wanted: list[str] = []
-    for each in _duplicate_candidates(session, after, overlay):
-        if each.id in overlay.records:
+    ids: list[str] = []
+    for candidate in _duplicate_candidates(session, after, overlay):
+        if candidate.id in overlay.records:
             continue
-        # 0: its version is not known before it is read.
-        if each.kindred or not (found or wanted) or each.version != 1:
-            wanted.append(each.id)
-    if wanted:
-        place = (after.scope, after.tier, after.sensitivity)
+        # Version 0 means that the version is unknown before the record is read.
+        if candidate.kindred or not (found or ids) or candidate.version != 1:
+            ids.append(candidate.id)
+    if ids:
+        partition = (after.scope, after.tier, after.sensitivity)
         now = session.clock.now()
-        read = session.store.records(session.tenant, wanted).records
-        found += (each for each in read if each.is_live(now) and (each.scope, each.tier, each.sensitivity) == place)
+        stored = session.store.records(session.tenant, ids).records
+        found += (
+            record
+            for record in stored
+            if record.is_live(now) and (record.scope, record.tier, record.sensitivity) == partition
+        )
     return tuple(found)
 
 
 def _duplicate_candidates(session: RequestContext, after: Record, overlay: StagedState) -> Sequence[DuplicateCandidate]:
-    known = overlay.ahead.get(after.id)
+    known = overlay.prefetched.get(after.id)
     if known is None:
         ((likely, has_digest),) = session.store.likely(
-            session.tenant, [(after, overlay.words(after))], session.clock.now()
+            session.tenant, [(after, overlay.text_features(after))], session.clock.now()
         )
-        known = overlay.ahead[after.id] = (likely, has_digest)
+        known = overlay.prefetched[after.id] = (likely, has_digest)
     return known[0]
 
 
 def previous_statements(
     session: RequestContext, revised: Sequence[Record], after: Record, overlay: StagedState, *, known: bool
 ) -> tuple[Record, ...]:
-    """Return what said the same and does not any more: earlier versions of these records, and superseded memories.
+    """Return records that once stated the same: earlier versions of ``revised``, and superseded memories.
 
-    ``known`` is whether any memory of the tenant may have the text.
+    ``known`` is whether some memory of the tenant may have this text.
     """
     if after.kind not in {Kind.FACT, Kind.RULE}:
-        # A state comes and goes; that it is as it was before is news.
+        # A state may return to an earlier value; that is news.
         return ()
-    digest = overlay.words(after).digest
+    digest = overlay.text_features(after).digest
     earlier: list[Record] = []
     for record in revised:
-        # A fact that was corrected more often than that is a state in all but name.
+        # A fact that was corrected more often is a state in all but name.
         if (
             not 1 < record.version <= MAX_VERSIONS_SEARCHED
             or record.kind is Kind.STATE
@@ -123,7 +124,7 @@ def previous_statements(
     return (*earlier, *old)
 
 
-#: What an id, or the beginning of one that may stand for it, looks like.
+#: An id, or the prefix of one.
 _ID = re.compile(rf"[0-9a-f-]{{{MIN_ID_PREFIX},36}}")
 _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
@@ -132,80 +133,80 @@ _MARKER = re.compile(r"\[[A-Z_]+\]")
 def find_personal_data(
     session: RequestContext, case: GateInput, known: dict[str, tuple[Finding, ...]]
 ) -> dict[str, tuple[Finding, ...]]:
-    """Return what the redactor finds, by text, and note it in ``known``; nothing where there is none.
+    """Return what the redactor finds, by text, and add it to ``known``; empty without a redactor.
 
     Raises:
-        ModelUnavailable: it cannot be used now.
-        InvalidInput: it named a span outside of the text, or a kind that is no name.
+        ModelUnavailable: the redactor cannot be used now.
+        InvalidInput: it named a span outside the text, or a kind that is not a lower-case name.
     """
     if session.redactor is None:
         return {}
-    stored = [text.text for _, text in case.texts]
-    for text in stored:
+    texts = [text.text for _, text in case.texts]
+    for text in texts:
         if text not in known:
-            spans = [_finding(text, *span) for span in session.redactor.find(text)]
-            known[text] = tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end]))
-    return {text: known[text] for text in stored if known[text]}
+            findings = [_finding(text, *span) for span in session.redactor.find(text)]
+            known[text] = tuple(span for span in findings if not _MARKER.fullmatch(text[span.start : span.end]))
+    return {text: known[text] for text in texts if known[text]}
 
 
 def _finding(text: str, start: int, end: int, kind: str) -> Finding:
     if not (0 <= start < end <= len(text) and _KIND.fullmatch(kind)):
-        raise InvalidInput("the redactor named a span outside of the text, or a kind that is no lower-case name")
+        raise InvalidInput("the redactor named a span outside the text, or a kind that is not a lower-case name")
     return Finding(detector=kind, start=start, end=end)
 
 
-#: Newest holders of one mark that are counted: those of a proposal are at hand.
+#: Only so many newest memories of this proposal are counted for each minhash.
 MAX_MINHASH_HOLDERS = 64
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
 @dataclass(slots=True)
 class StagedState:
-    """What the steps judged so far would store."""
+    """The state that the steps judged so far would leave."""
 
     records: dict[str, Record] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
-    #: Ids by where a memory stands and by mark.
-    marks: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    #: Ids by dedup partition and minhash.
+    minhashes: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     arrivals: Counter[Tier] = field(default_factory=Counter)
-    #: Active memories of the tenant by tier when the proposal began; None until asked.
+    #: Active memories of the tenant by tier when the proposal began; None until counted.
     tally: dict[str, int] | None = None
-    #: Ids that new memories would have had, to the memories that said the same already.
+    #: Ids proposed for new memories, to the ids of the stored duplicates.
     renamed: dict[str, str] = field(default_factory=dict)
-    #: By id of a new memory, what was found out about it before it is judged; see ``prefetch``.
-    ahead: dict[str, tuple[Sequence[DuplicateCandidate], bool]] = field(default_factory=dict)
-    #: New memories that no erasure stands against.
-    unburied: dict[str, Record] = field(default_factory=dict)
-    #: Texts of this proposal as they are compared.
-    forms: dict[str, NormalizedText] = field(default_factory=dict)
-    #: By id, the text that a vector was given for, its model, and the vector as it is kept.
+    #: By id of a new memory, its duplicate candidates and whether its text is known; see ``prefetch``.
+    prefetched: dict[str, tuple[Sequence[DuplicateCandidate], bool]] = field(default_factory=dict)
+    #: New memories that match no erasure.
+    not_erased: dict[str, Record] = field(default_factory=dict)
+    #: Texts of this proposal in the form in which they are compared.
+    normalized: dict[str, NormalizedText] = field(default_factory=dict)
+    #: By id: the text that a vector was supplied for, its model, and the packed vector.
     vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
-    _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
+    _text_features: dict[str, tuple[Record, Features]] = field(default_factory=dict)
 
     def features(self, record: Record) -> Features:
-        """Return ``words`` of a record, with the vector that was given for this very text, where one was."""
+        """Return the features of a record, with a supplied vector if it is for exactly this text."""
         text, model, packed = self.vectors.get(record.id, ("", "", b""))
-        features = self.words(record)
+        features = self.text_features(record)
         if not packed or text != record.text:
             return features
         return replace(features, model=model, recipe=PROVIDED, vectors=packed, units=1)
 
-    def words(self, record: Record) -> Features:
-        """Return the features of a record that need no model, computed once for each form of it."""
-        kept = self._words.get(record.id)
-        if kept is None or (
-            kept[0] is not record
-            and (kept[0].created_at, *feature_fields_of(kept[0])) != (record.created_at, *feature_fields_of(record))
+    def text_features(self, record: Record) -> Features:
+        """Return the features that need no model; they are cached until the record changes."""
+        cached = self._text_features.get(record.id)
+        if cached is None or (
+            cached[0] is not record
+            and (cached[0].created_at, *feature_fields_of(cached[0])) != (record.created_at, *feature_fields_of(record))
         ):
-            form = self.forms.get(record.text)
-            if form is None:
-                form = self.forms[record.text] = NormalizedText(record.text)
-            kept = self._words[record.id] = (record, text_features(record, form))
-        return kept[1]
+            normalized = self.normalized.get(record.text)
+            if normalized is None:
+                normalized = self.normalized[record.text] = NormalizedText(record.text)
+            cached = self._text_features[record.id] = (record, text_features(record, normalized))
+        return cached[1]
 
-    def take(self, before: Record | None, after: Record) -> None:
-        """Add one step."""
-        features = self.words(after)
+    def add_step(self, before: Record | None, after: Record) -> None:
+        """Apply one step to the staged state."""
+        features = self.text_features(after)
         self.records[after.id] = after
         if before is not None and before.key is not None:
             self.keys.pop((before.scope, before.key), None)
@@ -213,91 +214,88 @@ class StagedState:
             self.keys[after.scope, after.key] = after.id
         if before is None:
             self.arrivals[after.tier] += 1
-        held = self.marks.setdefault(dedup_partition(after), {})
-        for mark in features.marks:
-            held.setdefault(mark, []).append(after.id)
+        by_minhash = self.minhashes.setdefault(dedup_partition(after), {})
+        for minhash in features.marks:
+            by_minhash.setdefault(minhash, []).append(after.id)
 
     def similar(self, record: Record, features: Features) -> list[Record]:
-        """Return records of this proposal that share marks with one, most first, ties by age, at most 8."""
-        held = self.marks.get(dedup_partition(record), {})
-        crowds = [crowd for mark in features.marks if (crowd := held.get(mark))]
-        if len(crowds) < MIN_SHARED_MINHASHES:
+        """Return at most 8 staged records that share minhashes with one: most shared first, then by age."""
+        by_minhash = self.minhashes.get(dedup_partition(record), {})
+        holders = [ids for minhash in features.marks if (ids := by_minhash.get(minhash))]
+        if len(holders) < MIN_SHARED_MINHASHES:
             return []
-        # Counted in one go: to begin anew for each mark costs as much as the counting.
-        shared = Counter(chain.from_iterable([crowd[-MAX_MINHASH_HOLDERS:] for crowd in crowds]))
+        # One Counter for all: a new one for each minhash costs as much as the counting.
+        shared = Counter(chain.from_iterable([ids[-MAX_MINHASH_HOLDERS:] for ids in holders]))
         shared.pop(record.id, None)
         likely = [(-count, other) for other, count in shared.items() if count >= MIN_SHARED_MINHASHES]
         nearest = heapq.nsmallest(MAX_DUPLICATE_CANDIDATES, likely)
-        return [each for _, other in nearest if (each := self.records[other]).status is Status.ACTIVE]
+        return [staged for _, other in nearest if (staged := self.records[other]).status is Status.ACTIVE]
 
 
 def record_before(session: RequestContext, change: ask.Change, overlay: StagedState) -> Record | None:
-    """Return the record a change builds on, None for a new memory.
+    """Return the record that a change builds on; None for a new memory.
 
     Raises:
-        NotFound: the memory is not there, or not within reach.
-        Unauthorised: it is sensitive, another's, and the handle has no right to read that.
-        StaleVersion: the memory has been changed since the version that ``if_version`` names.
-        Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
-            replace it does not hold.
+        NotFound: the memory does not exist or is not visible.
+        Unauthorised: it is sensitive, another actor wrote it, and the handle may not read it.
+        StaleVersion: the memory has changed since ``if_version``.
+        Conflict: the memory is not active and the change does not restore it, or its replacement is not active.
     """
     if isinstance(change, ask.Insert):
         if change.key is None:
             return None
-        held = overlay.keys.get((change.scope, change.key))
-        there = overlay.records[held] if held else key_holder(session, change.scope, change.key)
-        if there is not None:
-            session.reader.check_key_holder(there)
-        if change.if_version not in {None, there.version if there else 0} and not (
-            there and there.id not in overlay.records and is_unchanged_since(session, there, change.if_version or 0)
+        staged_id = overlay.keys.get((change.scope, change.key))
+        stored = overlay.records[staged_id] if staged_id else key_holder(session, change.scope, change.key)
+        if stored is not None:
+            session.reader.check_key_holder(stored)
+        if change.if_version not in {None, stored.version if stored else 0} and not (
+            stored and stored.id not in overlay.records and is_unchanged_since(session, stored, change.if_version or 0)
         ):
-            seen = f"memory {there.id} at version {there.version}" if there else "nobody"
-            raise StaleVersion(f"the key is held by {seen}; read it again and decide anew")
-        return there
+            holder = (
+                f"memory {stored.id} at version {stored.version} has the key" if stored else "no memory has the key"
+            )
+            raise StaleVersion(f"{holder}; read it again and decide again")
+        return stored
     before = newest_record(session, change.id, overlay)
-    wanted = getattr(change, "if_version", None)
-    # An earlier change of the same proposal is no bookkeeping, so nothing but the newest version will do behind it.
-    own = before.id in overlay.records
-    if wanted not in {None, before.version} and (own or not is_unchanged_since(session, before, wanted)):
+    expected = getattr(change, "if_version", None)
+    # Bookkeeping between two versions is allowed; an earlier change of the same proposal is not.
+    staged = before.id in overlay.records
+    if expected not in {None, before.version} and (staged or not is_unchanged_since(session, before, expected)):
         raise StaleVersion(
-            f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
+            f"memory {before.id} is at version {before.version}, not {expected}; read it again and decide again"
         )
-    state = before.status_at(session.clock.now())
-    if state is Status.ERASED:
-        raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
-    # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
-    ends = isinstance(change, ask.Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
-    ends = ends or (isinstance(change, ask.Expire) and before.status is Status.ACTIVE)
-    if not ends and not isinstance(change, ask.Restore | ask.Revert) and state is not Status.ACTIVE:
-        raise Conflict(f"memory {before.id} is {state.value}; restore it first")
+    status = before.status_at(session.clock.now())
+    if status is Status.ERASED:
+        raise Conflict(f"memory {before.id} was erased and cannot be restored; only its tombstone is left")
+    # A superseded or expired memory may still be retired.
+    retires = isinstance(change, ask.Retire) and status in {Status.SUPERSEDED, Status.EXPIRED}
+    retires = retires or (isinstance(change, ask.Expire) and before.status is Status.ACTIVE)
+    if not retires and not isinstance(change, ask.Restore | ask.Revert) and status is not Status.ACTIVE:
+        raise Conflict(f"memory {before.id} is {status.value}; restore it first")
     if isinstance(change, ask.Supersede):
-        _successor(session, change, before, overlay)
+        # Every chain of replacements must end in an active memory.
+        by = newest_record(session, change.by, overlay)
+        if by.id == before.id:
+            raise Conflict(f"memory {by.id} cannot be replaced by itself; name another")
+        if not by.is_live(session.clock.now()):
+            raise Conflict(f"memory {by.id} is not active and cannot replace another; restore it first")
     return before
 
 
 def newest_record(session: RequestContext, name: str, overlay: StagedState) -> Record:
-    """Return a memory as the proposal has made it so far."""
-    held = overlay.records.get(name)
-    if held is None:
-        held = session.reader.fetch(name, own=True)
-        held = overlay.records.get(held.id, held)
-    return held
-
-
-def _successor(session: RequestContext, change: ask.Supersede, before: Record, overlay: StagedState) -> None:
-    """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
-    by = newest_record(session, change.by, overlay)
-    if by.id == before.id:
-        raise Conflict(f"memory {by.id} cannot be replaced by itself; name another")
-    if not by.is_live(session.clock.now()):
-        raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
+    """Return a memory as the proposal has changed it so far."""
+    staged = overlay.records.get(name)
+    if staged is None:
+        stored = session.reader.fetch(name, own=True)
+        staged = overlay.records.get(stored.id, stored)
+    return staged
 
 
 def parents_of(session: RequestContext, change: ask.Change, overlay: StagedState) -> dict[str, Record]:
-    """Return the records a new memory names as what it was made from.
+    """Return the records that a new memory is derived from.
 
     Raises:
-        NotFound: one of them is not within reach.
+        NotFound: one of them is not visible.
     """
     if not isinstance(change, ask.Insert):
         return {}
@@ -307,55 +305,55 @@ def parents_of(session: RequestContext, change: ask.Change, overlay: StagedState
 def gate_context(
     session: RequestContext, change: ask.Change, before: Record | None, after: Record, overlay: StagedState
 ) -> GateContext:
-    """Return what the gates may see of the store for one step, but for what ``compare`` adds."""
+    """Return what the gates may see of the store for one step, without what ``with_comparisons`` adds."""
     now = session.clock.now()
     writes = isinstance(change, (*ask.TEXT_CHANGES, ask.Promote, ask.Restore, ask.Revert))
-    seen: dict[str, Any] = {"now": now}
+    fields: dict[str, Any] = {"now": now}
     if after.tier is Tier.CORE and writes:
-        seen["tokens"] = session.engine.counter.count(after.text)
+        fields["tokens"] = session.engine.counter.count(after.text)
     identity = session.engine.identity()
     if identity is not None:
-        seen["identity_text"] = identity[1]
+        fields["identity_text"] = identity[1]
     claims = getattr(change, "source", None) in _USER_SOURCES and session.actor.kind is ActorKind.AGENT
     if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
-        seen["user_evidence"] = _recorded_evidence(session, after.evidence)
+        fields["user_evidence"] = _recorded_evidence(session, after.evidence)
     if isinstance(change, ask.Move | ask.Restore):
-        _key_is_free(session, after, overlay)
+        _check_key_is_free(session, after, overlay)
     if isinstance(change, ask.Insert | ask.Move):
-        seen["taken"] = _taken_names(session, before, after, overlay)
+        fields["taken"] = _taken_names(session, before, after, overlay)
     if isinstance(change, ask.Supersede):
-        seen["successor"] = overlay.records.get(change.by) or session.reader.fetch(change.by, own=True)
+        fields["successor"] = overlay.records.get(change.by) or session.reader.fetch(change.by, own=True)
     if isinstance(change, ask.Restore):
-        seen["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
-    return GateContext(**seen)
+        fields["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
+    return GateContext(**fields)
 
 
 def with_comparisons(session: RequestContext, case: GateInput, view: GateContext, overlay: StagedState) -> GateContext:
-    """Return a view with the memories that a step is compared with, and how many its tier holds."""
+    """Add the memories that a step is compared with, and how many memories its tier has."""
     change, before, after = case.change, case.before, case.after
-    seen: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     arrives = before is None or before.tier is not after.tier or isinstance(change, ask.Restore)
     if arrives and after.tier in session.policy.capacity:
         if overlay.tally is None:
             overlay.tally = session.store.tally(session.tenant)
         count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
         full = count >= session.policy.capacity[after.tier]
-        seen = {"counts": {after.tier: count}, "spare": _evictable_memory(session, after.tier) if full else None}
+        fields = {"counts": {after.tier: count}, "spare": _evictable_memory(session, after.tier) if full else None}
     if not isinstance(change, ask.Insert):
-        return replace(view, **seen)
+        return replace(view, **fields)
     near = neighbours(session, after, overlay) if before is None else ()
-    # What a value under another name was before says nothing of this one.
-    named = after.key is not None and after.content_type is ContentType.STRUCTURED
-    revised = (before,) if before is not None else () if named else near
-    known = overlay.ahead.get(after.id, ((), True))[1]
+    # The history of a value under another key says nothing of this one.
+    has_own_key = after.key is not None and after.content_type is ContentType.STRUCTURED
+    revised = (before,) if before is not None else () if has_own_key else near
+    known = overlay.prefetched.get(after.id, ((), True))[1]
     past = previous_statements(session, revised, after, overlay, known=known)
-    return replace(view, **seen, neighbours=near, echoes=past, forms=overlay.forms)
+    return replace(view, **fields, neighbours=near, echoes=past, forms=overlay.normalized)
 
 
 def case_of(
     session: RequestContext, change: ask.Change, before: Record | None, after: Record, *, reason: str = ""
 ) -> GateInput:
-    """Return one step of a handle, for the gates."""
+    """Return the input of the gates for one step of this handle."""
     return GateInput(
         change=change,
         actor=session.actor,
@@ -368,58 +366,56 @@ def case_of(
 
 
 def _taken_names(session: RequestContext, before: Record | None, after: Record, overlay: StagedState) -> frozenset[str]:
-    """Return new aliases, and a new key, by which another memory goes that the handle sees.
+    """Return new aliases, and a new key, that already name another visible memory.
 
-    An alias is compared with keys whatever its case and look-alike letters; both are compared with ids.
+    Aliases are compared with keys without case and look-alike letters; both are compared with ids.
     """
-    forms = {each: _key_forms(each) for each in after.aliases if before is None or each not in before.aliases}
+    forms = {alias: _key_forms(alias) for alias in after.aliases if before is None or alias not in before.aliases}
     scopes = session.reader.scopes_above(after.scope)
     if forms:
-        holders = session.store.keyed(session.tenant, {form for each in forms.values() for form in each}, scopes)
-        holders += [(key, held) for (scope, key), held in overlay.keys.items() if scope in scopes]
-        keys = {key for key, held in holders if held != after.id}
+        spellings = {form for group in forms.values() for form in group}
+        holders = session.store.keyed(session.tenant, spellings, scopes)
+        holders += [(key, holder) for (scope, key), holder in overlay.keys.items() if scope in scopes]
+        keys = {key for key, holder in holders if holder != after.id}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}
     if after.key is not None and (before is None or before.key != after.key):
         forms[after.key] = {after.key}
-    taken |= {
-        name for name, spelled in forms.items() if any(_begins_an_id(session, form, after.id) for form in spelled)
-    }
+
+    def names_another(form: str) -> bool:
+        """Whether a form is the id of another visible memory, or its first 8 or more characters."""
+        return bool(_ID.fullmatch(form) and session.reader.ids_beginning(form) - {after.id})
+
+    taken |= {name for name, spelled in forms.items() if any(map(names_another, spelled))}
     return frozenset(taken)
 
 
 def _key_forms(alias: str) -> set[str]:
-    """Return the keys that an alias may be taken for."""
+    """Return the keys that an alias may be mistaken for."""
     plain = plain_key(alias)
     folded = Text(plain).normal.text
-    return {form for each in (plain, folded) for form in (each, each.casefold(), each.upper(), each.title())}
+    return {form for key in (plain, folded) for form in (key, key.casefold(), key.upper(), key.title())}
 
 
-def _begins_an_id(session: RequestContext, name: str, own: str) -> bool:
-    """Whether a name is the id of another memory that the handle sees, or its first 8 or more characters."""
-    return bool(_ID.fullmatch(name) and session.reader.ids_beginning(name) - {own})
-
-
-def _key_is_free(session: RequestContext, after: Record, overlay: StagedState) -> None:
+def _check_key_is_free(session: RequestContext, after: Record, overlay: StagedState) -> None:
     if after.key is None:
         return
     holder = overlay.keys.get((after.scope, after.key))
     if holder is None:
         stored = key_holder(session, after.scope, after.key)
-        # What this proposal has touched already holds the key by the overlay alone.
+        # For a memory that this proposal changed, the staged state alone counts.
         holder = stored.id if stored is not None and stored.id not in overlay.records else None
     if holder not in {None, after.id}:
-        raise Conflict("the key is held by another memory; revise that one, or choose another key")
+        raise Conflict("another memory has this key; revise that one, or choose another key")
 
 
 def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: datetime) -> list[Record]:
-    """Return records in the order in which a full tier gives them up.
+    """Return records in the order in which a full tier archives them.
 
-    Least important by now first; being used makes a memory more important, at once and before the job that notes it.
-    Then least used, least trusted, oldest, by id.
+    Least important first, then least used, least trusted, oldest, by id. A use raises the importance at once.
     """
     uses = reader.usage(tenant, [record.id for record in records])
 
-    def useful(record: Record) -> tuple[float, int, Trust, datetime, str]:
+    def usefulness(record: Record) -> tuple[float, int, Trust, datetime, str]:
         used, last = uses.get(record.id, (0, None))
         return (
             importance_at(record, now, last) * (1 + math.log1p(used)),
@@ -429,31 +425,31 @@ def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: da
             record.id,
         )
 
-    return sorted(records, key=useful)
+    return sorted(records, key=usefulness)
 
 
 def _evictable_memory(session: RequestContext, tier: Tier) -> Record | None:
-    """Return the least useful memory of a full tier that is not the owner's own."""
-    everything = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
-    found = session.store.find(session.tenant, everything, live_at=None, limit=None).records
-    spares = [record for record in found if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
-    return next(iter(least_useful(session.store, session.tenant, spares, session.clock.now())), None)
+    """Return the least useful memory of a full tier, except permanent ones and those of the owner."""
+    filters = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
+    stored = session.store.find(session.tenant, filters, live_at=None, limit=None).records
+    evictable = [record for record in stored if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
+    return next(iter(least_useful(session.store, session.tenant, evictable, session.clock.now())), None)
 
 
 def _recorded_evidence(session: RequestContext, evidence: tuple[str, ...]) -> frozenset[str]:
-    """Return which references are recorded user messages that back what this handle proposes.
+    """Return the references that are recorded user messages and support a proposal of this handle.
 
-    What a user's handle proposes is also backed by a user message that an agent recorded.
+    For a user's own proposal, a user message that an agent recorded is enough.
     """
-    least = Trust.AGENT if session.actor.kind is ActorKind.USER else Trust.USER
-    found = session.store.records(session.tenant, evidence).records
-    messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= least]
+    minimum = Trust.AGENT if session.actor.kind is ActorKind.USER else Trust.USER
+    records = session.store.records(session.tenant, evidence).records
+    messages = [record for record in records if record.source in _USER_SOURCES and record.trust >= minimum]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))
 
 
 class _CpuMeter:
-    """Seconds of processor time, asked of the system only where so much time went by that it matters."""
+    """Seconds of processor time. The system is asked only if the elapsed time may exceed the budget."""
 
     def __init__(self) -> None:
         self._processor, self._wall, self._spent = time.thread_time(), time.perf_counter(), 0.0
@@ -462,35 +458,35 @@ class _CpuMeter:
         wall = time.perf_counter()
         elapsed, self._wall = wall - self._wall, wall
         if elapsed > pipeline.GATE_BUDGET_S:
-            # A thread that waited for its turn has used less: no more than since the first gate.
+            # A waiting thread uses less processor time than elapsed time.
             elapsed = min(elapsed, time.thread_time() - self._processor)
         self._spent += elapsed
         return self._spent
 
 
-#: Fields by which a memory is compared with others; the gates may change them.
+#: Fields that decide which memories one is compared with; gates may change them.
 _compared_fields = attrgetter("text", "tier", "scope", "sensitivity")
 
 
 def evaluate_case(
     session: RequestContext, case: GateInput, overlay: StagedState, known: dict[str, tuple[Finding, ...]] | None = None
 ) -> pipeline.GateResult:
-    """Return what the gates say of one step behind those of an ``overlay``.
+    """Run the gates on one step after the staged ones.
 
-    The redactor is asked where there is something to note what it finds in: ``known``.
+    ``known`` holds the redactor's findings by text and gets new ones; without it the redactor is not asked.
     """
     view = gate_context(session, case.change, case.before, case.after, overlay)
     if known is not None:
         view = replace(view, personal=find_personal_data(session, case, known))
 
-    def nearby(now: GateInput, view: GateContext) -> GateContext:
+    def compare(now: GateInput, view: GateContext) -> GateContext:
         if _compared_fields(now.after) != _compared_fields(case.after):
-            # What was found out ahead is of the memory as it came.
-            overlay.ahead.pop(case.after.id, None)
+            # The prefetched candidates are for the record before the gates changed it.
+            overlay.prefetched.pop(case.after.id, None)
         return with_comparisons(session, now, view, overlay)
 
     return pipeline.run_gates(
-        case, view, session.policy, meter=_CpuMeter(), compare=nearby, plugins=session.engine.gates
+        case, view, session.policy, meter=_CpuMeter(), compare=compare, plugins=session.engine.gates
     )
 
 
@@ -504,7 +500,7 @@ def evaluate(
     reason: str = "",
     known: dict[str, tuple[Finding, ...]] | None = None,
 ) -> pipeline.GateResult:
-    """Return what the gates say of one change; see ``judge``."""
+    """Run the gates on one change; see ``evaluate_case``."""
     return evaluate_case(
         session, case_of(session, change, before, after, reason=reason), overlay or StagedState(), known
     )

@@ -1,16 +1,13 @@
-"""Adding a talk: its messages become events of a session, and "remember that ..." a fact, as it was said.
+"""Ingest chat messages: each becomes an event of a session, and "remember that ..." a fact, as it was said.
 
-A model of one's own (an ``Extractor``) may propose further facts. No sentence is rewritten here, and no keyed state
-is written.
+An ``Extractor`` may propose further facts. No sentence is rewritten here, and no keyed state is written.
 
-Invariants
-(1) Every message and every fact goes through the gates by itself; what is held or refused costs nothing but itself.
-(2) Facts are taken from what was stored, after redaction, and from nothing that is held; each names the turn that told
-    it as what it was derived from, so that it is trusted no more than that.
-(3) A message with an id is added once, and so is a fact of it: the same call again stores nothing.
-(4) No extractor holds a transaction open, and none that fails takes a message with it.
-(5) A message longer than a text may be becomes several events, linked by ``part`` and ``parts``; one that cannot be cut
-    is refused whole.
+Every message and every fact goes through the gates by itself; one that is quarantined or refused affects no other.
+Facts come from stored, redacted messages only. Each is derived from its message, so that it is trusted no more.
+A message with an id is added once, and so are its facts: the same call again stores nothing.
+No extractor runs inside a transaction, and a failing one loses no message.
+A message longer than a text may be becomes several events, linked by ``part`` and ``parts``; one that cannot be split
+is refused.
 """
 
 from __future__ import annotations
@@ -32,13 +29,13 @@ from keepward.services.request_context import RequestContext
 from keepward.services.splitter import UnusableItem, split_item
 from keepward.services.write import propose_each
 
-#: Importance of what was noted by itself: nobody said that it matters.
-NOTED: Final = 0.4
+#: Importance of what is stored automatically: no person said that it matters.
+AUTOMATIC_IMPORTANCE: Final = 0.4
 #: Messages in one commit.
 MESSAGE_BATCH = 100
-#: What somebody is called who has no name.
+#: Name of a user whose name is unknown.
 DEFAULT_SPEAKER = "The user"
-#: Characters: in a longer message, or one of several lines, "remember that ..." counts only at the very beginning.
+#: In a longer message, or one of several lines, "remember that ..." counts only at the very beginning. Characters.
 MAX_TYPED_LENGTH: Final = 300
 _ASKED_TO_REMEMBER: Final = lazy_regex(
     r"(?:^|(?<=[.!?。]\s))[ \t]*(?P<quote>(?:(?:and|also|hey|hi|ok|okay|please),? )*"
@@ -47,7 +44,7 @@ _ASKED_TO_REMEMBER: Final = lazy_regex(
     r"(?P<end>(?<!\b[A-Za-z])(?<!\b[DMS][rst])(?<!\bMrs)(?<!\bNo)[.!?。]+(?=\s)|[.!?。]*[ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-#: Code, quotes and elements of HTML. An open quote or element goes on to the end.
+#: Code, quotes and HTML elements. An open quote or element extends to the end.
 _NOT_TYPED: Final = lazy_regex(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>.*$|^(?: {4}|\t).*$"
     r"|<(?P<tag>[a-z][\w:.-]*)\b[^>]*(?:>.*?(?:</(?P=tag)\s*>|\Z)|\Z)"
@@ -56,7 +53,7 @@ _NOT_TYPED: Final = lazy_regex(
     r"|(?<!\w)['‘‚‛`](?=\S).*?(?:['’‘`](?!\w)|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-#: Opens what somebody pasted: "Sum this up: ...".
+#: Introduces pasted text: "Sum this up: ...".
 _COLON: Final = lazy_regex(r"[:：](?!\S)|：")
 
 
@@ -73,63 +70,61 @@ def add(
     """Add messages in their order; ``on_progress`` is called with (done, total) after each hundred.
 
     Raises:
-        InvalidInput: one of them is no message; nothing was stored.
+        InvalidInput: one of them is not a message; nothing was stored.
     """
     conversation = None if conversation is None else plain_name(conversation)
-    said = [_read(number, each) for number, each in enumerate(messages, 1)]
-    spoken = [each for each in said if each.text and ROLES[each.role]]
-    notes = list(_left_out(said))
-    events = [event for each in spoken for event in _events(session, each, conversation, subject, notes)]
-    named = _pending_records(session, (name for each in events for name in each.aliases))
-    waiting = {(after.session, alias) for after in named for alias in after.aliases}  # See (3).
-    kept = [each for each in events if not each.aliases or (conversation, each.aliases[0]) not in waiting]
-    if len(kept) < len(events):
-        notes.append(f"left out: {len(events) - len(kept)} messages that wait for review since they were first added")
+    parsed: list[Message] = []
+    for number, value in enumerate(messages, 1):
+        try:
+            parsed.append(parse_message(value))
+        except InvalidInput as exc:
+            raise InvalidInput(f"message {number}: {exc}") from exc
+    spoken = [message for message in parsed if message.text and ROLES[message.role]]
+    notes = list(_left_out(parsed))
+    events = [event for message in spoken for event in _events(session, message, conversation, subject, notes)]
+    proposed = _pending_records(session, (name for event in events for name in event.aliases))
+    pending = {(after.session, alias) for after in proposed for alias in after.aliases}
+    new = [event for event in events if not event.aliases or (conversation, event.aliases[0]) not in pending]
+    if len(new) < len(events):
+        notes.append(f"left out: {len(events) - len(new)} messages that are in the review queue already")
     turns: list[Outcome] = []
     facts: list[Outcome] = []
-    for start in range(0, len(kept), MESSAGE_BATCH):
-        part = kept[start : start + MESSAGE_BATCH]
-        outcomes = propose_each(session, part, reason=reason, conversation=conversation, kind="write")
+    for start in range(0, len(new), MESSAGE_BATCH):
+        batch = new[start : start + MESSAGE_BATCH]
+        outcomes = propose_each(session, batch, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            found, said_of = propose_facts(session, stored, subject or user_of(session.scope))
-            notes += [note for note in said_of if note not in notes]
-            facts += found
+            new_facts, fact_notes = propose_facts(session, stored, subject or user_of(session.scope))
+            notes += [note for note in fact_notes if note not in notes]
+            facts += new_facts
         if on_progress is not None:
-            on_progress(len(turns), len(kept))
-    unkept = sum(outcome.record is None for outcome in turns)
-    if extract and unkept:
-        notes.append(f"no facts were taken from {unkept} messages that are held or were refused")
+            on_progress(len(turns), len(new))
+    unstored = sum(outcome.record is None for outcome in turns)
+    if extract and unstored:
+        notes.append(f"no facts were taken from {unstored} messages that were quarantined or refused")
     notes += redaction_notes(turns)
     return Added(turns=tuple(turns), facts=tuple(facts), notes=tuple(notes))
 
 
 def redaction_notes(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return a note on the kinds of secrets and identifiers that markers replace, each with how many memories."""
-    counts = Counter(kind for each in outcomes if each.record is not None for kind in each.redacted)
+    """Return a note with the kinds of secrets and identifiers that were redacted, and in how many memories."""
+    counts = Counter(kind for outcome in outcomes if outcome.record is not None for kind in outcome.redacted)
     named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(counts.items()))
     return [f"replaced by a marker: {named}"] if named else []
 
 
-def _read(number: int, value: Any) -> Message:
-    try:
-        return parse_message(value)
-    except InvalidInput as fault:
-        raise InvalidInput(f"message {number}: {fault}") from fault
-
-
 def _pending_records(session: RequestContext, names: Iterable[str]) -> list[Record]:
-    """Return what would be stored by the proposals that wait and name one of some ids."""
-    asked = set(names)
-    queue = session.store.documents(Proposal, session.tenant).list(state="pending", refs=asked) if asked else ()
+    """Return the records of pending proposals that refer to one of some ids."""
+    refs = set(names)
+    queue = session.store.documents(Proposal, session.tenant).list(state="pending", refs=refs) if refs else ()
     return [step.after for item in queue for step in item.steps]
 
 
-def _left_out(said: Sequence[Message]) -> Iterator[str]:
-    empty = sum(not each.text for each in said)
-    others = sum(each.others for each in said if each.text)
-    instructions = sum(bool(each.text) and ROLES[each.role] is None for each in said)
+def _left_out(messages: Sequence[Message]) -> Iterator[str]:
+    empty = sum(not message.text for message in messages)
+    others = sum(message.others for message in messages if message.text)
+    instructions = sum(bool(message.text) and ROLES[message.role] is None for message in messages)
     for count, what in (
         (empty, "messages without text (calls of tools, pictures)"),
         (others, "parts that are not text (pictures, files)"),
@@ -142,7 +137,7 @@ def _left_out(said: Sequence[Message]) -> Iterator[str]:
 def _events(
     session: RequestContext, message: Message, conversation: str | None, subject: str | None, notes: list[str]
 ) -> list[Insert]:
-    """Return a message as one event, or as several where it is long; what it holds that bars a cut is a note."""
+    """Return a message as one event, or as several if it is long; if it cannot be split, add a note."""
     fields = {
         "text": message.text,
         "kind": "event",
@@ -152,8 +147,8 @@ def _events(
     }
     try:
         pieces = list(split_item(fields, session.policy.text_limit[Tier.EPISODIC]))
-    except UnusableItem as fault:
-        notes.append(f"a long message {fault}")
+    except UnusableItem as exc:
+        notes.append(f"a long message {exc}")
         pieces = [fields]
     return [
         Insert(
@@ -165,7 +160,7 @@ def _events(
             subject=subject,
             speaker=message.name or (subject if subject and message.role == "user" else message.role),
             source=ROLES[message.role],
-            importance=NOTED,
+            importance=AUTOMATIC_IMPORTANCE,
             **piece,
         )
         for piece in pieces
@@ -175,9 +170,9 @@ def _events(
 def propose_facts(
     session: RequestContext, stored: Sequence[Record], subject: str | None
 ) -> tuple[list[Outcome], list[str]]:
-    """Propose the facts that stored turns of one session tell; return them, and what was left out.
+    """Propose the facts in stored messages of one session; return the outcomes, and notes on what was left out.
 
-    What waits for a person since it was first told is not proposed again (3).
+    A fact that is pending already is not proposed again.
     """
     turns = [
         Turn(
@@ -190,7 +185,7 @@ def propose_facts(
         )
         for record in stored
     ]
-    found = [
+    facts = [
         fact
         for number, turn in enumerate(turns)
         if turn.role == "user" and stored[number].metadata.get("part", 1) == 1
@@ -199,13 +194,15 @@ def propose_facts(
     notes: list[str] = []
     if session.engine.extractor is not None:
         try:
-            told = session.engine.extractor.extract(turns)
-        except ModelUnavailable as fault:
-            notes.append(f'only what follows "remember that" was kept as facts: {fault}')
+            extracted = session.engine.extractor.extract(turns)
+        except ModelUnavailable as exc:
+            notes.append(f'only what follows "remember that" was stored as facts: {exc}')
         else:
-            kept = [(fact.turn, fact.text) for fact in found]
-            found += [fact for fact in told if not any(fact.turn == turn and text in fact.quote for turn, text in kept)]
-    # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
+            own = [(fact.turn, fact.text) for fact in facts]
+            facts += [
+                fact for fact in extracted if not any(fact.turn == turn and text in fact.quote for turn, text in own)
+            ]
+    # A message that is not active any more, such as a forgotten one, gives no facts.
     proposals = [
         Insert(
             id=session.ids.new_id(session.clock.now()),
@@ -223,27 +220,27 @@ def propose_facts(
             importance=fact.importance,
             metadata={"quote": fact.quote},
         )
-        for fact in found
+        for fact in facts
         if (record := stored[fact.turn]).status is Status.ACTIVE
     ]
     if proposals:
-        queue = _pending_records(session, (name for each in proposals for name in each.derived_from))
-        waiting = {(after.scope, after.text, after.derived_from) for after in queue}
-        fresh = [each for each in proposals if (each.scope, each.text, each.derived_from) not in waiting]
-        if len(fresh) < len(proposals):
-            notes.append("left out: facts that wait for review since they were first told")
-        proposals = fresh
+        queue = _pending_records(session, (name for change in proposals for name in change.derived_from))
+        pending = {(after.scope, after.text, after.derived_from) for after in queue}
+        new = [change for change in proposals if (change.scope, change.text, change.derived_from) not in pending]
+        if len(new) < len(proposals):
+            notes.append("left out: facts that are in the review queue already")
+        proposals = new
     session_of = stored[0].session if stored else None
-    return propose_each(session, proposals, reason="told in a talk", conversation=session_of), notes
+    return propose_each(session, proposals, reason="said in a conversation", conversation=session_of), notes
 
 
 def _remember_requests(turn: Turn, number: int) -> Iterator[Fact]:
-    """Yield what the user asked to remember, as it was said; what is quoted, code or pasted is nobody's request."""
-    masked = _NOT_TYPED.sub(lambda found: "\0" * len(found[0]), turn.text)
+    """Yield what the user asked to remember, as it was said; quoted text, code and pasted text are no request."""
+    masked = _NOT_TYPED.sub(lambda match: "\0" * len(match[0]), turn.text)
     begin = len(masked) - len(masked.lstrip())
     typed = len(masked) <= MAX_TYPED_LENGTH and "\n" not in masked.strip()
-    for asked in _ASKED_TO_REMEMBER.finditer(masked, begin):
-        pasted = asked.start() > begin and (not typed or _COLON.search(masked, 0, asked.start()))
-        if not pasted and (asked["you"] or "?" not in asked["end"]):
-            text, quote = (turn.text[slice(*asked.span(name))] for name in ("what", "quote"))
-            yield Fact(text, quote=quote, turn=number, importance=NOTED, confidence=0.9)
+    for match in _ASKED_TO_REMEMBER.finditer(masked, begin):
+        pasted = match.start() > begin and (not typed or _COLON.search(masked, 0, match.start()))
+        if not pasted and (match["you"] or "?" not in match["end"]):
+            text, quote = (turn.text[slice(*match.span(name))] for name in ("what", "quote"))
+            yield Fact(text, quote=quote, turn=number, importance=AUTOMATIC_IMPORTANCE, confidence=0.9)

@@ -1,4 +1,4 @@
-"""Operations whose arguments a service takes in another form: a selector, a selection of memories, an instant."""
+"""Operations whose parameters a service takes in another form: a selector, a selection of memories, an instant."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from keepward.services.arguments import expiry_time, valid_scope, valid_tenant
 from keepward.services.request_context import RequestContext
 
 
-def snapshot(session: RequestContext, **asked: Any) -> CompiledContext:
-    """Compile what belongs in every prompt of this scope."""
+def snapshot(session: RequestContext, **options: Any) -> CompiledContext:
+    """Compile the part of a context that belongs in every prompt of this scope."""
     from keepward.services.contexts import context
 
-    return context(session, "", which="snapshot", **asked)
+    return context(session, "", which="snapshot", **options)
 
 
-def memory_block(session: RequestContext, query: str, **asked: Any) -> CompiledContext:
-    """Compile only what is relevant to a query."""
+def memory_block(session: RequestContext, query: str, **options: Any) -> CompiledContext:
+    """Compile only the memories relevant to a query."""
     from keepward.services.contexts import context
 
-    return context(session, query, which="memory_block", **asked)
+    return context(session, query, which="memory_block", **options)
 
 
 def status(session: RequestContext) -> dict[str, Any]:
-    """Return counts, sizes, the queue, the use of budgets, and how each job stands."""
+    """Return counts, sizes, the review queue, the use of budgets, and the state of each job."""
     from keepward.jobs.runner import job_states
     from keepward.services import status as figures
 
     with figures.allow_untrusted_counts(session):
-        stands = {
-            each.name: {
-                "last_at": each.last_at and each.last_at.isoformat(),
-                "last_outcome": each.last_outcome,
-                "due_at": each.due_at and each.due_at.isoformat(),
-                "due": each.due,
+        jobs = {
+            job.name: {
+                "last_at": job.last_at and job.last_at.isoformat(),
+                "last_outcome": job.last_outcome,
+                "due_at": job.due_at and job.due_at.isoformat(),
+                "due": job.due,
             }
-            for each in job_states(session)
+            for job in job_states(session)
         }
-        return {"path": session.engine.path, **figures.status(session), "jobs": stands}
+        return {"path": session.engine.path, **figures.status(session), "jobs": jobs}
 
 
 def add(
@@ -59,38 +59,38 @@ def add(
     extract: bool = True,
     subject: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    **more: Any,
+    **extra: Any,
 ) -> Added:
-    """Add messages of a talk, and propose the facts that they tell."""
-    from keepward.services.ingest import add as ingested
+    """Add messages of a conversation, and propose the facts in them."""
+    from keepward.services.ingest import add as add_messages
 
-    return ingested(
+    return add_messages(
         session,
         messages,
-        conversation=more.get("session"),
+        conversation=extra.get("session"),
         subject=subject,
         extract=extract,
-        reason=reason or "said in a talk",
+        reason=reason or "said in a conversation",
         on_progress=on_progress,
     )
 
 
 def impact(session: RequestContext, /, **ways: str | None) -> Impact:
-    """Return what exactly one source, actor, session, commit or memory touched."""
+    """Return what a single source, actor, session, commit or memory touched."""
     from keepward.services import provenance
 
     return provenance.impact(session, provenance.selector_of(**ways))
 
 
 def plan_contain(session: RequestContext, /, **ways: str | None) -> Containment:
-    """Return what would be taken out of use."""
+    """Return the plan of a containment."""
     from keepward.services import provenance, rollback
 
     return rollback.contain(session, provenance.selector_of(**ways))
 
 
 def contain(session: RequestContext, /, digest: str, *, reason: str = "", **ways: str | None) -> Containment:
-    """Carry out the plan with this digest."""
+    """Apply the plan with this digest."""
     from keepward.services import provenance, rollback
 
     return rollback.contain(session, provenance.selector_of(**ways), digest=digest, reason=reason)
@@ -110,34 +110,34 @@ def bisect(
 
     if bool(contains) == (predicate is not None):
         raise InvalidInput("give either the text to look for or a predicate")
-    wanted = contains or ""
-    passes = predicate if predicate is not None else lambda text: wanted in text
+    part = contains or ""
+    passes = predicate if predicate is not None else lambda text: part in text
     return contexts.bisect(session, query, passes, since=since, purpose=purpose)
 
 
-def plan_erase(session: RequestContext, *, reason: str = "request", **chosen: Any) -> ErasePlan:
+def plan_erase(session: RequestContext, *, reason: str = "request", **targets: Any) -> ErasePlan:
     """Return what erasing these memories would destroy."""
-    from keepward.services import erasure as erasing
+    from keepward.services import erasure
 
-    return erasing.plan(session, _selection(session, **chosen), reason=reason)
+    return erasure.plan(session, _selection(session, **targets), reason=reason)
 
 
-def erase(session: RequestContext, digest: str, *, reason: str = "request", **chosen: Any) -> Erased:
-    """Carry out the plan with this digest, here and in the backups of the store."""
+def erase(session: RequestContext, digest: str, *, reason: str = "request", **targets: Any) -> Erased:
+    """Apply the plan with this digest, here and in the backups of the store."""
     from keepward.copies.erasures import erase_everywhere
 
-    return erase_everywhere(session, digest, _selection(session, **chosen), reason=reason)
+    return erase_everywhere(session, digest, _selection(session, **targets), reason=reason)
 
 
 def feedback(
     session: RequestContext, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()
 ) -> Feedback:
-    """Keep which memories of a receipt were used, and which were not."""
-    from keepward.services import feedback as use
+    """Store which memories of a receipt were used, and which were not."""
+    from keepward.services.feedback import record_feedback
 
     if not receipt_id:
-        raise InvalidInput("feedback is on a receipt: give its id, a text")
-    return use.record_feedback(session, receipt_id, used=used, ignored=ignored)
+        raise InvalidInput("feedback is on a receipt: give its id")
+    return record_feedback(session, receipt_id, used=used, ignored=ignored)
 
 
 def jobs(session: RequestContext) -> list[JobState]:
@@ -145,7 +145,7 @@ def jobs(session: RequestContext) -> list[JobState]:
     from keepward.jobs.runner import job_states
 
     if not session.actor.has_right("read"):
-        raise Unauthorised("this credential does not read; ask the owner for one that may")
+        raise Unauthorised("this token may not read; ask the owner for one that may")
     return job_states(session)
 
 
@@ -159,10 +159,10 @@ def create_token(
     scope: str | None = None,
     expires: datetime | Duration | None = None,
 ) -> Issued:
-    """Make a token for a bearer of that name."""
+    """Create a token for a holder with this name."""
     from keepward.services import tokens
 
-    end = expiry_time(expires)
+    expiry = expiry_time(expires)
     return tokens.create(
         session,
         name=name,
@@ -170,7 +170,7 @@ def create_token(
         can=None if can is None else frozenset(can),
         tenant=session.tenant if tenant is None else valid_tenant(tenant),
         scope=session.scope if scope is None else valid_scope(scope),
-        expires_at=session.clock.now() + end if isinstance(end, timedelta) else end,
+        expires_at=session.clock.now() + expiry if isinstance(expiry, timedelta) else expiry,
     )
 
 
@@ -182,7 +182,7 @@ def _selection(
     source: str | None = None,
     include_citing: bool = False,
 ) -> Selection:
-    # Where none is named at a user, all of that user's are meant.
+    # Without a selector at a user's scope, all memories of that user are meant.
     user = None if ids or subject or source else user_of(session.scope)
     return Selection(
         ids=tuple(ids),

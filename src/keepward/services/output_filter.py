@@ -1,7 +1,6 @@
-"""Check texts again before a model is shown them: mask secrets, and leave out instructions to the model.
+"""Check texts again before a model reads them: mask secrets, and leave out instructions to the model.
 
-Invariants
-(1) A result depends on the text, its names and its source alone; it is cached by their hash, without their words.
+A result depends only on the text, its names and its source; it is cached under their hash, without the words.
 """
 
 from __future__ import annotations
@@ -18,33 +17,33 @@ from keepward.core.principals import Trust
 from keepward.gates.content import likely_injection_counts
 from keepward.locks import ForkSafeLock
 
-#: Results that are cached.
+#: Cached results.
 MAX_CACHED = 16_384
 _cache: OrderedDict[bytes, OutputFilterResult] = OrderedDict()
 _lock = ForkSafeLock()
 
 
 def filter_output(records: Sequence[Record]) -> list[OutputFilterResult]:
-    """Check texts that are about to be rendered: mask secrets, leave out instructions to the model.
+    """Check texts before they are rendered: mask secrets, leave out instructions to the model.
 
-    What a person wrote or approved is not taken for an instruction.
+    A text that a person wrote or approved is never taken for an instruction.
     """
     keys = []
     for record in records:
-        judged = (record.text, record.key, record.speaker, int(record.trust), likely_injection_counts(record))
-        keys.append(hashlib.blake2b(marshal.dumps(judged, 2), digest_size=20).digest())
+        inputs = (record.text, record.key, record.speaker, int(record.trust), likely_injection_counts(record))
+        keys.append(hashlib.blake2b(marshal.dumps(inputs, 2), digest_size=20).digest())
     with _lock:
-        found = {key: _cache[key] for key in keys if key in _cache}
+        results = {key: _cache[key] for key in keys if key in _cache}
     for key, record in zip(keys, records, strict=True):
-        if key not in found:
-            found[key] = _filter_record(record)
+        if key not in results:
+            results[key] = _filter_record(record)
     with _lock:
-        for key, screened in found.items():
-            _cache[key] = screened
+        for key, result in results.items():
+            _cache[key] = result
             _cache.move_to_end(key)
         while len(_cache) > MAX_CACHED:
             _cache.popitem(last=False)
-    return [found[key] for key in keys]
+    return [results[key] for key in keys]
 
 
 def _filter_record(record: Record) -> OutputFilterResult:
@@ -55,14 +54,14 @@ def _filter_record(record: Record) -> OutputFilterResult:
 
     names = "\n".join(name for name in (record.key, record.speaker) if name)
     if names and scan(names):
-        detail = "its key or speaker holds what looks like a secret"
+        detail = "its key or speaker contains what looks like a secret"
         return OutputFilterResult(drop=Reason(gate="compile", code="secret", detail=detail))
-    # The prefilter rules out a secret in most texts, for a fifth of what it takes to find one.
+    # The prefilter excludes a secret in most texts, for a fifth of the time of a scan.
     text = Text(record.text)
-    found = () if cannot_match(text) else scan(text)
-    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
-    soft = likely_injection_counts(record)
-    if record.trust < Trust.USER and any(find_instructions(each, likely=soft) for each in (text, Text(names))):
+    findings = () if cannot_match(text) else scan(text)
+    masks = tuple((finding.start, finding.end, marker(finding.detector).strip("[]")) for finding in findings)
+    likely = likely_injection_counts(record)
+    if record.trust < Trust.USER and any(find_instructions(part, likely=likely) for part in (text, Text(names))):
         reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
         return OutputFilterResult(text_masks=masks, drop=reason)
     return OutputFilterResult(text_masks=masks)

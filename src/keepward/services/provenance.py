@@ -1,6 +1,6 @@
-"""Provenance: what happened to memories, who made it happen, and who was shown them. Nothing is written.
+"""Provenance: what happened to memories, which actors changed them, and who read them. Nothing is written.
 
-The history of a memory is read from the journal. `reader` says what a caller may see.
+The history of a memory comes from the journal; ``reader`` decides what a caller may see.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from keepward.services.review import AMENDED
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
 
-#: Memories of one lineage, and characters that are shown of the text of each.
+#: Memories of one lineage, and characters of each text that are shown.
 MAX_RELATIVES = 200
 MAX_EXCERPT_LENGTH = 160
-#: What an impact can be asked by.
+#: The kinds of selectors of an impact.
 SELECTOR_KINDS = ("source", "actor", "session", "commit", "memory")
-#: Ops that say something; the others confirm, move or end what was said.
+#: Operations that write text; others confirm, move or end what was written.
 _TEXT_OPERATIONS = frozenset({"insert", "replace", "append", "promote"})
 
 
@@ -45,25 +45,25 @@ def log(
 ) -> list[CommitView]:
     """Return the commits of which the handle may read something, newest first.
 
-    ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the moment of the newest.
+    ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the state after the newest one.
     """
     check_limit(limit)
     if until is not None:
         last = (seq_of(session, until) or 0) + 1
         before = last if before is None else min(before, last)
-    found = (
+    views = (
         view
         for view in session.reader.commits(before=before, page=limit, kind=kind, actor=actor)
         if actor is None or any(is_actor(name, actor) for name in (view.details.actor, view.details.approved_by or ""))
     )
-    return list(islice(found, limit))
+    return list(islice(views, limit))
 
 
 def show(session: RequestContext, commit: str) -> CommitView:
-    """Return one commit, by its id, the first letters of it, or its number, with what the handle may read of it.
+    """Return the readable part of one commit, by its id, the beginning of its id, or its number.
 
     Raises:
-        NotFound: no such commit within reach.
+        NotFound: no such commit is visible.
     """
     view = session.reader.commit(commit)
     if not view.steps:
@@ -72,17 +72,17 @@ def show(session: RequestContext, commit: str) -> CommitView:
 
 
 def diff(session: RequestContext, earlier: AsOf, later: AsOf) -> list[Difference]:
-    """Return the memories within reach that differ between the states after two commits, by id."""
+    """Return the visible memories that differ between the states after two commits, by id."""
     return session.reader.differences(seq_of(session, earlier), seq_of(session, later))
 
 
 def blame(session: RequestContext, name: str) -> Blame:
-    """Return the newest commit that changed each value of a memory, and who gave the value.
+    """Return the newest commit that changed each value of a memory, and the actor that gave the value.
 
-    ``name`` is its id, a key or an alias, seen from the handle's scope.
+    ``name`` is an id, a key or an alias, seen from the handle's scope.
 
     Raises:
-        NotFound: neither a memory nor a key of this name is within reach.
+        NotFound: no visible memory has this name.
     """
     record = session.reader.fetch(name)
     versions = session.reader.history(record.id)
@@ -92,60 +92,61 @@ def blame(session: RequestContext, name: str) -> Blame:
     }
     origins: list[Origin] = []
     for field in (name for name in RECORD_FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
-        value, made = getattr(record, field), versions[0]
+        value, version = getattr(record, field), versions[0]
         for earlier, later in pairwise(versions):
             if getattr(earlier.record, field) != getattr(later.record, field):
-                made = later
-        if made.record.version == 1 and value in (None, (), "", {}):
+                version = later
+        if version.record.version == 1 and value in (None, (), "", {}):
             continue
-        actor, item = made.details.actor, proposed.get(made.details.proposal or "")
+        actor, item = version.details.actor, proposed.get(version.details.proposal or "")
         if item is not None:
-            asked = next((step.after for step in item.steps if step.after.id == record.id), None)
-            # A reviewer who amends a proposal gives it some of its values.
-            if item.decision != AMENDED or (asked and getattr(asked, field) == getattr(made.record, field)):
+            after = next((step.after for step in item.steps if step.after.id == record.id), None)
+            # A reviewer who amends a proposal gives some of its values.
+            if item.decision != AMENDED or (after and getattr(after, field) == getattr(version.record, field)):
                 actor = item.proposer.label
         origins.append(
             Origin(
                 field=field,
                 value=value,
-                version=made.record.version,
-                made=made,
+                version=version.record.version,
+                made=version,
                 actor=actor,
-                source=made.record.source,
-                approved_by=made.details.approved_by,
+                source=version.record.source,
+                approved_by=version.details.approved_by,
             )
         )
     return Blame(record=record, origins=tuple(origins))
 
 
 def lineage(session: RequestContext, memory_id: str) -> Lineage:
-    """Return what a memory was made from and what was made of it, the nearest first, at most 200.
+    """Return the memories that one was made from and those made from it, the nearest first, at most 200.
 
-    A relative is shown as ``get`` would return it. Relatives out of reach are counted alone.
+    Each is shown as ``get`` would return it. Invisible ones are only counted.
 
     Raises:
-        NotFound, Unauthorised: as for ``get``.
+        NotFound, Unauthorised: as in ``get``.
     """
     reader = session.reader
     start = reader.fetch(memory_id)
-    found, depths, bonds = {start.id: start}, {start.id: 0}, set[LineageEdge]()
+    found, depths, edges = {start.id: start}, {start.id: 0}, set[LineageEdge]()
     replaced = session.store.predecessors(session.tenant)
     elsewhere, left_out = set[str](), set[str]()
     for direction in (-1, 1):
         names = [start.id]
         while names:
             near = _lineage_edges(session, found, replaced, names, direction)
-            bonds |= near
-            wanted = {name for bond in near for name in (bond.before, bond.after)} - found.keys()
-            read, names = reader.records(sorted(wanted)), []
+            near = _lineage_edges(session, found, replaced, names, direction)
+            edges |= near
+            ids = {name for edge in near for name in (edge.before, edge.after)} - found.keys()
+            read, names = reader.records(sorted(ids)), []
             elsewhere |= read.elsewhere
             for record in read.records:
                 if len(found) >= MAX_RELATIVES:
                     left_out.add(record.id)
                 else:
-                    ends = [(bond.before, bond.after) for bond in near if record.id in (bond.before, bond.after)]
-                    through = {name for pair in ends for name in pair} & depths.keys()
-                    depths[record.id] = direction + min((depths[each] for each in through), key=abs)
+                    own = [(edge.before, edge.after) for edge in near if record.id in (edge.before, edge.after)]
+                    known = {name for pair in own for name in pair} & depths.keys()
+                    depths[record.id] = direction + min((depths[name] for name in known), key=abs)
                     found[record.id] = record
                     names.append(record.id)
     now = session.clock.now()
@@ -163,11 +164,11 @@ def lineage(session: RequestContext, memory_id: str) -> Lineage:
         )
         for record in found.values()
     ]
-    known = [bond for bond in bonds if bond.before in found and bond.after in found]
+    shown = [edge for edge in edges if edge.before in found and edge.after in found]
     return Lineage(
         id=start.id,
-        memories=tuple(sorted(memories, key=lambda each: (each.depth, each.id))),
-        bonds=tuple(sorted(known, key=lambda each: (each.before, each.after, each.how))),
+        memories=tuple(sorted(memories, key=lambda node: (node.depth, node.id))),
+        bonds=tuple(sorted(shown, key=lambda edge: (edge.before, edge.after, edge.how))),
         hidden=len(elsewhere),
         left_out=len(left_out),
     )
@@ -180,14 +181,14 @@ def _lineage_edges(
     names: Sequence[str],
     direction: int,
 ) -> set[LineageEdge]:
-    """Return the bonds of memories to what they came from, or with a direction above 0 to what came of them."""
+    """Return the edges from memories to their sources, or with a positive direction to what was made from them."""
     records = [found[name] for name in names]
     if direction < 0:
-        derived = {(parent, each.id) for each in records for parent in each.derived_from}
+        derived = {(parent, record.id) for record in records for parent in record.derived_from}
         superseded = {(old, name) for name in names for old in replaced.get(name, ())}
     else:
         derived = session.reader.derivations(names)
-        superseded = {(each.id, each.superseded_by) for each in records if each.superseded_by is not None}
+        superseded = {(record.id, record.superseded_by) for record in records if record.superseded_by is not None}
     return {
         LineageEdge(before=before, after=after, how=how)
         for how, pairs in (("derived", derived), ("superseded", superseded))
@@ -196,10 +197,10 @@ def _lineage_edges(
 
 
 def selector_of(**ways: str | None) -> Selector:
-    """Return the one way that was given.
+    """Return the one selector that was given.
 
     Raises:
-        InvalidInput: none or several were, or it is empty.
+        InvalidInput: none or several were given, or an empty one.
     """
     given = [(way, value) for way, value in ways.items() if value is not None]
     if len(given) != 1 or not isinstance(given[0][1], str) or not given[0][1].strip():
@@ -208,39 +209,39 @@ def selector_of(**ways: str | None) -> Selector:
 
 
 def impact(session: RequestContext, selector: Selector) -> Impact:
-    """Return the memories that something touched, all derived from them, and every context that held any of these.
+    """Return the memories that a selector touched, those derived from them, and every context with one of these.
 
-    A source is a class such as ``web`` or a reference that stands in evidence; an actor is ``kind:name``. A context
-    counts when its own receipt, which is sealed, names the memory.
+    A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. A context counts if its
+    own sealed receipt names the memory.
 
     Raises:
-        Unauthorised: it spans every scope of the tenant, and takes a reviewer or the owner.
+        Unauthorised: it spans every scope of the tenant, so it takes a reviewer or the owner.
         NotFound: there is no such commit or memory.
-        Tampered: the journal does not hold, so that nothing can be said of it as a whole.
+        Tampered: the journal is corrupt, so that the impact is not known.
     """
     session.reader.check_every_scope("an impact")
     touched = _touched_versions(session, selector)
     derived = descendants(session, touched)
     found = session.reader.overseen([*touched, *derived])
     records = {record.id: record for record in found.records}
-    held = context_deliveries(session, {**dict.fromkeys(derived, 1), **touched})
-    contexts = {name: session.reader.delivery(name, pairs) for name, pairs in held.items()}
+    delivered = context_deliveries(session, {**dict.fromkeys(derived, 1), **touched})
+    contexts = {name: session.reader.delivery(name, pairs) for name, pairs in delivered.items()}
     return Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records),
         derived=tuple(records[name] for name in derived if name in records),
-        contexts=tuple(sorted(filter(None, contexts.values()), key=lambda each: (each.at, each.receipt))),
+        contexts=tuple(sorted(filter(None, contexts.values()), key=lambda delivery: (delivery.at, delivery.receipt))),
         waiting=tuple(
             item.id
             for item in session.store.documents(Proposal, session.tenant).list(state="pending")
             if _concerns(item, selector, {*touched, *derived})
         ),
-        damaged=(*found.damaged, *(name for name, each in contexts.items() if each is None)),
+        damaged=(*found.damaged, *(name for name, delivery in contexts.items() if delivery is None)),
     )
 
 
 def _touched_versions(session: RequestContext, selector: Selector) -> dict[str, int]:
-    """Return the version from which each memory was touched, in journal order."""
+    """Return, in journal order, the version from which on each memory was touched."""
     way, value = selector.way, selector.value
     if way == "memory":
         return {session.reader.fetch(value).id: 1}
@@ -250,40 +251,40 @@ def _touched_versions(session: RequestContext, selector: Selector) -> dict[str, 
             touched.setdefault(step.after.id, step.after.version)
         return touched
     proposed = (
-        {each.id: each for each in session.store.documents(Proposal, session.tenant).list()} if way == "actor" else {}
+        {item.id: item for item in session.store.documents(Proposal, session.tenant).list()} if way == "actor" else {}
     )
-    heirs: set[str] = set()
+    inheriting: set[str] = set()
     for commit, events in session.store.events(session.tenant):
-        said = [
-            (each, json.loads(each.payload))
-            for each in events
-            if each.op in _TEXT_OPERATIONS and each.payload is not None
+        writes = [
+            (event, json.loads(event.payload))
+            for event in events
+            if event.op in _TEXT_OPERATIONS and event.payload is not None
         ]
-        if not said:
+        if not writes:
             continue
-        # Where an erasure took the details, what remains of them still says who it was.
+        # After an erasure of the details, the rest of them still names the actor.
         view = None if commit.payload is not None else session.store.commit(session.tenant, commit.id)
         details = view.details if view else decode_details(commit.payload or b"")
         item = proposed.get(details.proposal or "")
-        # An approver lets through what somebody else said; a reviewer who amends it says some of it.
+        # An approver only approves another actor's text; a reviewer who amends it wrote some of it.
         writers = {details.actor} if item is None or item.decision == AMENDED else set()
         writers |= {item.proposer.label} if item is not None else set()
         by_actor = way == "actor" and any(is_actor(writer, value) for writer in writers)
-        for event, payload in said:
-            # What is derived inherits the evidence of its parents; it counts as derived.
-            inherited = any(parent in touched or parent in heirs for parent in payload.get("derived_from", ()))
+        for event, payload in writes:
+            # A derived memory inherits the evidence of its parents; it counts as derived.
+            inherited = any(parent in touched or parent in inheriting for parent in payload.get("derived_from", ()))
             named = value in payload.get("evidence", ()) and not inherited
             by_source = way == "source" and (payload["source"] == value or named)
             by_session = way == "session" and value in {details.session, payload.get("session")}
             if by_actor or by_source or by_session:
                 touched.setdefault(event.memory_id, event.version)
             elif inherited:
-                heirs.add(event.memory_id)
+                inheriting.add(event.memory_id)
     return touched
 
 
 def _concerns(item: Proposal, selector: Selector, ids: set[str]) -> bool:
-    """Whether a proposal is of what was selected, or builds on any of these memories."""
+    """Whether a proposal comes from what was selected, or builds on one of these memories."""
     way, value = selector.way, selector.value
     if way == "actor" and is_actor(item.proposer.label, value):
         return True

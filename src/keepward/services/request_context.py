@@ -1,9 +1,8 @@
-"""``Engine``, an opened store with its models; ``Session``, who asks it, and from where; what agents were handed.
+"""``Engine``, an opened store with its models; ``RequestContext``, who asks it and from where; taint by reads.
 
-Invariants
-(1) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
-    came from. What it was handed does, for ``TAINT_WINDOW``, known by its token or name; what other processes handed it
-    stands in their receipts.
+An agent that reads untrusted text and then remembers it uses its own words, so the text does not show its source.
+Therefore each read of low trust taints the agent's writes for ``TAINT_WINDOW``. The agent is known by its token or
+name. Receipts record reads through other processes.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _log = logging.getLogger(__name__)
 
 
 class MaintenanceTrigger(Protocol):
-    """Called after each commit, with ``wrote``, and where a read finds that vectors are missing."""
+    """Called after each commit with ``wrote=True``, and when a read finds missing vectors."""
 
     def __call__(self, *, wrote: bool) -> None: ...
 
 
 class ModelCallInTransaction(Exception):
-    """A model has to be asked about a text, and inside of a transaction none is."""
+    """A model is needed for a text inside a transaction, where none may be called."""
 
 
 class _ClosedRedactor:
@@ -52,17 +51,19 @@ class _ClosedRedactor:
 
 @dataclass(slots=True)
 class ReadTaint:
-    """What principals of one tenant were handed, and up to which id the receipts of other processes were read."""
+    """What each actor of one tenant has read lately, from this process and from receipts of others."""
 
+    #: Time of the last read, by actor key and trust.
     last: dict[tuple[str, Trust], datetime] = field(default_factory=dict)
-    read: str = ""
-    #: Transactions of the tenant when they were read, those of this process since then left out.
+    #: Newest receipt that was taken into account.
+    receipt_id: str = ""
+    #: Writes of the tenant at that time, plus later writes of this process.
     writes: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Engine:
-    """One opened store with everything around it; shared by all handles on it."""
+    """One opened store with its models and files; shared by all handles on it."""
 
     store: EventStore
     #: The store's file, or the address of its database without the password.
@@ -75,55 +76,55 @@ class Engine:
     identity: IdentityDocument
     user_file: IdentityDocument
     indexes: IndexCache
-    #: Sums up sessions and notes; None for the built-in one, which quotes and needs no model.
+    #: Summarises sessions and notes; None for the built-in one, which quotes and needs no model.
     summarizer: Summarizer | None = None
-    #: Finds the facts of a talk; None for the built-in rules, which need no model.
+    #: Extracts facts from messages; None for the built-in rules, which need no model.
     extractor: Extractor | None = None
-    #: Finds personal data beside the built-in detectors; None for these alone.
+    #: Finds personal data in addition to the built-in detectors.
     redactor: Redactor | None = None
-    #: Puts what a search found in another order; None for the built-in order.
+    #: Reorders the hits of a search; None for the built-in order.
     reranker: Reranker | None = None
-    #: Gates of plug-ins by name, which are asked after the built-in gates on content.
+    #: Gates of plug-ins by name; they run after the built-in content gates.
     gates: tuple[tuple[str, Gate], ...] = ()
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: When each of them was last used.
+    #: Time of the last of these uses.
     used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    #: What agents were handed lately, by tenant; see ``handed``.
-    handed: dict[str, ReadTaint] = field(default_factory=dict)
-    #: Rerankers at a few commits, by tenant and commit number.
+    #: What actors have read lately, by tenant.
+    read_taint: dict[str, ReadTaint] = field(default_factory=dict)
+    #: Cached rerankers, by tenant and commit number.
     rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
-    #: Remembers erasures outside of the store; None where this machine has no place for it.
+    #: Records erasures outside the store; None if this machine has no configuration directory.
     erasures: ErasureList | None = None
-    #: Wakes maintenance.
+    #: Starts maintenance.
     wake: MaintenanceTrigger = lambda *, wrote: None
-    #: Bytes beside the store; None for a copy that is only looked into.
+    #: Blobs next to the store; None for a copy that is opened for reading only.
     blobs: BlobStore | None = None
 
     def record_outside_store(self, what: str, entry: Mapping[str, Any]) -> bool:
-        """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
+        """Record outside the store what must apply even if an older copy is restored; return whether it worked."""
         try:
             if self.erasures is not None:
                 self.erasures.note([entry])
                 return True
-        except OSError as fault:
-            _log.warning("%s could not be listed outside the store: %s", what, fault, extra={"action": "not_listed"})
+        except OSError as exc:
+            _log.warning("%s could not be listed outside the store: %s", what, exc, extra={"action": "not_listed"})
         return False
 
     def count_uses(self, tenant: str, ids: Iterable[str]) -> None:
-        """Count that memories were handed out together, at one instant: they are written together as well."""
-        keys, now = [(tenant, each) for each in ids], self.clock.now()
+        """Count one use of each of these memories, all at the same instant."""
+        keys, now = [(tenant, memory_id) for memory_id in ids], self.clock.now()
         self.uses.update(keys)
         self.used_at.update(dict.fromkeys(keys, now))
 
     def write_uses(self, writer: UnitOfWork) -> None:
         """Write the uses counted since the last write."""
-        taken, at = dict(self.uses), dict(self.used_at)
+        uses, used_at = dict(self.uses), dict(self.used_at)
         self.uses.clear()
         self.used_at.clear()
         groups: dict[tuple[str, datetime], list[str]] = {}
-        for (tenant, memory_id), count in sorted(taken.items()):
-            when = at.get((tenant, memory_id)) or self.clock.now()
+        for (tenant, memory_id), count in sorted(uses.items()):
+            when = used_at.get((tenant, memory_id)) or self.clock.now()
             groups.setdefault((tenant, when), []).extend([memory_id] * count)
         for (tenant, when), ids in groups.items():
             writer.count_use(tenant, ids, when)
@@ -131,23 +132,23 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """On whose behalf, and from where, something is asked of an opened store."""
+    """Who asks an opened store, and from where."""
 
     engine: Engine
     tenant: str
     scope: str
     actor: Actor
-    #: Whose handles this one was derived from, nearest first: what they may not do, it may not either.
+    #: Actors of the handles that this one was derived from, nearest first: it has no right that one of them lacks.
     via: tuple[Actor, ...] = ()
-    #: Whether all that is written is written with the consent of whom it names; the actor has that right.
+    #: Whether writes have the consent of the people they name; the actor has that right.
     consent: bool = False
-    #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
+    #: Whether a person inspects the store, in the console or by a command: then reads count as no use.
     inspects: bool = False
-    #: What its user is called, besides the name of the user's scope.
+    #: Names of the handle's user, in addition to the name in the user's scope.
     names: tuple[str, ...] = ()
-    #: The open transaction that this session reads in; None outside of one.
+    #: The open transaction that this session reads in; None outside one.
     writer: UnitOfWork | None = None
-    #: The engine's, where there is a transaction, its view of the store, and a redactor that refuses to be asked.
+    #: The engine's. In a transaction: its view of the store, and a redactor that refuses calls.
     store: EventStore = field(init=False, repr=False, compare=False)
     redactor: Redactor | None = field(init=False, repr=False, compare=False)
     clock: Clock = field(init=False, repr=False, compare=False)
@@ -168,38 +169,38 @@ class RequestContext:
 
     @property
     def reader(self) -> Reader:
-        """What this session may see of its tenant."""
+        """What this session may see in its tenant."""
         return Reader(self)
 
     @property
     def embeds_inside(self) -> bool:
-        """Whether the embedder is quick enough to be asked inside of a transaction."""
+        """Whether the embedder is fast enough to be called inside a transaction."""
         return getattr(self.embedder, "in_transaction", False)
 
     @property
     def asks_models(self) -> bool:
-        """Whether a write asks a model that no transaction may wait for."""
+        """Whether a write calls a model that is too slow for a transaction."""
         return self.redactor is not None or (self.embedder is not None and not self.embeds_inside)
 
     @property
     def credential(self) -> dict[str, str]:
-        """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
-        token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
+        """The token that was used, as a fact of a receipt; empty without one."""
+        token = next((actor.credential for actor in (self.actor, *self.via) if actor.credential), None)
         return {} if token is None else {"credential": token}
 
-    def frame(self, **more: Any) -> ChangeContext:
-        """Return what a change is folded in: now, as this actor, by the policy; ``more`` is as ``Frame`` has it."""
-        return ChangeContext(now=self.clock.now(), actor=self.actor, policy=self.policy, **more)
+    def change_context(self, **extra: Any) -> ChangeContext:
+        """Return the context in which a change is applied now, by this actor; see ``ChangeContext`` for ``extra``."""
+        return ChangeContext(now=self.clock.now(), actor=self.actor, policy=self.policy, **extra)
 
     def for_transaction(self, writer: UnitOfWork) -> RequestContext:
-        """Return the session of a transaction: what it reads is what that transaction sees, and no model is asked."""
+        """Return a session that reads in a transaction and calls no slow model."""
         return replace(self, writer=writer)
 
-    def owner(self, what: str, right: str = "admin") -> None:
-        """See that an owner asks; to erase, everybody behind the handle has to have the right.
+    def require_owner(self, what: str, right: str = "admin") -> None:
+        """Require an owner with a right; for ``erase``, every actor that the handle was derived from needs it.
 
         Raises:
-            Unauthorised: it is somebody else.
+            Unauthorised: another actor asks.
         """
         if not (self.actor.is_owner and self.actor.has_right(right)):
             raise Unauthorised(f"{what} takes the owner; act as an operator, or use an owner's token")
@@ -207,62 +208,62 @@ class RequestContext:
             raise Unauthorised("this token may not erase; ask the owner for one that may")
 
 
-#: How long what was handed counts.
+#: How long a read taints later writes.
 TAINT_WINDOW = timedelta(hours=1)
-_BY_LABEL = {each.label: each for each in Trust}
+_BY_LABEL = {trust.label: trust for trust in Trust}
 
 
 def actor_key(actor: Actor) -> str:
-    """Return what tells one bearer from another: its token, else its kind and name."""
+    """Return what distinguishes one actor from another: its token, else its kind and name."""
     return actor.credential or actor.label
 
 
 def _lowest_trust(session: RequestContext, records: Iterable[Record]) -> Trust | None:
-    """Return the least trust of what an agent is handed, where that is below its own; None otherwise."""
+    """Return the lowest trust of what an agent reads, if below the agent's own; else None."""
     if session.actor.kind is not ActorKind.AGENT:
         return None
-    least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    return least if least < Trust.AGENT else None
+    lowest = min((record.effective_trust for record in records), default=Trust.AGENT)
+    return lowest if lowest < Trust.AGENT else None
 
 
 def record_read(session: RequestContext, records: Iterable[Record]) -> Trust | None:
-    """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
-    least = _lowest_trust(session, records) if session.policy.mark_what_was_read else None
-    if least is None:
+    """Record a read of an agent; return its lowest trust if that is below an agent's and newly recorded."""
+    lowest = _lowest_trust(session, records) if session.policy.mark_what_was_read else None
+    if lowest is None:
         return None
-    last, now = session.engine.handed.setdefault(session.tenant, ReadTaint()).last, session.clock.now()
-    key = (actor_key(session.actor), least)
+    last, now = session.engine.read_taint.setdefault(session.tenant, ReadTaint()).last, session.clock.now()
+    key = (actor_key(session.actor), lowest)
     before = last.get(key)
     last[key] = now
-    return least if before is None or now - before > TAINT_WINDOW / 2 else None
+    return lowest if before is None or now - before > TAINT_WINDOW / 2 else None
 
 
 def taint_fields(session: RequestContext, records: Iterable[Record]) -> dict[str, str]:
-    """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
-    least = _lowest_trust(session, records)
-    return {} if least is None else {"handed": least.label, "to": actor_key(session.actor)}
+    """Return the fields of a receipt about a read of low trust; none if its trust is not below an agent's."""
+    lowest = _lowest_trust(session, records)
+    return {} if lowest is None else {"handed": lowest.label, "to": actor_key(session.actor)}
 
 
 def lowest_trust_read(session: RequestContext) -> Trust | None:
-    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise.
+    """Return the lowest trust of what an agent has read lately, if below the agent's own; else None.
 
-    What other processes handed it is read from their receipts, once for each state of the tenant.
+    Reads through other processes are found in their receipts, once for each state of the tenant.
     """
     if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
         return None
-    now, mine = session.clock.now(), {actor_key(each) for each in (session.actor, *session.via)}
-    of = session.engine.handed.setdefault(session.tenant, ReadTaint())
+    now, actors = session.clock.now(), {actor_key(actor) for actor in (session.actor, *session.via)}
+    taint = session.engine.read_taint.setdefault(session.tenant, ReadTaint())
     writes = session.store.writes(session.tenant)
-    if writes != of.writes:
-        of.writes = writes
+    if writes != taint.writes:
+        taint.writes = writes
+        # Receipt ids are UUIDv7: they begin with the time in milliseconds.
         millis = to_micros(now - TAINT_WINDOW) // 1000
-        begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-        for receipt in session.store.handed(session.tenant, max(begin, of.read)):
-            of.read = max(of.read, receipt["id"])
+        first_id = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
+        for receipt in session.store.handed(session.tenant, max(first_id, taint.receipt_id)):
+            taint.receipt_id = max(taint.receipt_id, receipt["id"])
             trust = _BY_LABEL.get(receipt.get("handed", ""))
             if trust is not None and isinstance(receipt.get("to"), str):
                 key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
-                of.last[key] = max(at, of.last.get(key, at))
-    return min(
-        (trust for (name, trust), at in of.last.items() if name in mine and now - at <= TAINT_WINDOW), default=None
-    )
+                taint.last[key] = max(at, taint.last.get(key, at))
+    recent = (trust for (name, trust), at in taint.last.items() if name in actors and now - at <= TAINT_WINDOW)
+    return min(recent, default=None)

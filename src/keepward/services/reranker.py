@@ -1,8 +1,8 @@
-"""The learned reranker: which weights serve, how they are trained from feedback, and how an erasure drops them.
+"""The learned reranker: which weights are in use, how they are trained from feedback, and how an erasure drops them.
 
-One record in the reserved scope (see ``own``) names the weights by their SHA-256. A stored document under that name
-holds them; it is empty once an erasure took them. So a state of the past ranks as it did then, and a rollback brings
-the earlier weights back. Agents teach and people decide: only people's feedback is held out to judge weights by.
+One record in the reserved scope names the weights by their SHA-256 (see ``system_records``). A stored document with
+that name contains them; after an erasure it is empty. Thus a past state ranks as it did then, and a rollback restores
+the earlier weights. Agents teach and people decide: only people's feedback is held out to judge the weights.
 """
 
 from __future__ import annotations
@@ -33,42 +33,42 @@ if TYPE_CHECKING:
     from keepward.storage.writer import UnitOfWork
 
 WEIGHTS_ERASED = (
-    "an erasure took the weights that had learned from it; run `keepward train` to learn again from the rest"
+    "an erasure dropped the weights that had learned from it; run `keepward train` to learn again from the rest"
 )
-#: Feedback of people, and of agents, that a training reads: the newest.
+#: Most feedback of people, and of agents, that a training reads: the newest.
 MAX_FEEDBACK = 10_000
 _MAX_CACHED = 8
 _NO_HUMAN_FEEDBACK = (
-    "what agents say counts beside what people say, and people have said nothing yet: give feedback as a person, "
+    "feedback of agents counts only next to feedback of people, of which there is none: give feedback as a person, "
     "such as with --as operator, or set policy.agent_feedback_share to 1"
 )
 _NO_PAIRS = (
-    "no feedback has a pair of a memory that was of use and one that was not, out of one receipt: name both with "
+    "no feedback has both a memory that was used and one that was not, from one receipt: name both with "
     "`keepward feedback RECEIPT --used ID --ignored ID`"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveReranker:
-    """What the journal says of the reranker at one commit."""
+    """The reranker as the journal has it at one commit."""
 
-    #: The record that says it, None before the first training.
+    #: The record that names the weights; None before the first training.
     record: Record | None = None
-    #: What training found, as JSON values.
+    #: The results of the training, as JSON values.
     facts: Mapping[str, Any] = field(default_factory=dict)
-    #: None where none serve.
+    #: None if none are in use.
     weights: RerankerWeights | None = None
-    #: Why weights that should serve cannot be used.
+    #: Why weights that should be in use cannot be used.
     fault: str | None = None
 
     @property
     def version(self) -> str | None:
-        """The first 16 hex digits of the name of its weights, as receipts name it."""
+        """The first 16 hex digits of the weights' hash, as receipts name it."""
         name = self.facts.get("weights")
         return name and name[:16]
 
     def unusable_reason(self, model: str | None) -> str | None:
-        """Return why weights that serve cannot serve this embedder, or None."""
+        """Return why the weights cannot be used with this embedder, or None."""
         if self.weights is None or self.weights.model == model:
             return None
         return "it was trained with another embedder; run `keepward train` to train it with this one"
@@ -76,12 +76,12 @@ class ActiveReranker:
 
 def active_reranker(session: RequestContext, seq: int) -> ActiveReranker:
     """Return the reranker at a commit; a few are cached."""
-    cached, place = session.engine.rerankers, (session.tenant, seq)
-    if place not in cached:
+    cached, key = session.engine.rerankers, (session.tenant, seq)
+    if key not in cached:
         if len(cached) >= _MAX_CACHED:
             cached.clear()
-        cached[place] = read_reranker(session.store, session.tenant, seq)
-    return cached[place]
+        cached[key] = read_reranker(session.store, session.tenant, seq)
+    return cached[key]
 
 
 def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
@@ -92,8 +92,8 @@ def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
     found = store.records(tenant, ids, as_of=seq)
     if found.damaged:
         return ActiveReranker(fault="the record that names its weights does not match its seal")
-    # A record that a rollback has withdrawn is not archived.
-    record = next((each for each in found.records if each.status is Status.ARCHIVED), None)
+    # A record that a rollback withdrew is not archived.
+    record = next((record for record in found.records if record.status is Status.ARCHIVED), None)
     if record is None:
         return ActiveReranker()
     active, name = ActiveReranker(record=record, facts=record.metadata), record.metadata.get("weights")
@@ -120,32 +120,32 @@ def _load_weights(name: str, text: str | None) -> RerankerWeights:
 
 
 def unseen_feedback(session: RequestContext, active: ActiveReranker) -> int:
-    """Return how many feedbacks came after those that the reranker has seen."""
+    """Return the number of feedbacks since the last training."""
     return max(0, session.store.feedback_count(session.tenant) - int(active.facts.get("seen", 0)))
 
 
 def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
-    """Return what ``status`` says of the reranker, as JSON values."""
+    """Return what ``status`` reports of the reranker, as JSON values."""
     active = read_reranker(session.store, session.tenant, seq)
-    unfit = active.unusable_reason(session.embedder.id if session.embedder else None)
+    unusable = active.unusable_reason(session.embedder.id if session.embedder else None)
     untrained = "it was never trained; give feedback, then run `keepward train`"
     return {
         "version": active.version,
-        "serving": active.weights is not None and unfit is None,
+        "serving": active.weights is not None and unusable is None,
         **{name: active.facts.get(name, 0) for name in ("held_out", "pairs")},
         **{name: active.facts.get(name, 0.0) for name in ("gain", "from_agents")},
         "feedback": session.store.feedback_count(session.tenant),
         "unseen": unseen_feedback(session, active),
         "agents_at_most": session.policy.agent_feedback_share,
         "error": active.fault,
-        "why": active.fault or unfit or active.facts.get("why", untrained),
+        "why": active.fault or unusable or active.facts.get("why", untrained),
     }
 
 
 def train_reranker(session: RequestContext) -> Training:
-    """Train the reranker from the feedback of the tenant; it serves where held-out feedback says it is better.
+    """Train the reranker from the tenant's feedback; it serves if it proves better on held-out feedback.
 
-    With memory or writing switched off by policy nothing is done.
+    If policy switches memory or writing off, nothing is done.
 
     Raises:
         ModelUnavailable: the embedder failed; nothing was changed.
@@ -157,14 +157,14 @@ def train_reranker(session: RequestContext) -> Training:
     active = read_reranker(session.store, session.tenant, head.seq)
     if not (session.policy.enabled and session.policy.capture):
         return _training_result(active, HeldOutResult(why="memory is switched off by policy; nothing was done"))
-    given = training_examples(session)
+    examples = training_examples(session)
     model, dim = (session.embedder.id, session.embedder.dim) if session.embedder else (None, 0)
-    weights, share = train(given, model=model, dim=dim, share=session.policy.agent_feedback_share)
-    result = evaluate_held_out(weights, given)
+    weights, share = train(examples, model=model, dim=dim, share=session.policy.agent_feedback_share)
+    result = evaluate_held_out(weights, examples)
     seen = session.store.feedback_count(session.tenant)
-    if seen and not given:
+    if seen and not examples:
         result = dataclasses.replace(result, why=f"{result.why}; {_NO_PAIRS}")
-    if given and all(example.from_agent for example in given):
+    if examples and all(example.from_agent for example in examples):
         result = dataclasses.replace(result, why=f"{result.why}; {_NO_HUMAN_FEEDBACK}")
     data = weights.dump()
     name = hashlib.sha256(data).hexdigest()
@@ -180,19 +180,19 @@ def train_reranker(session: RequestContext) -> Training:
     }
     learned = weights.left.any() or weights.features.any()
     if active.fault is None and not (learned or active.weights):
-        return _training_result(ActiveReranker(), result, feedback=len(given))
+        return _training_result(ActiveReranker(), result, feedback=len(examples))
     if active.fault is None and facts == active.facts:
-        return _training_result(active, result, feedback=len(given), from_agents=share)
+        return _training_result(active, result, feedback=len(examples), from_agents=share)
 
     def store_weights(writer: UnitOfWork) -> None:
         if any(commit.kind == "erase" for commit, _ in session.store.events(session.tenant, after=head.seq)):
-            raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
+            raise Conflict("memories were erased while the reranker was trained; nothing was stored: train it again")
         writer.delete(ReceiptArtefact, session.tenant, f"{RERANKER}/{name}")
         writer.put(ReceiptArtefact(session.tenant, RERANKER, name, base64.b64encode(data).decode()))
 
     text = f"The learned reranker {name[:16]} {'serves' if result.serves else 'does not serve'}."
     step = system_record_step(session, active.record, RERANKER, text, facts)
-    from keepward.services.transaction import store_steps  # A recall loads nothing that writes.
+    from keepward.services.transaction import store_steps  # Imported here: a recall loads no writing code.
 
     stored = store_steps(
         session,
@@ -205,11 +205,11 @@ def train_reranker(session: RequestContext) -> Training:
         also=store_weights,
     )
     now = ActiveReranker(facts=facts, weights=weights if result.serves else None)
-    training = _training_result(now, result, feedback=len(given), from_agents=share)
+    training = _training_result(now, result, feedback=len(examples), from_agents=share)
     return replace(training, commit=stored.commit, receipt=stored.receipt)
 
 
-def _training_result(active: ActiveReranker, result: Any, **more: Any) -> Training:
+def _training_result(active: ActiveReranker, result: Any, **extra: Any) -> Training:
     numbers = {
         name: value
         for name, value in dataclasses.asdict(result).items()
@@ -222,109 +222,116 @@ def _training_result(active: ActiveReranker, result: Any, **more: Any) -> Traini
         why=result.why,
         commit=None,
         receipt=None,
-        **{"feedback": 0, **numbers, **more},
+        **{"feedback": 0, **numbers, **extra},
     )
 
 
 def training_examples(session: RequestContext) -> list[Example]:
     """Return the feedback with a pair of a used and an ignored memory, oldest first.
 
-    Every fourth feedback of a person is held out. Where a person spoke of a memory on a receipt, agents' word on it
-    does not count. Receipts that cannot be read, and those whose objective was erased, teach nothing.
+    Every fourth feedback of a person is held out. An agent's feedback on a memory does not count if a person gave some
+    on the same receipt. Receipts that cannot be read, or whose objective was erased, are left out.
     """
     import numpy as np
 
     from keepward.retrieval.reranker import HOLD_OUT_EVERY, Example
 
-    log = sorted(session.store.documents(Feedback, session.tenant).list(), key=lambda given: given.n)
-    alike = session.policy.agent_feedback_share >= 1.0
-    people = [given for given in log if given.by_person or alike]
-    held_out = {given.n for given in people[HOLD_OUT_EVERY - 1 :: HOLD_OUT_EVERY]}
-    spoken: dict[str, set[str]] = {}
-    for given in people:
-        spoken.setdefault(given.receipt, set()).update(given.used, given.ignored)
+    log = sorted(session.store.documents(Feedback, session.tenant).list(), key=lambda feedback: feedback.n)
+    equal_share = session.policy.agent_feedback_share >= 1.0
+    people = [feedback for feedback in log if feedback.by_person or equal_share]
+    held_out = {feedback.n for feedback in people[HOLD_OUT_EVERY - 1 :: HOLD_OUT_EVERY]}
+    by_people: dict[str, set[str]] = {}
+    for feedback in people:
+        by_people.setdefault(feedback.receipt, set()).update(feedback.used, feedback.ignored)
     agents = [
-        _feedback_without(given, spoken.get(given.receipt, ())) for given in log if not (given.by_person or alike)
+        _feedback_without(feedback, by_people.get(feedback.receipt, ()))
+        for feedback in log
+        if not (feedback.by_person or equal_share)
     ]
-    chosen = sorted((*people[-MAX_FEEDBACK:], *agents[-MAX_FEEDBACK:]), key=lambda given: given.n)
-    receipts = {name: _receipt(session, name) for name in sorted({given.receipt for given in chosen})}
-    named = sorted({name for given in chosen for name in (*given.used, *given.ignored)})
+    chosen = sorted((*people[-MAX_FEEDBACK:], *agents[-MAX_FEEDBACK:]), key=lambda feedback: feedback.n)
+    receipts = {name: _receipt(session, name) for name in sorted({feedback.receipt for feedback in chosen})}
+    named = sorted({name for feedback in chosen for name in (*feedback.used, *feedback.ignored)})
     records = {record.id: record for record in session.store.records(session.tenant, named).records} if named else {}
-    texts, embedder = sorted({each["inputs"]["objective"] for each in receipts.values() if each}), session.embedder
+    objectives = sorted({receipt["inputs"]["objective"] for receipt in receipts.values() if receipt})
+    texts, embedder = objectives, session.embedder
     model, dim = (embedder.id, embedder.dim) if embedder else ("", 0)
     vectors = vectors_of(embedder, texts) if embedder and texts else np.zeros((len(texts), 0), dtype=np.float32)
     queries = dict(zip(texts, vectors, strict=True))
-    found = []
+    examples = []
     with session.indexes.lock:
-        index = session.indexes.of(session.engine, session.tenant, named)
-        for given in chosen:
-            if (receipt := receipts[given.receipt]) is None:
+        index = session.indexes.containing(session.engine, session.tenant, named)
+        for feedback in chosen:
+            if (receipt := receipts[feedback.receipt]) is None:
                 continue
             inputs = receipt["inputs"]
             items = {name: item for name, item in items_of(receipt).items() if "score" in item and name in records}
-            ids = [name for name in (*given.used, *given.ignored) if name in items]
+            ids = [name for name in (*feedback.used, *feedback.ignored) if name in items]
             example = Example(
-                held_out=given.n in held_out,
-                from_agent=not (given.by_person or alike),
-                receipt=given.receipt,
+                held_out=feedback.n in held_out,
+                from_agent=not (feedback.by_person or equal_share),
+                receipt=feedback.receipt,
                 query=queries[inputs["objective"]],
                 vectors=index.own_vectors(ids, model, dim)[0],
-                # Scores before reranking: earlier weights must not teach the next ones.
+                # Scores before reranking: earlier weights must not teach later ones.
                 fused=np.array([items[name]["parts"].get("fused", items[name]["score"]) for name in ids]),
                 features=_features([(items[name]["parts"], records[name]) for name in ids], int(inputs["now"])),
-                used=np.array([name in given.used for name in ids], dtype=np.bool_),
+                used=np.array([name in feedback.used for name in ids], dtype=np.bool_),
             )
             if example.pairs:
-                found.append(example)
-    return found
+                examples.append(example)
+    return examples
 
 
-def _feedback_without(given: Feedback, ids: Collection[str]) -> Feedback:
-    used, ignored = (tuple(name for name in side if name not in ids) for side in (given.used, given.ignored))
-    return replace(given, used=used, ignored=ignored)
+def _feedback_without(feedback: Feedback, ids: Collection[str]) -> Feedback:
+    used, ignored = (tuple(name for name in side if name not in ids) for side in (feedback.used, feedback.ignored))
+    return replace(feedback, used=used, ignored=ignored)
 
 
 def _receipt(session: RequestContext, name: str) -> dict[str, Any] | None:
     try:
         receipt = session.store.receipt(session.tenant, name)
     except Tampered:
-        # ``verify`` names it.
+        # ``verify`` reports it.
         return None
     return None if receipt is None or receipt["inputs"]["objective"] == ERASED else receipt
 
 
 def _features(shown: list[tuple[dict[str, float], Record]], now: int) -> Any:
-    """Return the features of memories as they were at an instant, from the parts of their scores then."""
+    """Return the features of memories at an instant, from the parts of their scores then."""
     import numpy as np
 
     from keepward.retrieval.reranker import FEATURES, features_of
 
     return features_of(
         [np.array([parts.get(name, 0.0) for parts, _ in shown], dtype=np.float64) for name in FEATURES[:4]],
-        happened=np.array([to_micros(each.occurred_at or each.created_at) for _, each in shown], dtype=np.int64),
+        happened=np.array([to_micros(record.occurred_at or record.created_at) for _, record in shown], dtype=np.int64),
         now=now,
-        importance=np.array([importance_at(each, from_micros(now)) for _, each in shown], dtype=np.float64),
-        trust=np.array([int(each.trust) for _, each in shown], dtype=np.int64),
+        importance=np.array([importance_at(record, from_micros(now)) for _, record in shown], dtype=np.float64),
+        trust=np.array([int(record.trust) for _, record in shown], dtype=np.int64),
     )
 
 
 def training_data_to_remove(
-    session: RequestContext, ids: Collection[str], receipts: Collection[str], kept: Collection[ReceiptArtefact]
+    session: RequestContext, ids: Collection[str], receipts: Collection[str], artefacts: Collection[ReceiptArtefact]
 ) -> tuple[tuple[Feedback, ...], list[str]]:
-    """Return what an erasure changes: feedback without the erased memories, and the names of weights that go.
+    """Return what an erasure changes: feedback without the erased memories, and the names of weights to drop.
 
-    All weights go where there is feedback that names an erased memory, or on a receipt that shows one. ``receipts``
-    are the ids of these receipts, ``kept`` the stored texts.
+    All weights are dropped if some feedback names an erased memory, or is on a receipt that shows one. ``receipts``
+    are the ids of these receipts, ``artefacts`` the stored texts.
     """
-    log = session.store.documents(Feedback, session.tenant).list()
-    fresh = [_feedback_without(given, ids) for given in log if not {*given.used, *given.ignored}.isdisjoint(ids)]
-    touched = fresh or any(given.receipt in receipts for given in log)
-    weights = sorted(each.version for each in kept if each.kind == RERANKER and each.text) if touched else []
-    return tuple(sorted(fresh, key=lambda given: given.n)), weights
+    named = session.store.documents(Feedback, session.tenant).list(refs=[*ids, *receipts])
+    reduced = [
+        _feedback_without(feedback, ids)
+        for feedback in named
+        if not {*feedback.used, *feedback.ignored}.isdisjoint(ids)
+    ]
+    affected = reduced or any(feedback.receipt in receipts for feedback in named)
+    weights = sorted(item.version for item in artefacts if item.kind == RERANKER and item.text) if affected else []
+    return tuple(sorted(reduced, key=lambda feedback: feedback.n)), weights
 
 
 def stop_step(session: RequestContext) -> Step | None:
-    """Return the change after which no weights serve; None where no training named any."""
+    """Return the step after which no weights are in use; None if no training named any."""
     active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
     if active.record is None:
         return None

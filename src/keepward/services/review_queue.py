@@ -1,10 +1,9 @@
-"""What a person looks at to decide: the queue by windows, and what bears on one proposal.
+"""The review queue in pages, and what helps a person to decide on one proposal.
 
-Invariants
-(1) Every proposal that is counted or shown matches its seal.
-(2) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
-    ``⟦U+200B⟧``; two payloads that differ never look the same.
-(3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
+Every proposal that is counted or shown matches its seal.
+A reviewer sees every field of the payload byte for byte; invisible characters are written as ``⟦U+200B⟧``, so that two
+payloads that differ never look the same.
+The review context shows no more than the reviewer may read; it writes nothing and counts no use.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from keepward.services.request_context import RequestContext
 
 #: Most memories that are shown as similar.
 MAX_SIMILAR = 5
-#: Of a text, so many characters are looked for.
+#: Characters of a text that are used to search for similar memories.
 MAX_QUERY_LENGTH = 2_000
 #: Detectors that find the words for which a gate quarantines a text.
 _DETECTORS: Mapping[str, Callable[[str], list[Finding]]] = {
@@ -51,19 +50,19 @@ _DETECTORS: Mapping[str, Callable[[str], list[Finding]]] = {
 }
 #: How harmful a mistaken approval is, by gate.
 _HARM: Mapping[str, int] = {"injection": 3, "secrets": 3, "ethics": 2, "privacy": 2, "authority": 1}
-#: What each gate looks for, for somebody who reads it the first time.
+#: What each gate checks, for a reader who sees it for the first time.
 GATE_DESCRIPTIONS: Mapping[str, str] = {
-    "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
+    "secrets": "It looks for passwords, keys and tokens, which memory never stores.",
     "privacy": "It looks for data about persons, which stays only where the person agreed.",
     "injection": "It looks for text that gives orders to a model that reads it.",
-    "ethics": "It looks for what the rules of the owner keep out of memory.",
-    "shape": "It looks whether a memory is complete and of a usable form.",
+    "ethics": "It looks for what the rules of the owner exclude from memory.",
+    "shape": "It checks that a memory is complete and of a usable form.",
     "noise": "It looks for what is not worth remembering.",
-    "authority": "It asks whether who proposes this may change it alone.",
-    "confidence": "It asks whether the proposer is sure enough.",
+    "authority": "It checks that the proposer may make this change alone.",
+    "confidence": "It checks that the proposer is sure enough.",
     "duplicate": "It looks for what is remembered already or was corrected before.",
-    "capacity": "It asks whether there is room.",
-    "jobs": "It keeps an automatic step from putting away too much at once.",
+    "capacity": "It checks that there is room.",
+    "jobs": "It stops an automatic step that would archive too much at once.",
 }
 
 
@@ -78,45 +77,43 @@ def pending(
     offset: int = 0,
     limit: int | None = 50,
 ) -> ProposalPage:
-    """Return one window of the proposals that a handle may read, oldest first, and how many there are.
+    """Return one page of the proposals that a handle may read, oldest first, and how many there are.
 
-    Sorted by ``danger``, those of the most harmful gates come first, and of equal ones the oldest.
-
-    A proposal past its deadline is ``expired``. ``state`` is that of all of them, or ``all``; ``limit`` None is for
-    all.
-    ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
+    Sorted by ``danger``, proposals of the most harmful gates come first, and the oldest first among equals.
+    A proposal past its deadline is ``expired``. ``state`` may also be ``all``; ``limit`` None returns all.
+    ``counts`` has the number of proposals in this state by proposer, gate, tier and operation.
     """
     check_limit(limit)
     if sort not in {"age", "danger"}:
         raise InvalidInput(f"sort {sort!r}: must be age or danger")
-    known = review.proposals(session, state)
+    items = review.proposals(session, state)
     chosen = [
-        each
-        for each in known
-        if (proposer in {None, each.proposer.label})
-        and (gate is None or gate in _gates(each))
-        and (tier is None or tier in _tiers(each))
+        item
+        for item in items
+        if (proposer in {None, item.proposer.label})
+        and (gate is None or gate in _gates(item))
+        and (tier is None or tier in _tiers(item))
     ]
     if sort == "danger":
         chosen.sort(key=_danger, reverse=True)
     counts = {
-        "proposer": Counter(each.proposer.label for each in known),
-        "gate": Counter(gate for each in known for gate in _gates(each)),
-        "tier": Counter(tier for each in known for tier in _tiers(each)),
-        "op": Counter(op for each in known for op in {step.op for step in each.steps}),
+        "proposer": Counter(item.proposer.label for item in items),
+        "gate": Counter(gate for item in items for gate in _gates(item)),
+        "tier": Counter(tier for item in items for tier in _tiers(item)),
+        "op": Counter(op for item in items for op in {step.op for step in item.steps}),
     }
     end = None if limit is None else offset + limit
     return ProposalPage(
         review.with_review_state(session, chosen[offset:end]),
         offset=offset,
         total=len(chosen),
-        counts={name: dict(sorted(each.items())) for name, each in counts.items()},
+        counts={name: dict(sorted(counter.items())) for name, counter in counts.items()},
         oldest_at=chosen[0].created_at if chosen else None,
     )
 
 
 def _gates(item: Proposal) -> set[str]:
-    return {each.gate for each in item.reasons}
+    return {reason.gate for reason in item.reasons}
 
 
 def _danger(item: Proposal) -> tuple[int, bool]:
@@ -129,30 +126,32 @@ def _tiers(item: Proposal) -> set[str]:
 
 
 def proposal(session: RequestContext, proposal_id: str) -> Proposal:
-    """Return a proposal that a handle may read, whatever became of it; a reviewer gets what bears on the decision.
+    """Return a proposal of any state that a handle may read; a reviewer also gets the review context.
 
     Raises:
-        NotFound: none by that id is visible.
+        NotFound: none with this id is visible.
     """
     item = review.proposal(session, proposal_id)
-    # What bears on it spans every scope.
+    # The review context spans every scope.
     return replace(item, review_context=_review_context(session, item)) if session.actor.may_decide else item
 
 
 def _review_context(session: RequestContext, item: Proposal) -> ReviewContext:
     own = {step.after.id for step in item.steps}
     texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
-    named = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
-    known = session.reader.references(named)
-    # The contexts that held what it would change, as it is.
+    references = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
+    known = session.reader.references(references)
+    # The contexts that contained the memories that it would change.
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
-    held = context_deliveries(session, changed) if changed else {}
-    newest = (session.reader.delivery(name, held[name]) for name in sorted(held, reverse=True))
+    delivered = context_deliveries(session, changed) if changed else {}
+    newest = (session.reader.delivery(name, delivered[name]) for name in sorted(delivered, reverse=True))
+    gates = [reason.gate for reason in item.reasons if reason.gate in GATE_DESCRIPTIONS]
+    exposure = ContextExposure(contexts=len(delivered), last=next(filter(None, newest), None)) if changed else None
     return ReviewContext(
-        meaning={each.gate: GATE_DESCRIPTIONS[each.gate] for each in item.reasons if each.gate in GATE_DESCRIPTIONS},
-        evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
+        meaning={gate: GATE_DESCRIPTIONS[gate] for gate in gates},
+        evidence=tuple(Evidence(reference=name, memory=known.get(name)) for name in references),
         similar=_similar(session, texts[0], own) if texts else (),
-        reached=ContextExposure(contexts=len(held), last=next(filter(None, newest), None)) if changed else None,
+        reached=exposure,
         flagged=_flagged(item, texts),
     )
 
@@ -172,19 +171,19 @@ def _similar(session: RequestContext, record: Record, own: set[str]) -> tuple[Si
     sensitive = session.reader.may_ask_for_sensitive
     filters = Filter(scopes=session.reader.scopes, include_sensitive=sensitive)
     try:
-        asked = {"limit": MAX_SIMILAR + len(own), "purpose": "answer", "order": "fused"}
-        found = search(session, record.text[:MAX_QUERY_LENGTH], filters, **asked, gated=not sensitive)  # type: ignore[arg-type]
+        options = {"limit": MAX_SIMILAR + len(own), "purpose": "answer", "order": "fused"}
+        result = search(session, record.text[:MAX_QUERY_LENGTH], filters, **options, gated=not sensitive)  # type: ignore[arg-type]
     except KeepwardError:
-        # A decision does not wait for what only helps with it, such as a model that cannot be asked now.
+        # A failing aid, such as a model that is unavailable, must not stop a decision.
         return ()
-    hits = [each for each in found.hits if each.memory.id not in own][:MAX_SIMILAR]
-    return tuple(Similar(memory=each.memory, score=each.score, why=each.why) for each in hits)
+    hits = [hit for hit in result.hits if hit.memory.id not in own][:MAX_SIMILAR]
+    return tuple(Similar(memory=hit.memory, score=hit.score, why=hit.why) for hit in hits)
 
 
 def escape_invisible(text: str) -> str:
-    """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
+    """Return a text with every invisible character written out, as ``⟦U+200B⟧``.
 
-    A text that holds such a mark itself has its bracket written out too, so that it cannot pass for one.
+    If the text contains such a marker itself, its bracket is written out too, so that both can be told apart.
     """
     return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
 
@@ -192,7 +191,7 @@ def escape_invisible(text: str) -> str:
 def review_steps(item: Proposal, blob: Callable[[str], str] | None = None) -> list[ProposedStep]:
     """Return the steps of a proposal, in the order in which they would be stored.
 
-    ``blob`` says in words what a reference to a blob stands for.
+    ``blob`` returns a description of the blob with a reference.
     """
     return [
         ProposedStep(

@@ -1,4 +1,4 @@
-"""Recall, lists and counts as callers ask for them: names and instants are read, filters kept to what is visible."""
+"""Recall, lists and counts with the parameters of callers: parse names and instants, keep to what is visible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FACETS = {
     "authors": "author",
 }
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
-#: Filters that the index of recall does not answer; those that make ``list_memories`` return a page with a total.
+#: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
 _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
 
@@ -47,12 +47,21 @@ def recall(
     receipt: bool = False,
     **filters: Any,
 ) -> Recall:
-    """Answer a query; keep a receipt if the caller asked for one or the read has to be recorded."""
-    asked: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
-    found = _recalled(session, query, _filters(filters), asked, receipt=receipt)
-    if found.hits or as_of is not None:
-        return found
-    return replace(found, notes=(*found.notes, *browse.other_scope_notes(session)))
+    """Answer a query; save a receipt if the caller asked for one or the read must be recorded."""
+    options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
+    chosen = _filters(filters)
+    result = _ranked(session, query, chosen, options)
+    new_taint = record_read(session, [hit.memory for hit in result.hits])
+    if receipt or new_taint is not None:
+        from keepward.services.feedback import save_recall_receipt
+
+        saved = save_recall_receipt(session, query, purpose, result)
+        result = saved if receipt else result
+    hits = tuple(replace(hit, memory=as_read(hit.memory, result.now)) for hit in result.hits)
+    result = replace(result, hits=hits)
+    if hits or as_of is not None:
+        return result
+    return replace(result, notes=(*result.notes, *browse.other_scope_notes(session)))
 
 
 def find(
@@ -68,22 +77,22 @@ def find(
     ascending: bool = False,
     **given: Any,
 ) -> Memories:
-    """Return the memories that pass all filters; a page with a total where the caller asked for one."""
+    """Return the memories that pass all filters; a page with a total if the caller asked for one."""
     filters = Filters(**given)
     if is_counted(given, offset=offset, sort=sort, ascending=ascending):
         selection = _selection(filters, as_of=as_of, key=key, job=job)
-        found = browse.list_page(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
+        memories = browse.list_page(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
     else:
         narrow = _narrowed(session, filters, key=None if key is None else plain_key(key), job=job)
-        found = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
-    record_read(session, found)
-    if not found and as_of is None:
-        found.notes += browse.other_scope_notes(session)
-    return found
+        memories = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
+    record_read(session, memories)
+    if not memories and as_of is None:
+        memories.notes += browse.other_scope_notes(session)
+    return memories
 
 
 def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascending: bool) -> bool:
-    """Return whether the answer of ``list_memories`` is a page with a total."""
+    """Return whether ``list_memories`` answers with a page and a total."""
     return (
         offset is not None
         or sort != "created"
@@ -100,9 +109,9 @@ def get(session: RequestContext, /, memory_id: str, *, as_of: AsOf = None) -> Re
     return record
 
 
-def facets(session: RequestContext, /, *, filters: Filters | None = None, **asked: Any) -> Facets:
+def facets(session: RequestContext, /, *, filters: Filters | None = None, **options: Any) -> Facets:
     """Return how many memories pass, and how many have each value."""
-    return browse.facets(session, _selection(filters or Filters()), **asked)
+    return browse.facets(session, _selection(filters or Filters()), **options)
 
 
 def activity(
@@ -118,50 +127,38 @@ def sources(session: RequestContext, /, *, filters: Filters | None = None) -> So
 
 
 def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
-    """Return pairs of memories that say nearly the same and differ in something."""
+    """Return pairs of memories that say nearly the same but differ in a detail."""
     from keepward.jobs import runner
 
     narrowing = _filters(filters)
     if narrowing.include_sensitive:
         session.reader.check_sensitive()
-    found = runner.contradictions(session, _narrowed(session, narrowing), limit=limit)
-    record_read(session, [each for pair in found.items for each in (pair.older, pair.newer)])
-    return found
+    result = runner.contradictions(session, _narrowed(session, narrowing), limit=limit)
+    record_read(session, [record for pair in result.items for record in (pair.older, pair.newer)])
+    return result
 
 
 def _filters(given: dict[str, Any]) -> Filters:
-    """Return the filters of a search: what is sensitive stays out unless it was asked for."""
+    """Return the filters of a search; sensitive memories are excluded by default."""
     return Filters(**{"include_sensitive": False} | given)
 
 
-def _recalled(session: RequestContext, query: str, filters: Filters, asked: dict[str, Any], *, receipt: bool) -> Recall:
-    found = _ranked(session, query, filters, asked)
-    news = record_read(session, [hit.memory for hit in found.hits])
-    if receipt or news is not None:
-        from keepward.services.feedback import save_recall_receipt
-
-        kept = save_recall_receipt(session, query, asked["purpose"], found)
-        found = kept if receipt else found
-    hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
-    return replace(found, hits=hits)
-
-
-def _ranked(session: RequestContext, query: str, filters: Filters, asked: dict[str, Any]) -> Recall:
+def _ranked(session: RequestContext, query: str, filters: Filters, options: dict[str, Any]) -> Recall:
     narrow = _narrowed(session, filters)
     if filters.include_sensitive:
         session.reader.check_sensitive()
     within = None
     if any(getattr(filters, name) is not None for name in _NARROWING):
         selection = browse.Selection(
-            include_sensitive=filters.include_sensitive, as_of=asked["as_of"], **_narrowing(filters)
+            include_sensitive=filters.include_sensitive, as_of=options["as_of"], **_narrowing(filters)
         )
         ids, scopes = browse.matching_ids(session, selection)
         narrow, within = replace(narrow, ids=ids, scopes=scopes or narrow.scopes), selection.within
-    return read.recall(session, query, narrow, within=within, **asked)
+    return read.recall(session, query, narrow, within=within, **options)
 
 
-def _narrowed(session: RequestContext, filters: Filters, **more: Any) -> Filter:
-    """Return what an index or a list takes, kept to what the session may see."""
+def _narrowed(session: RequestContext, filters: Filters, **extra: Any) -> Filter:
+    """Return the filter for an index or a list, narrowed to what is visible."""
     return read.visible_filter(
         session,
         Filter(
@@ -174,7 +171,7 @@ def _narrowed(session: RequestContext, filters: Filters, **more: Any) -> Filter:
             session=_name(filters.session),
             min_importance=filters.min_importance,
             include_sensitive=filters.include_sensitive,
-            **more,
+            **extra,
         ),
     )
 
@@ -182,19 +179,19 @@ def _narrowed(session: RequestContext, filters: Filters, **more: Any) -> Filter:
 def _selection(
     filters: Filters, *, as_of: AsOf = None, key: str | None = None, job: str | None = None
 ) -> browse.Selection:
-    """Return the filters as lists and counts take them."""
-    one = {
+    """Return the filters in the form that lists and counts take."""
+    single = {
         "subject": _name(filters.subject),
         "category": _name(filters.category),
         "session": _name(filters.session),
         "key": None if key is None else plain_key(key),
         "job": job,
     }
-    several = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
-    several["tag"] = tuple(map(plain_name, several["tag"]))
+    multiple = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
+    multiple["tag"] = tuple(map(plain_name, multiple["tag"]))
     return browse.Selection(
-        any_of={name: values for name, values in several.items() if values}
-        | {name: (value,) for name, value in one.items() if value is not None},
+        any_of={name: values for name, values in multiple.items() if values}
+        | {name: (value,) for name, value in single.items() if value is not None},
         text=filters.text,
         **_narrowing(filters),
         min_importance=filters.min_importance,
@@ -206,7 +203,7 @@ def _selection(
 
 
 def _narrowing(filters: Filters) -> dict[str, Any]:
-    """Return what narrows a list and a search alike: time, place and the memory's own fields."""
+    """Return the filters that lists and searches share: instants, scope and ``where``."""
     within = None if filters.within is None else valid_scope(filters.within)
     instants = {name: instant(name, getattr(filters, name)) for name in _INSTANTS}
     return {**instants, "within": within, "where": parse_where(filters.where)}

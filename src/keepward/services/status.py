@@ -1,4 +1,4 @@
-"""Status: what a store holds, whether it is whole, and what keeps it from working well."""
+"""Status: what a store contains, whether it is intact, and what stops it from working well."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
 from keepward.services.review import expired_count, proposals
 
-#: What an embedder adds to words, where it is not meaning.
+#: How each embedder without meaning adds to words.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
-#: A proposal that waits longer than this shows as stuck.
+#: A proposal that is pending for longer counts as stuck.
 STUCK_AFTER = timedelta(days=7)
 
 
 def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
-    """Check the whole store, every tenant of it; ``on_progress`` is called with rows that were looked at, of how many.
+    """Check the store with every tenant; ``on_progress`` is called with the rows that were checked, of how many.
 
-    What it raises ends the check.
+    An exception in it ends the check.
     """
     store = session.store
 
@@ -40,8 +40,8 @@ def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] |
 
     checked, faults = store.verify(on_progress=report)
     with store.inspecting():
-        count, wrong = blobs.check(session.engine)
-    found, checked = (*faults, *wrong), {**checked, "blob_files": count}
+        count, blob_faults = blobs.check(session.engine)
+    found, checked = (*faults, *blob_faults), {**checked, "blob_files": count}
     return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
 
 
@@ -51,27 +51,27 @@ def tenants(session: RequestContext) -> list[str]:
     Raises:
         Unauthorised: the handle is not an owner's.
     """
-    session.owner("listing tenants")
+    session.require_owner("listing tenants")
     return session.store.tenants()
 
 
 def allow_untrusted_counts(session: RequestContext) -> AbstractContextManager[None]:
-    """Let a foreign store be counted, which nobody else may read."""
+    """Open an untrusted store for counting; no other reads of it are allowed."""
     return nullcontext() if session.store.foreign is None else session.store.inspecting()
 
 
 def status(session: RequestContext) -> dict[str, Any]:
-    """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
+    """Return counts, sizes, the review queue, and the use of each budget, as plain JSON values."""
     now = session.clock.now()
     head = session.store.head(session.tenant)
     facts = session.store.facts(session.tenant, now, scopes=None if session.actor.is_owner else session.reader.scopes)
-    waiting = [each.created_at for each in proposals(session)]
-    oldest = min(waiting, default=None)
+    created = [item.created_at for item in proposals(session)]
+    oldest = min(created, default=None)
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")
     if session.embedder is not None:
-        fresh = sum(recipes.get(session.embedder.id, {}).get(each, 0) for each in CURRENT_VERSIONS)
-        facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - fresh
+        current = sum(recipes.get(session.embedder.id, {}).get(version, 0) for version in CURRENT_VERSIONS)
+        facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - current
     return {
         "tenant": session.tenant,
         "scope": session.scope,
@@ -95,37 +95,37 @@ def status(session: RequestContext) -> dict[str, Any]:
             for tier, limit in sorted(session.policy.capacity.items())
         },
         "quarantine": {
-            "depth": len(waiting),
+            "depth": len(created),
             "oldest_at": oldest.isoformat() if oldest else None,
             "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
-            "stuck": sum(now - made > STUCK_AFTER for made in waiting),
+            "stuck": sum(now - at > STUCK_AFTER for at in created),
             "expired": expired_count(session),
         },
-        # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
-        "stuck_drafts": sum(now - made > STUCK_AFTER for made in waiting),
+        # Drafts exist only in their author's process; only the queue can get stuck.
+        "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
         "blocks": _blocks(session),
         "reranker": reranker_status(session, head.seq),
     }
 
 
 def _blocks(session: RequestContext) -> dict[str, dict[str, Any]]:
-    live = {record.key: record for record in core_blocks(session).records}
+    active = {record.key: record for record in core_blocks(session).records}
     document = session.engine.identity()
     texts = {CORE_BLOCKS[0]: document[1]} if document else {}
-    texts |= {key: record.text for key, record in live.items() if key is not None}
+    texts |= {key: record.text for key, record in active.items() if key is not None}
     return {
         name: {
             "tokens": session.engine.counter.count(texts[name]) if texts.get(name) else 0,
             "budget": session.policy.block_budget.get(name, 0),
-            "id": live[name].id if name in live else None,
-            "version": live[name].version if name in live else None,
+            "id": active[name].id if name in active else None,
+            "version": active[name].version if name in active else None,
         }
         for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys))
     }
 
 
 def core_blocks(session: RequestContext) -> ReadResult:
-    """Return the live core blocks of a handle as stored; of two with one key the nearer scope's counts."""
+    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope."""
     scopes = session.reader.scopes
     filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
     found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
@@ -134,7 +134,7 @@ def core_blocks(session: RequestContext) -> ReadResult:
 
 
 def doctor(session: RequestContext) -> list[Check]:
-    """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
+    """Check everything that stops a store from working well; ``verify`` proves that it is intact."""
     with allow_untrusted_counts(session):
         return list(_checks(session, status(session)))
 
@@ -156,21 +156,21 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "writable",
         not facts["read_only"],
         "read-only" if facts["read_only"] else "can be written",
-        "let this user write the file, its folder and what has its name beside it, or its role the database",
+        "let this user write the file, its folder and the files next to it with its name, or its role the database",
     )
     yield check(
         "seal",
         facts["sealed"] and facts["anchor"] in {"kept", "memory"},
         f"rows are {'sealed' if facts['sealed'] else 'not sealed'}; anchor: {facts['anchor']}",
-        "let this user read and write the configuration folder, where the sealing key is kept",
+        "let this user read and write the configuration folder, where the sealing key is stored",
     )
     scopes = () if session.actor.is_owner else session.reader.scopes
-    gone = session.store.withheld(session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None)
+    unreadable = session.store.withheld(session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None)
     yield check(
         "records",
-        not gone,
-        f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
-        "run `keepward verify`, then `keepward rebuild` where the journal holds",
+        not unreadable,
+        f"memories that cannot be shown: {len(unreadable)}" if unreadable else "every record is as it was written",
+        "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
     yield _erasures_are_listed(session)
     yield check(
@@ -192,21 +192,21 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         _vector_note(facts, facts["vectors_pending"]),
         "run `keepward reindex`; a server or program that keeps the store open does it by itself",
     )
-    lost = blobs.count_missing(session.engine, session.tenant)
+    missing = blobs.count_missing(session.engine, session.tenant)
     yield check(
         "blobs",
-        not lost,
-        f"{facts['blobs']['count']} kept, {lost} of them without their file",
-        "put the same bytes again or bring back a backup; `keepward verify` names them",
+        not missing,
+        f"{facts['blobs']['count']} stored, {missing} of them without their file",
+        "upload the same bytes again or restore a backup; `keepward verify` names them",
     )
     yield check(
         "review",
         not queue["stuck"],
-        f"{queue['depth']} proposals wait, {queue['stuck']} of them for more than {STUCK_AFTER.days} days; "
+        f"{queue['depth']} proposals are pending, {queue['stuck']} of them for more than {STUCK_AFTER.days} days; "
         f"{queue['expired']} expired undecided: `keepward pending --state expired`",
         "run `keepward pending`, then approve or reject",
     )
-    over = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
+    over = [name for name, block in facts["blocks"].items() if block["tokens"] > block["budget"]]
     yield check(
         "blocks",
         not over,
@@ -223,11 +223,11 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
 
 
 def _erasures_are_listed(session: RequestContext) -> Check:
-    """Return whether every erasure of the tenant is on this machine's list."""
+    """Check that every erasure of the tenant is on this machine's list."""
     made, file = session.store.erasing(session.tenant), session.engine.erasures
     unread, listed = "", set()
     try:
-        listed = {each.get("commit") for each in (file.entries() if file else ())}
+        listed = {entry.get("commit") for entry in (file.entries() if file else ())}
     except OSError as exc:
         unread = f"this machine's list cannot be read ({exc.strerror}): give this user the right to it; "
     missing = set(made) - listed
@@ -235,18 +235,17 @@ def _erasures_are_listed(session: RequestContext) -> Check:
         name="erasures",
         ok=not missing and not unread,
         detail=f"{unread}{len(made)} made; not on this machine's list: {len(missing)}",
-        remedy="a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
-        "or make it anew from the journal with `keepward adopt`",
+        remedy="a restored backup may contain what was erased; import the list with `keepward key import`, or "
+        "rebuild it from the journal with `keepward adopt`",
     )
 
 
 def _vector_note(facts: dict[str, Any], pending: int) -> str:
-    """Return a sentence on the memories that wait for a vector, and on whose vectors they have until then."""
-    made = facts["vectors_by_embedder"]
-    others = {name: count for name, count in made.items() if name != facts["embedder"]}
-    outdated = pending - sum(others.values()) - (facts["live"] - sum(made.values()))
+    """Return a sentence on the memories without a vector, and on the vectors that they have until then."""
+    by_embedder = facts["vectors_by_embedder"]
+    others = {name: count for name, count in by_embedder.items() if name != facts["embedder"]}
+    outdated = pending - sum(others.values()) - (facts["live"] - sum(by_embedder.values()))
     text = f"{pluralize(pending, 'memory waits', 'memories wait')} for a vector"
-    text += ", found by words alone" if pending > outdated else ""
     if pending and others:
         had = ", ".join(f"{count} of {name}" for name, count in others.items())
         text += f"; the embedder has changed: there are vectors {had}"

@@ -1,9 +1,7 @@
-"""Records that the store keeps for itself, such as which learned weights serve: facts under a key, version by version.
+"""Records of the store's own, such as the one that names the learned weights: facts under a key, version by version.
 
-Invariants
-(1) They are no memories: archived, in a scope that nobody can stand in, they are in no recall, list, context,
-    duplicate answer or count of what is live.
-(2) They change by commits like any other, and a rollback gives back the facts that stood before.
+They are no memories. They are archived, in a scope that no handle can have, so no recall, list, context, duplicate
+check or count of active memories includes them. They change by commits, and a rollback restores their earlier facts.
 """
 
 from __future__ import annotations
@@ -23,27 +21,27 @@ from keepward.storage.reads import Reader
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
 
-#: Key of the record that names the learned weights, and kind of the documents that hold them.
+#: Key of the record that names the learned weights, and kind of the documents that contain them.
 RERANKER = "reranker"
 
 
 def system_records(store: Reader, tenant: str, key: str) -> list[Record]:
-    """Return the records under a key; one that a rollback has withdrawn is not archived."""
-    mine = Filter(scopes=(RESERVED_SCOPE,), key=key, include_sensitive=True)
-    return store.find(tenant, mine, live_at=None, limit=None).records
+    """Return the records under a key; one that a rollback withdrew is not archived."""
+    filters = Filter(scopes=(RESERVED_SCOPE,), key=key, include_sensitive=True)
+    return store.find(tenant, filters, live_at=None, limit=None).records
 
 
 def system_record_step(
     session: RequestContext, before: Record | None, key: str, text: str, facts: Mapping[str, Any]
 ) -> Step:
-    """Return the change, or the making, of a record that keeps facts under a key."""
+    """Return the step that creates or changes the record with facts under a key."""
     now = session.clock.now()
     metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     if before is not None:
-        held = {"text": text, "metadata_json": metadata, "status": Status.ARCHIVED, "updated_at": now}
-        after = replace(before, version=before.version + 1, **held)
+        changed = {"text": text, "metadata_json": metadata, "status": Status.ARCHIVED, "updated_at": now}
+        after = replace(before, version=before.version + 1, **changed)
         return Step(op="replace", before=before, after=after)
-    born = Record(
+    record = Record(
         id=session.ids.new_id(now),
         version=1,
         tier=Tier.ARCHIVAL,
@@ -64,4 +62,4 @@ def system_record_step(
         created_at=now,
         reinforced_at=now,
     )
-    return Step(op="insert", before=None, after=born)
+    return Step(op="insert", before=None, after=record)

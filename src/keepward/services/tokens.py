@@ -1,12 +1,10 @@
-"""Credentials: tokens are made and revoked by the owner, and recognised at the door.
+"""Tokens: the owner creates and revokes them, and every request with a token is authenticated here.
 
-Invariants
-(1) Only an owner makes, lists or revokes tokens; each making and revoking leaves a receipt in the same
-    transaction.
-(2) The secret of a token is returned once, by ``create``, and is stored nowhere.
-(3) A revocation is kept outside of the store as well, by the hash of the token: neither a row put back nor an older
-    copy of the store makes it hold again.
-(4) Unknown, expired and revoked tokens are refused with one message, so that nothing is learnt by trying.
+Only an owner creates, lists or revokes tokens; each creation and revocation has a receipt in the same transaction.
+The secret of a token is returned once, by ``create``, and is stored nowhere.
+A revocation is also recorded outside the store, by the hash of the token: neither a restored row nor an older copy of
+the store makes the token valid again.
+Unknown, expired and revoked tokens get the same error message, so that trying reveals nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from keepward.gates.content import redact_secrets
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.transaction import Transaction
 
-#: Longest name of a bearer, in characters.
+#: Longest name of a token holder, in characters.
 MAX_NAME_LENGTH = 64
 TOKEN_REFUSED = "this token does not open this store; ask the owner for a new one"  # noqa: S105  no password
 
@@ -50,25 +48,25 @@ def create(
     scope: str,
     expires_at: datetime | None,
 ) -> Issued:
-    """Make a token and keep its hash.
+    """Create a token and store its hash.
 
     Raises:
         Unauthorised: this handle is not an owner's.
-        InvalidInput: an unknown class, a capability beyond it, a name that is no name, a term in the past.
+        InvalidInput: an unknown role, a right beyond it, an invalid name, or an expiry in the past.
     """
     _require_owner(session)
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
     if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
-        raise InvalidInput(f"a token is named after its bearer: 1 to {MAX_NAME_LENGTH} printable characters")
+        raise InvalidInput(f"a token is named after its holder: 1 to {MAX_NAME_LENGTH} printable characters")
     if redact_secrets(name) != name:
-        raise InvalidInput("the name of a token holds what looks like a secret; choose another")
+        raise InvalidInput("the name of a token contains what looks like a secret; choose another")
     user = user_of(scope)
     if user is not None and "share" in (can or ()):
         raise InvalidInput(f"a token of the user {user} writes that user alone: leave `share` out")
     now = session.clock.now()
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput("a token expires in the future; leave the term out for one that does not")
+        raise InvalidInput("a token expires in the future; leave the expiry out for one that does not expire")
     secret = encode_token(session.ids.salt() + session.ids.salt())
     token = Token(
         id=session.ids.new_id(now),
@@ -88,32 +86,32 @@ def create(
 
 
 def revoke(session: RequestContext, token_id: str) -> Receipt:
-    """End a token; a second call changes nothing and tells so in its receipt.
+    """Revoke a token; a second call changes nothing, as its receipt says.
 
     Raises:
         Unauthorised: this handle is not an owner's.
         NotFound: there is no such token.
     """
     _require_owner(session)
-    found = session.store.documents(Token, None).list(id=token_id)
-    if not found:
+    tokens = session.store.documents(Token, None).list(id=token_id)
+    if not tokens:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
-    token = found[0]
+    token = tokens[0]
     if token.revoked_at is not None:
         return _save_token(session, token, "revoked before")
     now = session.clock.now()
-    # Listed first: if the store fails, the token has ended all the same.
+    # Recorded outside first: the token is revoked even if the store fails.
     listed = _record_revocation(session.engine, token, now)
     return _save_token(session, replace(token, revoked_at=now), "revoked", listed=listed)
 
 
 def revoke_again(session: RequestContext) -> int:
-    """End the tokens of an older copy that were revoked since it was made; return how many."""
-    gone = _revoked(session.engine)
+    """Revoke the tokens of an older copy of the store that were revoked since; return how many."""
+    revoked = _revoked(session.engine)
     ended = [
         token
         for token in session.store.documents(Token, None).list()
-        if token.revoked_at is None and token.hash.hex() in gone
+        if token.revoked_at is None and token.hash.hex() in revoked
     ]
     for token in ended:
         at = dataclasses.replace(session, tenant=token.tenant)
@@ -122,10 +120,10 @@ def revoke_again(session: RequestContext) -> int:
 
 
 def revoke_all(engine: Engine) -> None:
-    """List every token of a store as revoked, so that none holds on this machine whatever the store says.
+    """Record every token of a store as revoked, so that none is valid on this machine whatever the store says.
 
     Raises:
-        StoreUnavailable: this machine has no place for the list.
+        StoreUnavailable: the list cannot be written.
     """
     for token in engine.store.documents(Token, None).list():
         if token.hash.hex() not in _revoked(engine) and not _record_revocation(engine, token, engine.clock.now()):
@@ -133,7 +131,7 @@ def revoke_all(engine: Engine) -> None:
 
 
 def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
-    """Keep a revocation outside of the store; return whether this machine has a place for it."""
+    """Record a revocation outside the store; return whether that worked."""
     entry = {
         "entry": "revocation",
         "store": engine.store.store_id,
@@ -147,8 +145,8 @@ def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
 def _revoked(engine: Engine) -> frozenset[str]:
     try:
         return engine.erasures.revoked() if engine.erasures else frozenset()
-    except OSError as fault:
-        raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from fault
+    except OSError as exc:
+        raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from exc
 
 
 def list_tokens(session: RequestContext) -> list[Token]:
@@ -162,28 +160,28 @@ def list_tokens(session: RequestContext) -> list[Token]:
 
 
 def authenticate(engine: Engine, secret: str) -> Token:
-    """Return the token that a secret is.
+    """Return the token with a secret.
 
     Raises:
-        Unauthorised: see (4).
+        Unauthorised: there is no valid one.
     """
     return _valid(engine, engine.store.token_by_hash(hash_token(secret)) if isinstance(secret, str) else None)
 
 
 def get_token(session: RequestContext, token_id: str) -> Token:
-    """Return the token of an id.
+    """Return the token with an id.
 
     Raises:
-        Unauthorised: see (4).
+        Unauthorised: there is no valid one.
     """
     return _valid(session.engine, next(iter(session.store.documents(Token, None).list(id=token_id)), None))
 
 
 def require_valid(session: RequestContext, actor: Actor) -> None:
-    """See that the token an actor came with is valid still; one without a token is always confirmed.
+    """Require that the token of an actor is still valid; an actor without a token needs none.
 
     Raises:
-        Unauthorised: see (4).
+        Unauthorised: it is not valid.
     """
     if actor.credential is not None and get_token(session, actor.credential).actor != actor:
         raise Unauthorised(TOKEN_REFUSED)
@@ -196,51 +194,52 @@ def _valid(engine: Engine, token: Token | None) -> Token:
 
 
 def may_be_same_person(session: RequestContext, proposer: Actor, approver: Actor) -> bool:
-    """Whether one actor made the other's token, or one token made both, directly or through further tokens.
+    """Whether one actor created the other's token, or one token created both, directly or through further tokens.
 
-    The owner at the machine of the store, without a token, gives tokens to different people and counts as each of
-    them, though not as its agents, which are programs. A token from before its maker was noted approves nothing; it
-    counts as one of any owner with its maker's name.
+    The owner without a token, at the machine of the store, creates tokens for different people. The owner counts as
+    the same person as each of them, but not as their agents, which are programs. A token without a recorded creator
+    approves nothing; it counts as one of any owner with its creator's name.
     """
     theirs, mine = _issuers(session, proposer), _issuers(session, approver)
     if not (theirs and mine) or (mine == [AT_MACHINE] and proposer.kind is ActorKind.AGENT):
         return False
     if ":" in mine[-1]:
         return True
-    labels = {approver.label, *(each.actor.label for each in session.store.documents(Token, None).list(ids=mine))}
+    labels = {approver.label, *(token.actor.label for token in session.store.documents(Token, None).list(ids=mine))}
     shared = set(theirs) & set(mine)
     return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
 
 
 def _issuers(session: RequestContext, actor: Actor) -> list[str]:
-    """Return an actor's token and those that it was made with, nearest first.
+    """Return an actor's token and the tokens that created it, nearest first.
 
-    The last is ``AT_MACHINE``, or the maker's label where its token was not noted. An agent without a token has none.
+    The last is ``AT_MACHINE``, or the creator's label if its token was not recorded. Without a token an owner has only
+    ``AT_MACHINE``, and any other actor an empty list.
     """
     if actor.credential is None:
         return [AT_MACHINE] if actor.kind is ActorKind.OPERATOR else []
-    line = [actor.credential]
-    while found := session.store.documents(Token, None).list(id=line[-1]):
-        line.append(found[0].made_with or found[0].created_by)
-    return line
+    chain = [actor.credential]
+    while tokens := session.store.documents(Token, None).list(id=chain[-1]):
+        chain.append(tokens[0].made_with or tokens[0].created_by)
+    return chain
 
 
 def _require_owner(session: RequestContext) -> None:
     if not session.actor.is_owner:
-        raise Unauthorised("tokens are the owner's; act as an operator, or use an owner's token")
+        raise Unauthorised("only the owner manages tokens; act as an operator, or use an owner's token")
 
 
-def _save_token(session: RequestContext, token: Token, what: str, **more: object) -> Receipt:
+def _save_token(session: RequestContext, token: Token, action: str, **extra: object) -> Receipt:
     facts = {
         "token": token.id,
         "name": token.name,
-        "action": what,
+        "action": action,
         "rights": token.rights.value,
         "can": list(token.can),
         "of": {"tenant": token.tenant, "scope": token.scope},
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
         "credential": session.actor.credential,
-        **more,
+        **extra,
     }
     with session.store.write() as writer:
         writer.put(token)

@@ -1,10 +1,9 @@
-"""The one door to write: decide on a state, and store what was decided in a transaction on that very state.
+"""The single write path: decide on a state of the store, then store the decision in a transaction on that state.
 
-Invariants
-(1) Nobody else writes memory: proposals, approvals, rollbacks, jobs and trainings all end in ``Transaction.commit``.
-(2) Nothing slow happens inside: models are asked on what is decided beforehand. Where another commit came in between,
-    it is decided once more, with what the models said of the same texts, while nobody else can write.
-(3) A commit and its receipts are visible together, or not at all.
+Proposals, approvals, rollbacks, jobs and trainings all end in ``Transaction.commit``.
+Nothing slow runs inside a transaction: models are asked beforehand. If another commit comes in between, the decision is
+made again while no other process can write, with the models' earlier answers for the same texts.
+A commit and its receipt become visible together.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from keepward.services.request_context import ModelCallInTransaction, RequestCon
 from keepward.services.search_features import answered_questions, text_features, with_vectors
 from keepward.storage.writer import UnitOfWork
 
-#: Fields that recall finds a memory by: where one of them changes, what is kept of it for recall is made anew.
+#: Fields that recall uses: if one of them changes, the stored features are recomputed.
 _search_fields_of = attrgetter(
     *(name for name in FEATURE_FIELDS if name != "kind"), "scope", "tier", "sensitivity", "blob"
 )
-#: A memory, and what of it a model is asked about.
+#: A memory id and the fields that a model is asked about.
 _SearchedText = tuple[Any, ...]
 
 
@@ -43,26 +42,26 @@ def _searched_text(record: Record) -> _SearchedText:
 
 
 class Decision(Protocol):
-    """What is to be stored, as far as a transaction has to know it."""
+    """The part of a decision that a transaction needs."""
 
     @property
     def steps(self) -> Sequence[Step]:
-        """What changes, in order; empty where nothing does."""
+        """The changes in order; empty if there is nothing to write."""
         ...
 
     def features(self, record: Record) -> Features:
-        """Return what recall needs of a record, without what a model has to be asked for."""
+        """Return what recall needs of a record, except vectors that take a slow model."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StepList:
-    """A decision that is no more than its steps."""
+    """A decision that consists of steps only."""
 
     steps: Sequence[Step] = ()
 
     def features(self, record: Record) -> Features:
-        """Return what recall needs of a record; see ``features.words``."""
+        """Return what recall needs of a record without a model; see ``text_features``."""
         return text_features(record)
 
 
@@ -84,17 +83,17 @@ class Transaction:
 
     session: RequestContext
     writer: UnitOfWork
-    #: What models said beforehand.
+    #: Embeddings that were computed before the transaction.
     vectors: Mapping[_SearchedText, Features] = field(default_factory=dict)
-    #: Whether there is a commit.
+    #: Whether the transaction has a commit.
     wrote: bool = False
-    #: What is done once the transaction is durable.
+    #: Functions to call once the transaction is durable.
     afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def receipt(
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
     ) -> Receipt:
-        """Keep a receipt of what this handle did; ``fields`` are those that are known already."""
+        """Store and return a receipt of what this handle did; ``fields`` are values that are known already."""
         receipt = receipt_of(self.session, kind, facts, reasons, **fields)
         self.writer.put_receipt(receipt)
         return receipt
@@ -113,17 +112,17 @@ class Transaction:
     ) -> CommitResult:
         """Write the steps of a decision as one commit with its receipt.
 
-        ``base`` names the versions that they build on, where they were decided on another state.
+        ``base`` names the versions that the steps build on, if they were decided on another state.
 
         Raises:
-            Conflict: a version has moved on; or what a memory refers to is no longer kept.
+            Conflict: a version has changed, or the blob of a memory is not stored any more.
         """
         session, steps = self.session, decision.steps
         if not _blobs_exist(self.writer, session, steps):
-            raise Conflict("what a memory refers to is no longer kept; put the bytes again")
+            raise Conflict("the blob of a memory is not stored any more; upload the bytes again")
         now = session.clock.now()
         commit_id = session.ids.new_id(now)
-        more = dict(details or {})
+        extra = dict(details or {})
         facts = {
             "commit": commit_id,
             "targets": [
@@ -137,11 +136,11 @@ class Transaction:
                 }
                 for step in steps
             ],
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in more.items()},
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in extra.items()},
             **session.credential,
         }
         receipt = receipt_of(session, receipt_kind, facts, reasons, id=commit_id, at=now, head="-")
-        stage = PendingCommit(
+        pending = PendingCommit(
             commit_id=commit_id,
             at=now,
             kind=kind,
@@ -152,7 +151,7 @@ class Transaction:
                 receipt=commit_id,
                 policy=session.policy.version,
                 session=conversation,
-                **more,
+                **extra,
             ),
             steps=tuple(steps),
             features=tuple(self._features(decision, step) if _changes_search_fields(step) else None for step in steps),
@@ -161,18 +160,18 @@ class Transaction:
             receipt=receipt,
             idempotency_key=None if self.wrote else idempotency.unused_key(),
         )
-        commit = self.writer.append(session.tenant, stage)
+        commit = self.writer.append(session.tenant, pending)
         session.engine.write_uses(self.writer)
         self.wrote = True
         return CommitResult(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
     def _features(self, decision: Decision, step: Step) -> Features:
-        found = decision.features(step.after)
-        known = self.vectors.get(_searched_text(step.after)) if self.vectors else None
-        if known is None:
-            return found
+        features = decision.features(step.after)
+        embedded = self.vectors.get(_searched_text(step.after)) if self.vectors else None
+        if embedded is None:
+            return features
         return dataclasses.replace(
-            found, model=known.model, recipe=known.recipe, vectors=known.vectors, units=known.units
+            features, model=embedded.model, recipe=embedded.recipe, vectors=embedded.vectors, units=embedded.units
         )
 
 
@@ -185,63 +184,63 @@ def transact(
     on_snapshot: bool = False,
     early_result: Callable[[_Decision], _Result | None] = lambda _: None,
 ) -> _Result:
-    """Decide, and carry out what was decided in one transaction on the state on which it was decided.
+    """Decide, and store the decision in one transaction on the same state.
 
-    ``decide`` reads by the session that it is given. ``beforehand`` also decides before the transaction begins: by
-    default where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` returns of a decision is the
-    answer, and nothing is written.
+    ``decide`` reads through the session that it gets. ``decide_first`` also decides before the transaction begins; by
+    default if a slow model is needed. ``on_snapshot`` makes that first decision on one snapshot. If ``early_result``
+    returns a result for a decision, nothing is written.
     """
     decision, head, vectors = None, None, dict[_SearchedText, Features]()
     if decide_first or (decide_first is None and session.asks_models):
         with session.store.read_snapshot(session.tenant) if on_snapshot else nullcontext():
             head = session.store.head(session.tenant)
             decision = decide(session)
-        answer = early_result(decision)
-        if answer is not None:
-            return answer
+        result = early_result(decision)
+        if result is not None:
+            return result
         vectors = _embed_changes(session, decision)
     try:
         with session.store.write() as writer:
             inside = session.for_transaction(writer)
-            moved = decision is not None and writer.head(session.tenant) != head
-            if decision is None or moved or not _blobs_exist(writer, session, decision.steps):
+            changed = decision is not None and writer.head(session.tenant) != head
+            if decision is None or changed or not _blobs_exist(writer, session, decision.steps):
                 decision = decide(inside)
                 if session.embeds_inside:
                     vectors = _embed_changes(inside, decision)
             transaction = Transaction(inside, writer, vectors)
-            answer = early_result(decision)
-            result = apply(transaction, decision) if answer is None else answer
+            early = early_result(decision)
+            result = apply(transaction, decision) if early is None else early
     except ModelCallInTransaction:
-        # Another commit made a text that the redactor has not seen: it is asked, and it begins anew.
+        # Another commit brought a text that the redactor has not seen: ask it, then start again.
         return transact(session, decide, apply, decide_first=True, on_snapshot=on_snapshot, early_result=early_result)
     if transaction.wrote:
         if (key := idempotency.unused_key()) is not None:
             key.used = True
-        handed = session.engine.handed.get(session.tenant)
-        if handed is not None and handed.writes == writer.writes(session.tenant) - 1:
-            handed.writes += 1
+        taint = session.engine.read_taint.get(session.tenant)
+        if taint is not None and taint.writes == writer.writes(session.tenant) - 1:
+            taint.writes += 1
         session.engine.wake(wrote=True)
-    for act in transaction.afterwards:
-        act()
+    for callback in transaction.afterwards:
+        callback()
     return result
 
 
 def store_steps(
     session: RequestContext, steps: Sequence[Step], *, also: Callable[[UnitOfWork], None] | None = None, **options: Any
 ) -> CommitResult:
-    """Write steps that were decided on the versions of ``base``; ``also`` writes more in the same transaction.
+    """Commit given steps; ``also`` writes more in the same transaction. ``options`` are those of ``commit``.
 
     Raises:
-        Conflict: one of them has moved on.
+        Conflict: a memory has changed since the versions of ``base``.
     """
 
-    def carry_out(transaction: Transaction, decision: StepList) -> CommitResult:
+    def store(transaction: Transaction, decision: StepList) -> CommitResult:
         stored = transaction.commit(decision, **options)
         if also is not None:
             also(transaction.writer)
         return stored
 
-    return transact(session, lambda _: StepList(steps), carry_out)
+    return transact(session, lambda _: StepList(steps), store)
 
 
 def receipt_of(
@@ -254,7 +253,7 @@ def receipt_of(
     at: datetime | None = None,
     head: str | None = None,
 ) -> Receipt:
-    """Return a receipt of what a handle did, at the present head where none is named."""
+    """Return a receipt of what a handle did; without ``head`` it names the present head."""
     at = at or session.clock.now()
     return Receipt(
         id=id or session.ids.new_id(at),
@@ -279,40 +278,44 @@ def save_read_receipt(
     head: str,
     also: Callable[[UnitOfWork], None] = lambda _: None,
 ) -> tuple[Receipt | None, tuple[str, ...]]:
-    """Keep the receipt of a read, and the uses that were counted; return it, or None and a note why it was not kept.
+    """Store the receipt of a read and the counted uses; return it, or None and a note why it was not stored.
 
-    ``handed`` is what the reader was given; ``also`` writes more in the same transaction.
+    ``delivered`` are the records that the reader got; ``also`` writes more in the same transaction.
     """
     if not session.policy.enabled:
-        return None, ("the receipt was not kept: memory is switched off by policy",)
+        return None, ("the receipt was not stored: memory is switched off by policy",)
     reasons = [Reason(gate="recall", code="note", detail=note) for note in notes]
     receipt = receipt_of(session, kind, {**facts, **taint_fields(session, delivered)}, reasons, head=head)
     try:
-        # Whoever reads waits for the answer, and gets it without a receipt rather than late.
+        # A reader gets its answer without a receipt rather than late.
         with session.store.write(brief=True) as writer:
             also(writer)
             writer.put_receipt(receipt, counts=not session.inspects)
             session.engine.write_uses(writer)
     except StoreUnavailable:
-        return None, ("the receipt was not kept: the store cannot be written",)
+        return None, ("the receipt was not stored: the store cannot be written",)
     return receipt, ()
 
 
 def _blobs_exist(writer: UnitOfWork, session: RequestContext, steps: Sequence[Step]) -> bool:
-    """Whether every blob is kept that memories refer to from now on: one that goes moves no head."""
+    """Whether every newly referenced blob is stored: deleting a blob does not move the head."""
     changed = [step.after for step in steps if step.before is None or step.before.blob != step.after.blob]
     blobs = {record.blob for record in changed if record.blob is not None}
     return not blobs or len(writer.documents(StoredBlob, session.tenant).rows(ids=blobs)) == len(blobs)
 
 
 def _embed_changes(session: RequestContext, decision: Decision) -> dict[_SearchedText, Features]:
-    """Ask the embedder about every memory whose searchable content changes, in one batch."""
+    """Embed, in one batch, every memory whose searchable fields change."""
     if session.embedder is None:
         return {}
     records = [step.after for step in decision.steps if _changes_search_fields(step)]
-    asked = answered_questions(records, lambda name: session.store.session_tail(session.tenant, name))
-    found = with_vectors(session.embedder, records, [decision.features(record) for record in records], asked)
-    return {_searched_text(record): each for record, each in zip(records, found, strict=True) if each.model is not None}
+    questions = answered_questions(records, lambda name: session.store.session_tail(session.tenant, name))
+    embedded = with_vectors(session.embedder, records, [decision.features(record) for record in records], questions)
+    return {
+        _searched_text(record): features
+        for record, features in zip(records, embedded, strict=True)
+        if features.model is not None
+    }
 
 
 def _changes_search_fields(step: Step) -> bool:

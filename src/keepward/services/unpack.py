@@ -1,4 +1,4 @@
-"""Unpack gzip and zip bytes in steps, and count what comes out, so that a scanner reads a bounded amount."""
+"""Unpack gzip and zip bytes in steps and count the output, so that a scanner reads a bounded amount."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-#: Most bytes that come out of one blob, bytes of one step, and most files in one archive.
+#: Most bytes unpacked from one blob, bytes of one step, and most files in one archive.
 MAX_UNPACKED_BYTES, _CHUNK_BYTES, _MAX_FILES = 32 << 20, 1 << 20, 10_000
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
-#: How gzip begins, and each entry of the list of files of a zip.
+#: First bytes of gzip, and of each entry in the file list of a zip.
 _GZIP_MAGIC, _ZIP_ENTRY_MAGIC = b"\x1f\x8b\x08", b"PK\x01\x02"
-#: What is not unpacked here, by its first bytes.
+#: Formats that are not unpacked, by their first bytes.
 _UNSUPPORTED_MAGIC = {
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
@@ -28,8 +28,8 @@ _UNSUPPORTED_MAGIC |= {b"%PDF-": "PDF"}
 
 
 def unpack_files(data: bytes, notes: list[str]) -> Iterator[bytes]:
-    """Yield each file inside gzip or zip bytes; append to ``notes`` what was not unpacked."""
-    notes += [f"{name} is not unpacked" for begins, name in _UNSUPPORTED_MAGIC.items() if data.startswith(begins)]
+    """Yield each file in gzip or zip bytes; append notes on what was not unpacked."""
+    notes += [f"{name} is not unpacked" for magic, name in _UNSUPPORTED_MAGIC.items() if data.startswith(magic)]
     if max(map(data.count, (_GZIP_MAGIC, _ZIP_ENTRY_MAGIC))) > _MAX_FILES:
         notes.append(f"an archive of more than {_MAX_FILES} files is not unpacked")
         return
@@ -49,9 +49,9 @@ def unpack_files(data: bytes, notes: list[str]) -> Iterator[bytes]:
             yield bytes(part)
         return
     except OverflowError:
-        notes.append(f"only the first {MAX_UNPACKED_BYTES >> 20} MB that came out were looked into")
+        notes.append(f"only the first {MAX_UNPACKED_BYTES >> 20} MB that came out were scanned")
     except _DAMAGE_ERRORS:
-        notes.append("a part is damaged and was not looked into")
+        notes.append("a part is damaged and was not scanned")
     yield bytes(part)
 
 
@@ -65,7 +65,7 @@ def _zip_members(data: bytes, notes: list[str]) -> Iterator[Iterable[bytes]]:
             if info.flag_bits & 1 or info.compress_type not in _METHODS:
                 notes.append("files that are encrypted, or packed in another way than deflate, are not unpacked")
                 continue
-            # `zipfile` stops at the size that is claimed, so another one is named.
+            # `zipfile` stops at the size that the archive claims, so set a larger one.
             info.file_size = MAX_UNPACKED_BYTES + 1
             with archive.open(info) as member:
                 yield iter(partial(member.read, _CHUNK_BYTES), b"")
@@ -73,5 +73,5 @@ def _zip_members(data: bytes, notes: list[str]) -> Iterator[Iterable[bytes]]:
 
 def _gzip_members(data: bytes) -> Iterator[Iterable[bytes]]:
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-        # `read1` gives what comes before a cut.
+        # `read1` returns what comes before a truncation.
         yield iter(partial(file.read1, _CHUNK_BYTES), b"")

@@ -1,9 +1,7 @@
-"""The write path: judge what is proposed, and commit it, hold it for a person, or refuse it.
+"""The write path: run the gates on a proposal, then commit, quarantine or refuse it.
 
-Invariants
-(1) Every proposal ends in exactly one outcome, and every outcome has a receipt in the same transaction.
-(2) A proposal is all or nothing; a batch of independent items is judged item by item.
-(3) What was judged is what is stored, on the state on which it was judged; see ``commit``.
+Every proposal ends in exactly one outcome, and its receipt is written in the same transaction.
+A proposal is all or nothing; ``propose_each`` judges each item of a batch by itself.
 """
 
 from __future__ import annotations
@@ -60,54 +58,53 @@ from keepward.services.request_context import RequestContext, lowest_trust_read
 from keepward.services.search_features import pack_vector
 from keepward.services.transaction import CommitResult, StepList, Transaction, transact
 
-#: From so many changes on they are judged before the transaction, which nobody else is to wait for.
+#: Longer proposals are judged before the transaction, so that other writers need not wait.
 EVALUATE_FIRST_FROM = 20
-#: Why a change makes no version.
-_UNCHANGED_DETAIL = "nothing was changed: the memory already says and holds all of this"
-#: Where memory is switched off nothing is written.
+_UNCHANGED_DETAIL = "nothing was changed: the memory already has this text and these fields"
+#: Stands in for the writer where policy switches memory off: then nothing is written.
 _NO_WRITER: Any = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Evaluation:
-    """One change, judged: what would be stored, and why or why not."""
+    """The result of the gates for one change, and the steps that it would store."""
 
     decision: pipeline.Decision
     reasons: tuple[Reason, ...]
     reason: str = ""
     steps: list[Step] = field(default_factory=list)
     existing: Record | None = None
-    #: Whether saying the same again confirms what is there: it takes no less trust than that has.
+    #: Whether repeating a memory confirms it. That takes at least the trust of the stored memory.
     confirms: bool = True
 
 
 @dataclass(kw_only=True)
 class EvaluatedProposal:
-    """A whole proposal, judged on one state of the store; what comes of it is asked once all of it is judged."""
+    """A complete proposal, judged on one state of the store."""
 
     items: list[Evaluation] = field(default_factory=list)
     overlay: StagedState = field(default_factory=StagedState)
-    #: All or nothing: what would be held counts as stored for the changes behind it.
+    #: All or nothing: later changes also see those that would be quarantined.
     atomic: bool = True
-    #: Why a person is to decide even where every gate would let it through.
-    held: tuple[Reason, ...] = ()
-    #: Whether nothing is compared with what was erased: in a dry run of who may not decide, each text would be a guess.
-    blind: bool = False
-    #: The least trust of what the proposer was handed lately, where that is below its own.
-    heard: Trust | None = None
-    #: What a redactor found, by text; stored where a proposal is judged once more.
-    personal: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
-    #: Newest versions the steps build on, by memory id; 0 for a new memory.
+    #: Reasons to quarantine the proposal even if every gate allows it.
+    quarantine_reasons: tuple[Reason, ...] = ()
+    #: A dry run without the right to decide skips erased texts: otherwise each text would be a guess.
+    skip_erasure_check: bool = False
+    #: Lowest trust of what the proposer read lately, if below its own.
+    tainted_by: Trust | None = None
+    #: Findings of the redactor by text; a second evaluation reuses them.
+    personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    #: Newest version that the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int] = field(default_factory=dict)
 
     def decision(self, items: Sequence[Evaluation]) -> pipeline.Decision:
-        """Return the strictest decision of items, with what holds the whole."""
+        """Return the strictest decision for some items; reasons to quarantine the proposal count too."""
         decisions = {item.decision for item in items}
         if "refuse" in decisions:
             return "refuse"
         if not any(item.steps for item in items):
             return "same"
-        return "quarantine" if self.held or "quarantine" in decisions else "allow"
+        return "quarantine" if self.quarantine_reasons or "quarantine" in decisions else "allow"
 
     @property
     def steps(self) -> list[Step]:
@@ -117,19 +114,19 @@ class EvaluatedProposal:
         return [step for item in self.items if item.decision == "allow" for step in item.steps]
 
     def features(self, record: Record) -> Features:
-        """Return what recall needs of a record; see ``Overlay.features``."""
+        """Return what recall needs of a record; see ``StagedState.features``."""
         return self.overlay.features(record)
 
     def add(self, item: Evaluation, change: Change, before: Record | None, after: Record) -> None:
-        """Add a step to a judged change, and to what the changes behind it are judged on."""
+        """Add a step to an item. The next changes are judged on the state after it."""
         op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
         item.steps.append(Step(op=op, before=before, after=after))
         self.base.setdefault(after.id, before.version if before else 0)
         if self.atomic or item.decision == "allow":
-            self.overlay.take(before, after)
+            self.overlay.add_step(before, after)
 
     def prepare(self, transaction: Transaction) -> None:
-        """Store what the steps refer to, before they are committed or held."""
+        """Store what the steps refer to, before they are committed or quarantined."""
 
 
 def propose(
@@ -142,42 +139,40 @@ def propose(
     quarantine_reasons: tuple[Reason, ...] = (),
     named: bool = False,
 ) -> Outcome:
-    """Judge changes as one and carry them out, hold them, or refuse them together.
+    """Judge changes as one proposal; commit, quarantine or refuse all of them.
 
-    ``held`` says why a person is to decide even where every gate would let them through. ``named`` says that the caller
-    chose the ids of new memories.
+    ``quarantine_reasons`` quarantine the proposal even if every gate allows it. ``named`` means that the caller chose
+    the ids of new memories.
 
     Raises:
-        InvalidInput: there is no change at all.
-        NotFound, Conflict, StaleVersion: a change names a memory that is not there or has moved on.
+        InvalidInput: there is no change.
+        NotFound, Conflict, StaleVersion: a change names a memory that is missing or has changed.
         Conflict: the id of a new memory is taken.
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
     reason = reason.strip() or default_reason(changes)
-    found: dict[str, tuple[Finding, ...]] = {}
+    findings: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: RequestContext) -> EvaluatedProposal:
-        draft = EvaluatedProposal(held=quarantine_reasons, personal=found, heard=lowest_trust_read(session))
-        if named:
-            _require_free_ids(session, [change.id for change in changes if isinstance(change, Insert)])
+        draft = EvaluatedProposal(
+            quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(session)
+        )
+        ids = [change.id for change in changes if named and isinstance(change, Insert)]
+        stored = session.store.records(session.tenant, ids) if ids else None
+        if len(set(ids)) < len(ids) or (stored and (stored.records or stored.damaged)):
+            raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
         for change in changes:
             try:
                 draft.items.append(_evaluate_change(session, change, reason, draft))
             except (NotFound, Conflict):
-                # It may build on what was refused before it; then that refusal is the answer.
+                # The change may build on one that was refused; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
                     raise
         return draft
 
     operations = [operation(change) for change in changes]
     return store_proposal(session, decide, operations, conversation=conversation, kind=kind)[0]
-
-
-def _require_free_ids(session: RequestContext, ids: list[str]) -> None:
-    there = session.store.records(session.tenant, ids) if ids else None
-    if len(set(ids)) < len(ids) or (there and (there.records or there.damaged)):
-        raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
 
 
 def propose_each(
@@ -188,14 +183,14 @@ def propose_each(
     conversation: str | None = None,
     kind: str = "write",
 ) -> list[Outcome]:
-    """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
+    """Judge changes one by one and commit the allowed ones together; return the outcomes in order."""
     if not changes:
         return []
     reason = reason.strip() or default_reason(changes)
-    found: dict[str, tuple[Finding, ...]] = {}
+    findings: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: RequestContext) -> EvaluatedProposal:
-        draft = EvaluatedProposal(atomic=False, personal=found, heard=lowest_trust_read(session))
+        draft = EvaluatedProposal(atomic=False, personal_data=findings, tainted_by=lowest_trust_read(session))
         return _evaluate_each(session, changes, reason, draft)
 
     operations = [operation(change) for change in changes]
@@ -203,7 +198,7 @@ def propose_each(
 
 
 class DryRun:
-    """Judge changes as ``propose_each`` would, batch after batch, and store nothing."""
+    """Judge batches of changes like ``propose_each``, and store nothing."""
 
     _OUTCOMES: Mapping[str, str] = {
         "allow": "committed",
@@ -215,14 +210,14 @@ class DryRun:
     def __init__(self, session: RequestContext, reason: str) -> None:
         self._session, self._reason = session, reason
         self._draft = EvaluatedProposal(
-            atomic=False, heard=lowest_trust_read(session), blind=not session.actor.may_decide
+            atomic=False, tainted_by=lowest_trust_read(session), skip_erasure_check=not session.actor.may_decide
         )
 
     def evaluate(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
         """Return the outcome that each change would have, with its reasons."""
         first = len(self._draft.items)
-        judged = _evaluate_each(self._session, changes, self._reason, self._draft).items[first:]
-        return [(self._OUTCOMES[item.decision], item.reasons) for item in judged]
+        items = _evaluate_each(self._session, changes, self._reason, self._draft).items[first:]
+        return [(self._OUTCOMES[item.decision], item.reasons) for item in items]
 
 
 def store_proposal(
@@ -233,9 +228,12 @@ def store_proposal(
     conversation: str | None = None,
     kind: str = "write",
 ) -> list[Outcome]:
-    """Decide about a proposal and store what comes of it; return its outcome, or one for each change."""
+    """Judge a proposal and store the result; return its outcome, or one outcome for each change.
 
-    def carry_out(transaction: Transaction, draft: EvaluatedProposal) -> list[Outcome]:
+    ``decide`` judges the changes on the state that its session reads.
+    """
+
+    def store(transaction: Transaction, draft: EvaluatedProposal) -> list[Outcome]:
         stored: CommitResult | None = None
 
         def commit(items: Sequence[Evaluation], reasons: tuple[Reason, ...]) -> CommitResult:
@@ -244,7 +242,7 @@ def store_proposal(
             )
 
         def conclude(items: Sequence[Evaluation], operations: Sequence[str]) -> Outcome:
-            reasons = (*draft.held, *(each for item in items for each in item.reasons))
+            reasons = (*draft.quarantine_reasons, *(reason for item in items for reason in item.reasons))
             steps = [step for item in items for step in item.steps]
             decision = draft.decision(items)
             if decision == "refuse":
@@ -255,37 +253,37 @@ def store_proposal(
             if decision == "quarantine":
                 base = {step.after.id: draft.base[step.after.id] for step in steps}
                 return _quarantine(transaction, steps, base, items[-1].reason, reasons)
-            done = stored or commit(items, reasons)
+            result = stored or commit(items, reasons)
             records = tuple(session.reader.own_step(step).after for step in steps)
-            return Committed(records=records, commit=done.commit, receipt=done.receipt, reasons=reasons)
+            return Committed(records=records, commit=result.commit, receipt=result.receipt, reasons=reasons)
 
         if draft.atomic:
             return [conclude(draft.items, operations)]
         allowed = [item for item in draft.items if item.decision == "allow"]
         if allowed:
-            stored = commit(allowed, tuple(dict.fromkeys(each for item in allowed for each in item.reasons)))
+            stored = commit(allowed, tuple(dict.fromkeys(reason for item in allowed for reason in item.reasons)))
         return [conclude([item], [name]) for item, name in zip(draft.items, operations, strict=True)]
 
     if not session.policy.enabled:
-        # Everything is refused, without the store.
-        return carry_out(Transaction(session, _NO_WRITER), decide(session))
-    many = session.asks_models or len(operations) > EVALUATE_FIRST_FROM
-    outcomes = transact(session, decide, carry_out, decide_first=many, on_snapshot=True)
-    if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
+        # Every change is refused, so the store is not needed.
+        return store(Transaction(session, _NO_WRITER), decide(session))
+    decide_first = session.asks_models or len(operations) > EVALUATE_FIRST_FROM
+    outcomes = transact(session, decide, store, decide_first=decide_first, on_snapshot=True)
+    if any(reason.gate == "erased" for outcome in outcomes for reason in outcome.reasons):
         guesses.add_guesses(len(operations))
     return outcomes
 
 
 def repeated_outcome(session: RequestContext, key: IdempotencyKey) -> Outcome | None:
-    """Return once more what became of the write that a call committed; None where it committed nothing.
+    """Return the outcome of the write that committed under an idempotency key; None if there is no such commit.
 
     Raises:
-        IdempotencyReused: the commit under this key was made by another call.
+        IdempotencyReused: another request made the commit under this key.
     """
-    found = session.store.commit_of_request(session.tenant, key)
-    if found is None:
+    stored = session.store.commit_of_request(session.tenant, key)
+    if stored is None:
         return None
-    commit_id, same = found
+    commit_id, same = stored
     if not same:
         raise IdempotencyReused
     own = session.reader.own_commit(commit_id)
@@ -300,35 +298,39 @@ def repeated_outcome(session: RequestContext, key: IdempotencyKey) -> Outcome | 
 
 
 def _reason_of(items: Sequence[Evaluation]) -> str:
-    """Return the reason of a commit; where only some changes have consent, the one without personal identifiers."""
+    """Return the reason of a commit.
+
+    If changes have different reasons, prefer one without personal identifiers: not every change has consent.
+    """
     given = dict.fromkeys(item.reason for item in items)
-    return next((each for each in given if len(given) == 1 or redact_personal_data(each) == each), items[-1].reason)
+    return next(
+        (reason for reason in given if len(given) == 1 or redact_personal_data(reason) == reason), items[-1].reason
+    )
 
 
 def _evaluate_each(
     session: RequestContext, changes: Sequence[Change], reason: str, draft: EvaluatedProposal
 ) -> EvaluatedProposal:
-    """Judge changes one by one, each on what those before it would store.
+    """Judge changes one by one, each on the state that the earlier ones would leave.
 
-    Those that build on nothing are folded first, and the store is asked about all of them at once.
+    Changes that build on no memory are applied first, so that one query finds the duplicates of all.
     """
-    alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
-    folded: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
-    if sum(alone) > 1:
-        folded = [
-            _apply_change(session, change, reason, draft) if apart else None
-            for change, apart in zip(changes, alone, strict=True)
+    independent = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
+    applied: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
+    if sum(independent) > 1:
+        applied = [
+            _apply_change(session, change, reason, draft) if alone else None
+            for change, alone in zip(changes, independent, strict=True)
         ]
-        cases = [each[0] for each in folded if isinstance(each, tuple)]
-        prefetch(session, [case.after for case in cases], draft.overlay)
-    for change, known in zip(changes, folded, strict=True):
+        prefetch(session, [item[0].after for item in applied if isinstance(item, tuple)], draft.overlay)
+    for change, known in zip(changes, applied, strict=True):
         try:
-            judged = _evaluate_change(session, change, reason, draft, known)
-        except (NotFound, Unauthorised) as fault:
-            # What builds on a memory that is not there is refused by itself and spoils no other.
-            detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
-            judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
-        draft.items.append(judged)
+            evaluation = _evaluate_change(session, change, reason, draft, known)
+        except (NotFound, Unauthorised) as exc:
+            # A change that builds on a missing memory is refused alone; the rest of the batch goes on.
+            detail = "it builds on a memory that does not exist" if isinstance(exc, NotFound) else str(exc)
+            evaluation = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
+        draft.items.append(evaluation)
     return draft
 
 
@@ -336,7 +338,7 @@ def _refused(*reasons: Reason) -> Evaluation:
     return Evaluation(decision="refuse", reasons=reasons)
 
 
-#: One change with what it would make of a memory, before anybody has judged it, and what it was folded in.
+#: One change with the record that it would make, before the gates run, and the context that it was applied in.
 _AppliedChange = tuple[GateInput, ChangeContext]
 
 
@@ -353,24 +355,23 @@ def _apply_change(
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
     if isinstance(change, Supersede):
-        # What was to replace it may turn out to be remembered already.
+        # The replacement may turn out to be a duplicate of a stored memory.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
     before = record_before(session, change, draft.overlay)
     if isinstance(change, Supersede):
         change = replace(change, by=newest_record(session, change.by, draft.overlay).id)
-    frame = session.frame(parents=parents_of(session, change, draft.overlay), heard=draft.heard)
+    change_context = session.change_context(parents=parents_of(session, change, draft.overlay), heard=draft.tainted_by)
     try:
-        after = apply(change, before, frame)
-    except InvalidInput as fault:
-        return _refused(Reason(gate="shape", code="unknown_name", detail=str(fault)))
+        after = apply(change, before, change_context)
+    except InvalidInput as exc:
+        return _refused(Reason(gate="shape", code="unknown_name", detail=str(exc)))
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
-    objection = None if after.blob is None else blobs.refusal_reason(session, before, after)
-    if objection is not None:
-        return _refused(objection)
-    case = case_of(session, change, before, after, reason=reason)
-    return case, frame
+    blob_refusal = None if after.blob is None else blobs.refusal_reason(session, before, after)
+    if blob_refusal is not None:
+        return _refused(blob_refusal)
+    return case_of(session, change, before, after, reason=reason), change_context
 
 
 def _evaluate_change(
@@ -378,24 +379,24 @@ def _evaluate_change(
     change: Change,
     reason: str,
     draft: EvaluatedProposal,
-    folded: _AppliedChange | Evaluation | None = None,
+    applied: _AppliedChange | Evaluation | None = None,
 ) -> Evaluation:
-    folded = folded or _apply_change(session, change, reason, draft)
-    if isinstance(folded, Evaluation):
-        return folded
-    case, frame = folded
-    change, before, asked = case.change, case.before, case.after
-    judged = evaluate_case(session, case, draft.overlay, draft.personal)
-    after, decision, existing = judged.case.after, judged.decision, judged.existing
-    result = Evaluation(decision=decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=existing)
-    if asked.heard is not None and isinstance(change, TEXT_CHANGES):
-        detail = f"its writer was handed something of lower trust: written after reading {asked.heard.label}"
+    applied = applied or _apply_change(session, change, reason, draft)
+    if isinstance(applied, Evaluation):
+        return applied
+    case, change_context = applied
+    change, before, proposed = case.change, case.before, case.after
+    gates = evaluate_case(session, case, draft.overlay, draft.personal_data)
+    after, decision, existing = gates.case.after, gates.decision, gates.existing
+    result = Evaluation(decision=decision, reasons=tuple(gates.reasons), reason=gates.case.reason, existing=existing)
+    if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
+        detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not session.reader.can_see(asked.scope):
-        # A place that it writes to and does not see: what is there is not told.
-        untold = "something like it is known in that scope, which this handle does not see"
+    if not session.reader.can_see(proposed.scope):
+        # The handle may write to this scope but not read it, so reasons must not reveal its content.
+        detail = "something like it is known in that scope, which this handle does not see"
         result.reasons = tuple(
-            replace(each, detail=untold) if each.gate == "duplicate" else each for each in result.reasons
+            replace(reason, detail=detail) if reason.gate == "duplicate" else reason for reason in result.reasons
         )
         if decision == "same":
             return _refused(*result.reasons)
@@ -403,50 +404,47 @@ def _evaluate_change(
         if isinstance(change, Insert) and existing is not None:
             draft.overlay.renamed[change.id] = existing.id
         if decision == "same" and existing is not None:
-            _confirm_existing(session, judged, existing, draft, result)
+            _confirm_existing(session, gates, existing, draft, result)
         return result
-    unburied = draft.overlay.unburied.get(asked.id) is after
-    stone = None if unburied or draft.blind else blocked_by_erasure(session, asked, after)
-    if stone is not None:
-        return _refused(stone)
-    if isinstance(change, Replace | Move) and before is not None and _is_unchanged(before, after):
-        result.decision, result.existing, result.confirms = "same", before, False
-        result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED_DETAIL),)
-        return result
+    not_erased = draft.overlay.not_erased.get(proposed.id) is after
+    erased = None if not_erased or draft.skip_erasure_check else blocked_by_erasure(session, proposed, after)
+    if erased is not None:
+        return _refused(erased)
+    if isinstance(change, Replace | Move) and before is not None:
+        unchanged = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
+        if replace(after, **unchanged) == before:
+            result.decision, result.existing, result.confirms = "same", before, False
+            result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED_DETAIL),)
+            return result
     if decision == "quarantine":
-        after = _when_approved(judged.case, before)
-    view = judged.view
-    if view is not None and view.spare is not None and makes_room(judged.case, view, session.policy):
-        draft.add(result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
+        after = _when_approved(gates.case, before)
+    view = gates.view
+    if view is not None and view.spare is not None and makes_room(gates.case, view, session.policy):
+        archive = Archive(id=view.spare.id)
+        draft.add(result, archive, view.spare, apply(archive, view.spare, change_context))
     if isinstance(change, Insert) and change.vector is not None and session.embedder is not None:
-        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.features``.
+        # Used only if no gate rewrites the text; see ``StagedState.features``.
         draft.overlay.vectors[after.id] = (change.text, session.embedder.id, pack_vector(change.vector))
     draft.add(result, change, before, after)
     return result
 
 
 def _when_approved(case: GateInput, before: Record | None) -> Record:
-    """Return what an approval would store: a person vouches for a new text, or for the fields alone."""
+    """Return the record that an approval would store: the approver certifies a new text, or the fields alone."""
     after = case.after
     if approver_certifies_text(case):
         return replace(after, trust=max(after.trust, Trust.USER), heard=None)
     if before is not None and after.trust < before.trust:
-        # The text is nobody's but whose it was.
+        # The approver does not certify the text, so its trust stays that of its author.
         return replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
     return after
 
 
-def _is_unchanged(before: Record, after: Record) -> bool:
-    """Whether a change leaves a memory as it is, but for the times of its last version and confirmation."""
-    same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
-    return replace(after, **same) == before
-
-
 def _confirm_existing(
-    session: RequestContext, judged: pipeline.GateResult, existing: Record, draft: EvaluatedProposal, result: Evaluation
+    session: RequestContext, gates: pipeline.GateResult, existing: Record, draft: EvaluatedProposal, result: Evaluation
 ) -> None:
-    """Let a restatement confirm a memory where it is trusted as much, and add what it brings."""
-    case, after = judged.case, judged.case.after
+    """Let a repeated statement confirm a memory of equal or lower trust, and add its source and evidence."""
+    case, after = gates.case, gates.case.after
     if after.trust < existing.trust:
         result.confirms = False
         detail = (
@@ -457,7 +455,7 @@ def _confirm_existing(
     change = case.change
     if not isinstance(change, Insert) or session.actor.kind is ActorKind.IMPORTER:
         return
-    stronger = reinforced_by(existing, after, change, session.frame())
+    stronger = reinforced_by(existing, after, change, session.change_context())
     if stronger is None:
         return
     added = Replace(
@@ -473,23 +471,25 @@ def _confirm_existing(
     if again.decision not in {"allow", "quarantine"}:
         return
     result.decision = again.decision
-    more = len(stronger.evidence) - len(existing.evidence)
-    told = [
+    added_evidence = len(stronger.evidence) - len(existing.evidence)
+    improvements = [
         f"trust {existing.trust.label} -> {stronger.trust.label}" if stronger.trust > existing.trust else "",
         f"confidence {existing.confidence:g} -> {stronger.confidence:g}"
         if stronger.confidence > existing.confidence
         else "",
-        f"{more} more {'reference' if more == 1 else 'references'} as evidence" if more else "",
+        f"{added_evidence} more {'reference' if added_evidence == 1 else 'references'} as evidence"
+        if added_evidence
+        else "",
         f"{existing.kind.value} -> rule" if stronger.kind is not existing.kind else "",
     ]
-    detail = f"what {existing.id} rests on is strengthened: {', '.join(filter(None, told))}"
+    detail = f"the support of {existing.id} grew: {', '.join(filter(None, improvements))}"
     result.reasons = (*result.reasons, Reason(gate="duplicate", code="strengthened", detail=detail), *again.reasons)
     draft.add(result, added, existing, again.case.after)
 
 
 def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: Sequence[str]) -> Refused:
-    on = transaction.session.policy.enabled
-    receipt = transaction.receipt("refusal", {"operations": list(operations)}, reasons) if on else None
+    enabled = transaction.session.policy.enabled
+    receipt = transaction.receipt("refusal", {"operations": list(operations)}, reasons) if enabled else None
     return Refused(receipt=receipt, reasons=reasons)
 
 
@@ -499,7 +499,7 @@ def _duplicate(transaction: Transaction, item: Evaluation, reasons: tuple[Reason
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
     if confirm and item.confirms and lasting and session.actor.kind is not ActorKind.IMPORTER:
         change = Reinforce(id=record.id)
-        after = apply(change, record, session.frame())
+        after = apply(change, record, session.change_context())
         stored = transaction.commit(
             StepList([Step(op=operation(change), before=record, after=after)]),
             reason="said again",
@@ -514,12 +514,13 @@ def _duplicate(transaction: Transaction, item: Evaluation, reasons: tuple[Reason
 
 
 def _queue_is_full(session: RequestContext) -> bool:
-    """Whether so many proposals of an agent or user wait that another would only bury them."""
+    """Whether an agent or user has so many pending proposals that one more would only bury them."""
     if session.actor.may_decide or session.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
         return False
     now, limit = session.clock.now(), session.policy.pending_limit
-    own = session.store.documents(Proposal, session.tenant)
-    return own.count(state="pending", actor=session.actor, live_at=to_micros(now), most=limit) >= limit
+    proposals = session.store.documents(Proposal, session.tenant)
+    pending = proposals.count(state="pending", actor=session.actor, live_at=to_micros(now), most=limit)
+    return pending >= limit
 
 
 def _quarantine(
@@ -527,7 +528,7 @@ def _quarantine(
 ) -> Quarantined | Refused:
     session = transaction.session
     if _queue_is_full(session):
-        detail = f"{session.policy.pending_limit} proposals of yours wait already: have some of them decided first"
+        detail = f"{session.policy.pending_limit} of your proposals are pending: have some of them decided first"
         full = Reason(gate="review", code="too_many_pending", detail=detail)
         return _refuse(transaction, (full, *reasons), [step.op for step in steps])
     now = session.clock.now()
@@ -546,5 +547,5 @@ def _quarantine(
     )
     transaction.writer.put(item)
     receipt = transaction.receipt("quarantine", {"proposal": item.id, "digest": item.digest}, reasons)
-    told = replace(item, steps=tuple(session.reader.own_step(step) for step in item.steps))
-    return Quarantined(item=told, receipt=receipt, reasons=reasons)
+    visible = replace(item, steps=tuple(session.reader.own_step(step) for step in item.steps))
+    return Quarantined(item=visible, receipt=receipt, reasons=reasons)

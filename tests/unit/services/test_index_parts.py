@@ -63,7 +63,7 @@ def found(index: Index) -> set[str]:
 
 
 def test_every_part_is_found(store):
-    index = engine.IndexCache().level(store, "default")
+    index = engine.IndexCache().current(store, "default")
     assert found(index) == {profile(n).id for n in range(1, 11) if n != 3}
 
 
@@ -73,7 +73,7 @@ def test_no_part_is_larger_than_it_may_be(store, monkeypatch):
     monkeypatch.setattr(
         Index, "apply", lambda self, added, *rest: (sizes.append(len(added)), apply(self, added, *rest))
     )
-    engine.IndexCache().level(store, "default")
+    engine.IndexCache().current(store, "default")
     assert sizes == [3, 4, 2]
 
 
@@ -81,25 +81,25 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
     indexes = engine.IndexCache()
     store.broken_at = 7
     with pytest.raises(OSError, match="disk"):
-        indexes.level(store, "default")
+        indexes.current(store, "default")
     store.broken_at = None
-    assert found(indexes.level(store, "default")) == {profile(n).id for n in range(1, 11) if n != 3}
+    assert found(indexes.current(store, "default")) == {profile(n).id for n in range(1, 11) if n != 3}
     assert store.asked == [0, 4]
 
 
 def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
-    one = engine.IndexCache().level(store, "ada").nbytes
-    indexes = engine.IndexCache(most_bytes=2 * one)
+    one = engine.IndexCache().current(store, "ada").nbytes
+    indexes = engine.IndexCache(max_bytes=2 * one)
     store.asked.clear()
     for tenant in ("ada", "bob", "ada", "eve"):
-        indexes.level(store, tenant)
+        indexes.current(store, tenant)
     before = len(store.asked)
-    kept = [indexes.level(store, tenant) for tenant in ("ada", "eve")]
+    kept = [indexes.current(store, tenant) for tenant in ("ada", "eve")]
     assert (before, len(store.asked), len(kept)) == (3, 3, 2)
-    assert found(indexes.level(store, "bob")) == found(kept[0])
+    assert found(indexes.current(store, "bob")) == found(kept[0])
     assert len(store.asked) == 4
 
 
 def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
-    indexes = engine.IndexCache(most_bytes=1)
-    assert indexes.level(store, "ada") is indexes.level(store, "ada")
+    indexes = engine.IndexCache(max_bytes=1)
+    assert indexes.current(store, "ada") is indexes.current(store, "ada")
