@@ -218,8 +218,13 @@ def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
             own[commit.seq] = residual_details(details)
             cells.setdefault((commit.seq, DETAILS), events[0].memory_id)
     wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
-    asked = [item for item in session.store.documents(Proposal, session.tenant).list() if item.steps]
-    queued = [item.id for item in asked if not wanted.isdisjoint({item.id, *(each.id for each in _records_of(item))})]
+    proposals = session.store.documents(Proposal, session.tenant)
+    named = {item.id: item for item in (*proposals.list(ids=wanted), *proposals.list(refs=wanted)) if item.steps}
+    queued = sorted(
+        item.id
+        for item in named.values()
+        if not wanted.isdisjoint({item.id, *(record.id for record in _records_of(item))})
+    )
     if not cells and not queued:
         return 0
     found = session.store.records(session.tenant, sorted(wanted)).records
@@ -293,7 +298,6 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(ERASURE_REASONS)}")
     named, queued = _select_ids(session, chosen)
     proposed = _proposed_records(session, chosen, queued)
-    queue = [item for item in session.store.documents(Proposal, session.tenant).list() if item.state != "approved"]
     copies: set[str] = set()
     #: By id, why a memory is taken along.
     along: dict[str, str] = {}
@@ -307,7 +311,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         lineage = set(descendants(session, ids)) - ids
         names = _citing_names(every, histories | proposed, lineage)
         citing = {record.id for record in every if record.id in names} - ids - lineage
-        asking = _citing_proposals(queue, names, {*ids, *lineage, *citing}, queued)
+        asking = _citing_proposals(session, names, {*ids, *lineage, *citing}, queued)
         if chosen.include_citing and (lineage or citing or asking):
             along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= asking.keys()
@@ -385,7 +389,7 @@ def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Reco
 
 
 def _citing_proposals(
-    queue: Sequence[Proposal], names: Collection[str], known: Collection[str], queued: Collection[str]
+    session: RequestContext, names: Collection[str], known: Collection[str], queued: Collection[str]
 ) -> dict[str, Record]:
     """Return, by proposal id, the memory it would store that cites one of these names.
 
@@ -394,8 +398,10 @@ def _citing_proposals(
     """
     return {
         item.id: step.after
-        for item in queue
-        if item.id not in queued and not any(side.id in known for side in _records_of(item))
+        for item in session.store.documents(Proposal, session.tenant).list(refs=names)
+        if item.state != "approved"
+        and item.id not in queued
+        and not any(side.id in known for side in _records_of(item))
         for step in reversed(item.steps)
         if not {*step.after.evidence, *step.after.derived_from}.isdisjoint(names)
     }
@@ -513,9 +519,8 @@ def _blobs_to_erase(session: RequestContext, seen: JournalHits, beside: SideTabl
     """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
     going = []
     stubs = {item.id for item in beside.proposals}
-    waits = refs_of(
-        item for item in session.store.documents(Proposal, session.tenant).list(state="pending") if item.id not in stubs
-    )
+    pending = session.store.documents(Proposal, session.tenant).list(state="pending", refs=seen.blobs)
+    waits = refs_of(item for item in pending if item.id not in stubs)
     for ref, named in sorted(seen.blobs.items()):
         if not any(place in seen.events for place, _ in named):
             continue

@@ -316,9 +316,9 @@ def training_data_to_remove(
     All weights go where there is feedback that names an erased memory, or on a receipt that shows one. ``receipts``
     are the ids of these receipts, ``kept`` the stored texts.
     """
-    log = session.store.documents(Feedback, session.tenant).list()
-    fresh = [_feedback_without(given, ids) for given in log if not {*given.used, *given.ignored}.isdisjoint(ids)]
-    touched = fresh or any(given.receipt in receipts for given in log)
+    named = session.store.documents(Feedback, session.tenant).list(refs=[*ids, *receipts])
+    fresh = [_feedback_without(given, ids) for given in named if not {*given.used, *given.ignored}.isdisjoint(ids)]
+    touched = fresh or any(given.receipt in receipts for given in named)
     weights = sorted(each.version for each in kept if each.kind == RERANKER and each.text) if touched else []
     return tuple(sorted(fresh, key=lambda given: given.n)), weights
 
