@@ -237,7 +237,7 @@ def test_what_is_added_reads_no_proposal_that_names_none_of_its_messages(memory,
     memory.add([held | {"id": "m8"}, held | {"id": "m9"}], session="s1")
     unpacked = []
     monkeypatch.setattr(
-        "keepward.storage.documents.waiting_from_dict",
+        "keepward.storage.documents.proposal_from_dict",
         lambda body: unpacked.append(read := proposal_from_dict(body)) or read,
     )
     memory.add([held | {"id": "m9"}, {"role": "user", "content": "I live in Leeds.", "id": "m"}], session="s1")
