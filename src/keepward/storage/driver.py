@@ -69,6 +69,9 @@ class SqliteConnection(sqlite3.Connection):
         elif rows:
             self.executemany(SQL[name], rows)
 
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        return translate_error(exc)
+
     def select_tenant(self, tenant: str | None) -> None:
         """Do nothing: one writer has the whole file."""
 

@@ -55,10 +55,10 @@ class CorruptRecord:
 class IntegrityMonitor:
     """What one handle knows of the records of each tenant."""
 
-    __slots__ = ("_amiss", "_connector", "_lock", "_sound")
+    __slots__ = ("_amiss", "_database", "_lock", "_sound")
 
-    def __init__(self, connector: Database) -> None:
-        self._connector = connector
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._lock = ForkSafeLock()
         #: By tenant, the mark under which all records were there as written.
         self._sound: dict[str, int] = {}
@@ -67,7 +67,7 @@ class IntegrityMonitor:
 
     def mark(self) -> int | None:
         """Return what changes once somebody else has written; to be asked before the snapshot is taken."""
-        return self._connector.others()
+        return self._database.data_version()
 
     def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, mark: int | None) -> list[CorruptRecord]:
         """Return the memories whose rows are not those that were written, by id, those without one last."""

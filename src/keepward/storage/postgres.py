@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward.core.blob import is_blob_path
-from keepward.errors import KeepwardError, StoreUnavailable
+from keepward.errors import StoreUnavailable
 from keepward.locks import ForkSafeLock
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Row, load_migrations
@@ -28,7 +28,7 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 
     from keepward.storage import postgres_schema as schema
-    from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translate_error
+    from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translated_errors
 except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
@@ -42,7 +42,7 @@ BRIEF_LOCK_TIMEOUT_S = 5
 POOL_PROBE_TIMEOUT_S = 1.0
 #: Connections of one process.
 MAX_CONNECTIONS = 16
-#: Seconds between two looks at whether anybody else has written; see ``others``.
+#: Seconds between two looks at whether anybody else has written; see ``data_version``.
 CHANGE_POLL_INTERVAL_S = 60.0
 _CONNECT_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
 #: Lock of the bytes of blobs.
@@ -50,7 +50,7 @@ _BLOB_LOCK_ID = 0x4B454552
 
 
 class PostgresDatabase:
-    """The connections to one database; see ``sql.Connector``."""
+    """The connections to one database; see ``sql.Database`` and ``sql.DatabaseServer``."""
 
     def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
         """Make sure that a store is there.
@@ -88,9 +88,6 @@ class PostgresDatabase:
             open=True,
         )
 
-    def translate_error(self, fault: Exception) -> KeepwardError:
-        return translate_error(fault)
-
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Row]]:
         """Lend a connection, to be given back without a transaction; never on two sides of a fork."""
@@ -99,7 +96,7 @@ class PostgresDatabase:
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        with _translated_errors():
+        with translated_errors():
             connection, pool, pid = self._taken(), self._pool, os.getpid()
             try:
                 yield connection
@@ -143,13 +140,18 @@ class PostgresDatabase:
                     self._pool.check()
                 raise
 
-    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+    def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what servers of this database share, under a key; None without one, or where nothing is written."""
         if key is None or not self.writable:
             return None
         if self._shared is None:
             self._shared = SharedState(self, self.store_id, key, monotonic)
         return self._shared
+
+    @property
+    def server(self) -> PostgresDatabase:
+        """The database itself: several servers share it."""
+        return self
 
     def tenantless_transaction(self) -> AbstractContextManager[PostgresConnection]:
         """Lend a session inside one transaction that is of no tenant."""
@@ -183,7 +185,7 @@ class PostgresDatabase:
         finally:
             self._writing.open = False
 
-    def others(self) -> int | None:
+    def data_version(self) -> int | None:
         """Return a number that changes when another process changes the database; see ``CHANGE_POLL_INTERVAL_S``.
 
         Every writing transaction takes the next number of the server: more of them than this handle has made are
@@ -311,17 +313,8 @@ def holds_store(url: str) -> bool:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Turn the driver's errors into ours."""
-    try:
-        yield
-    except psycopg.Error as fault:
-        raise translate_error(fault) from fault
-
-
-@contextmanager
 def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
     """Connect for a while, apart from the pool."""
-    with _translated_errors(), psycopg.connect(url, **_CONNECT_OPTIONS) as connection:
+    with translated_errors(), psycopg.connect(url, **_CONNECT_OPTIONS) as connection:
         connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
         yield connection

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import count
@@ -80,6 +80,15 @@ def translate_error(fault: Exception) -> KeepwardError:
     return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
 
 
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except psycopg.Error as fault:
+        raise translate_error(fault) from fault
+
+
 @cache
 def to_postgres_sql(text: str) -> str:
     """Return a statement as PostgreSQL and its driver take it."""
@@ -106,7 +115,7 @@ def _named(name: str) -> str:
 
 
 class PostgresConnection:
-    """One transaction; see ``sql.Session``."""
+    """One transaction; see ``sql.Connection``."""
 
     fault: type[Exception] = psycopg.Error
     searchable: bool = True
@@ -142,6 +151,9 @@ class PostgresConnection:
             rows = [[list(column) for column in zip(*rows, strict=True)]]
         if rows:
             self._started().cursor().executemany(_named(name), rows)
+
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        return translate_error(exc)
 
     def select_tenant(self, tenant: str | None) -> None:
         """Show the rows of a tenant alone, which a writer locks, or those of all."""

@@ -34,7 +34,7 @@ _PAGE = 1000
 _COMPUTED = ("records", "marks", "links", "deliveries")
 
 
-def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
+def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
     """Verify every tenant's chain, then seal everything under a new key, in one transaction.
 
     ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
@@ -44,7 +44,7 @@ def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> 
         OSError: the anchor cannot be written.
     """
     unsealed = Sealer(None)
-    with connector.writing() as db:
+    with database.writing() as db:
         db.run("hold_seals").fetchall()
         key = anchor.key()
         if note is None and key is not None:

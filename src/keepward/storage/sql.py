@@ -57,7 +57,7 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """One transaction or snapshot of a backend; what is wrong with a write may be raised by a later statement."""
 
-    #: What the driver raises.
+    #: The base class of the driver's errors.
     fault: type[Exception]
     #: Whether there are tables that candidates of recall come from; see ``candidates.py``.
     searchable: bool
@@ -78,38 +78,51 @@ class Connection(Protocol):
         """Run a statement that has no name, since a table's name is put into it."""
         ...
 
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        """Return our error for one of the driver's."""
+        ...
+
     def select_tenant(self, tenant: str | None) -> None:
         """Work for a tenant from here on, or for all; a writer is alone with the tenant until its transaction ends."""
         ...
 
 
-class Database(Protocol):
-    """All that a backend is: transactions, snapshots and the words for its errors."""
+class DatabaseServer(Protocol):
+    """What a database adds that several servers of a store share."""
 
-    writable: bool
-
-    def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
-        """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools."""
+    def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what the servers share between requests, sealed under a key; None without a key or when read-only."""
         ...
 
-    def writing(self, *, brief: bool = False) -> AbstractContextManager[Connection]:
-        """Lend a session inside one transaction, which commits when the block ends; ``brief`` waits 5 s at most."""
-        ...
-
-    def translate_error(self, fault: Exception) -> KeepwardError:
-        """Return our error for one of the driver's."""
-        ...
-
-    def others(self) -> int | None:
-        """Return a number that is another one once somebody else has written; None while this handle writes."""
-        ...
-
-    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
-        """Return what several servers of the store share, sealed under a key; None where there can be but one's own."""
+    def blob_store(self) -> BlobStore:
+        """Return where the database stores the bytes of blobs."""
         ...
 
     def execute_autocommit(self, statement: str) -> None:
-        """Run a statement that may not stand in a transaction."""
+        """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
+        ...
+
+
+class Database(Protocol):
+    """A backend: its snapshots, its transactions and its maintenance."""
+
+    writable: bool
+
+    @property
+    def server(self) -> DatabaseServer | None:
+        """What several servers share; None for a file, which one process serves."""
+        ...
+
+    def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
+        """Open one snapshot for the block, of one tenant, or of all tenants for an owner's tools."""
+        ...
+
+    def writing(self, *, brief: bool = False) -> AbstractContextManager[Connection]:
+        """Open one transaction for the block, which commits at its end. ``brief`` waits at most 5 s for a lock."""
+        ...
+
+    def data_version(self) -> int | None:
+        """Return a number that changes when another handle writes; None while this handle writes."""
         ...
 
     def check(self) -> Iterator[tuple[str, str]]:
@@ -126,10 +139,6 @@ class Database(Protocol):
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file."""
-        ...
-
-    def blob_store(self) -> BlobStore | None:
-        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
         ...
 
     def close(self) -> None:

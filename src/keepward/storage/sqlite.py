@@ -31,7 +31,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from keepward import durable
-from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampered
+from keepward.errors import InvalidInput, StoreUnavailable, Tampered
 from keepward.locks import ReleasableLock
 from keepward.storage import forks
 from keepward.storage.driver import (
@@ -103,7 +103,9 @@ def apply_migration(connection: SqliteConnection, step: Migration) -> None:
 
 
 class SqliteDatabase:
-    """The connections to one file, or the single one to ``:memory:``; see ``sql.Connector``."""
+    """The connections to one file, or the single one to ``:memory:``; see ``sql.Database``."""
+
+    server: None = None
 
     def __init__(self, path: str, *, mode: str) -> None:
         self.path = path if path == ":memory:" else str(Path(path).absolute())
@@ -141,16 +143,6 @@ class SqliteDatabase:
     def has_connections(self) -> bool:
         """Whether a connection is open, or being opened."""
         return bool(self._pool or self._writer or forks.in_use(self))
-
-    def translate_error(self, fault: Exception) -> KeepwardError:
-        return translate_error(fault)
-
-    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
-        """Return None: what a server remembers is its own."""
-
-    def execute_autocommit(self, statement: str) -> None:
-        with self.reading() as db:
-            db.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
         """Yield what SQLite itself finds wrong: pages, indexes, uniqueness, and a schema that is not as released."""
@@ -340,7 +332,7 @@ class SqliteDatabase:
                 self._writer.execute(f"PRAGMA {pragma}")
         return self._writer
 
-    def others(self) -> int | None:
+    def data_version(self) -> int | None:
         """Return a number that is another one once other handles have changed the file; None while this one writes."""
         self._check()
         if self.in_memory:
@@ -412,10 +404,6 @@ class SqliteDatabase:
                 return "another reader holds on to an earlier state of the file" if busy else None
         except StoreUnavailable as fault:
             return str(fault)
-
-    def blob_store(self) -> None:
-        """Return None: bytes of blobs are kept in a folder beside the file."""
-        return
 
     def backup(self, target: Path) -> None:
         with self.reading() as db:

@@ -1,4 +1,4 @@
-"""The store: the journal and everything computed from it, over the connector of a backend.
+"""The store: the journal and everything computed from it, over the database of a backend.
 
 Invariants
 (1) Every read names a tenant; only an owner's tools, and what is asked before a tenant is known, see all of them.
@@ -122,8 +122,8 @@ def open_copy(file: Path) -> EventStore:
 class EventStore(Reader):
     """A store that is open. Safe for threads; a reader sees one snapshot."""
 
-    def __init__(self, connector: Database, store_id: str, standing: StoreTrust) -> None:
-        self._connector = connector
+    def __init__(self, database: Database, store_id: str, standing: StoreTrust) -> None:
+        self._database = database
         self._sealer = standing.sealer
         self._anchor = standing.anchor
         self._state = standing.state
@@ -136,7 +136,7 @@ class EventStore(Reader):
         self._known_lock = ForkSafeLock()
         #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``.
         self._shared = threading.local()
-        self._watch = IntegrityMonitor(connector)
+        self._watch = IntegrityMonitor(database)
         #: By tenant, what was counted last, and what is another once anybody has written.
         self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
         #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
@@ -145,7 +145,7 @@ class EventStore(Reader):
     @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
-        return not self._connector.writable
+        return not self._database.writable
 
     def __enter__(self) -> EventStore:
         return self
@@ -162,7 +162,7 @@ class EventStore(Reader):
         ``brief`` waits 5 seconds for other writers, and not half a minute.
         """
         self._admit()
-        with self._connector.writing(brief=brief) as db:
+        with self._database.writing(brief=brief) as db:
             writer = UnitOfWork(db, self._sealer, self._meet)
             yield writer
             states = writer.finish()
@@ -215,11 +215,11 @@ class EventStore(Reader):
         if lent is not None and lent[0] == tenant:
             try:
                 yield lent[1]
-            except lent[1].fault as fault:
-                raise self._connector.translate_error(fault) from fault
+            except lent[1].fault as exc:
+                raise lent[1].translate_error(exc) from exc
             return
         noted = self._noted(tenant)
-        with self._connector.reading(tenant) as db:
+        with self._database.reading(tenant) as db:
             if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self._compare(db, tenants.read(db, self._sealer, tenant), noted)
             yield db
@@ -228,7 +228,7 @@ class EventStore(Reader):
     def _everywhere(self) -> Iterator[Connection]:
         deadline.check()
         self._admit()
-        with self._connector.reading() as db:
+        with self._database.reading() as db:
             yield db
 
     def _meet(self, db: Connection, state: TenantHead) -> None:
@@ -295,7 +295,7 @@ class EventStore(Reader):
         """
         return super().facts(tenant, now, scopes=scopes) | {
             "store_id": self.store_id,
-            "file_bytes": self._connector.size(),
+            "file_bytes": self._database.size(),
             "read_only": self.read_only,
             "sealed": self._sealer.active,
             "anchor": self._anchor_state(tenant),
@@ -326,12 +326,12 @@ class EventStore(Reader):
 
     def tails(self) -> dict[str, Head]:
         """Return each tenant's head as the store has it, unchecked."""
-        with self._connector.reading() as db:
+        with self._database.reading() as db:
             return {row[0]: Head(seq=row[1], hash=row[2]) for row in db.run("tenant_rows") if row[1]}
 
     def notes(self) -> list[str]:
         """Return plain sentences on how far the store can vouch for itself, such as a missing anchor."""
-        with self._connector.reading() as db:
+        with self._database.reading() as db:
             kept = [str(value) for (value,) in db.run("notes")]
         if self.foreign is not None:
             kept.append(self.foreign)
@@ -341,7 +341,8 @@ class EventStore(Reader):
 
     def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what several servers of this store share between requests; None where it is one file, or unsealed."""
-        return self._connector.shared(self._sealer.derived(b"servers"), monotonic)
+        server = self._database.server
+        return None if server is None else server.shared_state(self._sealer.derived(b"servers"), monotonic)
 
     # --- upkeep
 
@@ -352,7 +353,7 @@ class EventStore(Reader):
 
         ``on_progress`` is called with rows that were looked at and how many there are; what it raises ends the check.
         """
-        return check_store(self._connector, self._sealer, self._anchor, tenant, on_progress)
+        return check_store(self._database, self._sealer, self._anchor, tenant, on_progress)
 
     def adopt(self, note: str) -> None:
         """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
@@ -367,9 +368,9 @@ class EventStore(Reader):
             raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
         name = "note_adopted" if self.foreign is None else "note_foreign"
         try:
-            if self.is_copy and isinstance(self._connector, SqliteDatabase):
-                self.store_id = give_new_id(self._connector, self._anchor)
-            self._sealer = rebuild.adopt(self._connector, self._anchor, (name, note))
+            if self.is_copy and isinstance(self._database, SqliteDatabase):
+                self.store_id = give_new_id(self._database, self._anchor)
+            self._sealer = rebuild.adopt(self._database, self._anchor, (name, note))
         except OSError as fault:
             raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
         self.foreign, self.is_copy, self._state = None, False, "kept"
@@ -415,17 +416,18 @@ class EventStore(Reader):
 
     def scrub_pending(self) -> bool:
         """Whether destroyed content may still lie in free pages or in the log."""
-        with self._connector.reading() as db:
+        with self._database.reading() as db:
             return db.run("meta", name=SCRUB_PENDING).fetchone() is not None
 
     def index_vectors(self, tenant: str) -> None:
         """Make the indexes over a tenant's vectors that are missing, while others write."""
-        for statement in self.missing_indexes(tenant):
-            self._connector.execute_autocommit(statement)
+        if (server := self._database.server) is not None:
+            for statement in self.missing_indexes(tenant):
+                server.execute_autocommit(statement)
 
     def scrub(self) -> str | None:
         """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
-        return self._connector.scrub()
+        return self._database.scrub()
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy of the live store to a new file.
@@ -434,15 +436,16 @@ class EventStore(Reader):
             StoreUnavailable: it cannot be written.
         """
         self._admit()
-        self._connector.backup(target)
+        self._database.backup(target)
 
     def blob_store(self) -> BlobStore | None:
         """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
-        return self._connector.blob_store()
+        server = self._database.server
+        return None if server is None else server.blob_store()
 
     def close(self) -> None:
         """Release everything; a second call does nothing."""
-        self._connector.close()
+        self._database.close()
 
 
 # --- how a store stands to this machine
@@ -463,7 +466,7 @@ class StoreTrust:
     keyless: bool = False
 
 
-def resolve_key(connector: Database, store_id: str, anchor: Anchor | None, path: Path | None) -> StoreTrust:
+def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: Path | None) -> StoreTrust:
     """Return how a store stands to this machine; a new one gets a key.
 
     Raises:
@@ -478,20 +481,20 @@ def resolve_key(connector: Database, store_id: str, anchor: Anchor | None, path:
         key = anchor.key()
     except OSError as fault:
         _raise_if_disk_failed(fault)
-        if connector.writable and _is_new(connector):
+        if database.writable and _is_new(database):
             raise _no_key_folder_error(fault) from fault
         return _without_key(fault.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
-        if _written_elsewhere(connector, sealer, anchor):
+        if _written_elsewhere(database, sealer, anchor):
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
         if known == "copied":
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
         return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
-    if not _is_new(connector):
+    if not _is_new(database):
         return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:
-        sealer = rebuild.adopt(connector, anchor, None) if connector.writable else Sealer(None)
+        sealer = rebuild.adopt(database, anchor, None) if database.writable else Sealer(None)
     except OSError as fault:
         _raise_if_disk_failed(fault)
         raise _no_key_folder_error(fault) from fault
@@ -526,8 +529,8 @@ def _raise_if_disk_failed(fault: OSError) -> None:
         ) from fault
 
 
-def _is_new(connector: Database) -> bool:
-    with connector.reading() as db:
+def _is_new(database: Database) -> bool:
+    with database.reading() as db:
         return all(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() is None for name in _CONTENT)
 
 
@@ -536,9 +539,9 @@ def _all_rows_sealed_by(db: Connection, sealer: Sealer) -> bool:
     return all(sealer.matches_row(row[-1], "tenants", *row[:-1]) for row in db.run("tenant_rows"))
 
 
-def _written_elsewhere(connector: Database, sealer: Sealer, anchor: Anchor) -> bool:
+def _written_elsewhere(database: Database, sealer: Sealer, anchor: Anchor) -> bool:
     """Whether the store was sealed under another key and its journal goes on from what this machine has seen of it."""
-    with connector.reading() as db:
+    with database.reading() as db:
         row = db.run("meta", name="sealed_by").fetchone()
         if row is None or not row[0] or row[0] == sealer.key_id or _all_rows_sealed_by(db, sealer):
             return False

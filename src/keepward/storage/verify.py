@@ -141,7 +141,7 @@ class _CountingConnection:
 
 
 def check_store(
-    connector: Database,
+    database: Database,
     sealer: Sealer,
     anchor: Anchor | None,
     tenant: str | None,
@@ -155,25 +155,25 @@ def check_store(
     faults: list[Fault] = []
     # Asked before the store is looked at: a tenant that appears in between must not look gone.
     seen = anchor.names() if anchor else set()
-    known = [tenant] if tenant is not None else _check_database(connector, faults)
+    known = [tenant] if tenant is not None else _check_database(database, faults)
     if progress is not None:
         for name in known:
-            with suppress(KeepwardError), connector.reading(name) as db:
+            with suppress(KeepwardError), database.reading(name) as db:
                 progress.expect(db, name)
     counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
     if tenant is None:
         try:
-            for row, detail in connector.check():
+            for row, detail in database.check():
                 faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
         except KeepwardError as fault:
             faults.append(Fault(check="file", row="file", detail=str(fault)))
-        _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
+        _run(database, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
         here = set(map(tenant_digest, known))
         for name in sorted(seen - here):
             detail = "a tenant this machine has seen is gone"
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
     tokens: dict[str, StoredDocument] = {}
-    with suppress(KeepwardError), connector.reading() as db:
+    with suppress(KeepwardError), database.reading() as db:
         tokens = {each.id: each for each in map(StoredDocument._make, db.run("all_tokens"))}
     for name in known:
         noted: NotedHeads = (None, None)
@@ -186,34 +186,34 @@ def check_store(
             watched: Any = db if progress is None else _CountingConnection(db, progress)
             return _Check(watched, sealer, name, counts, tokens).all(noted)
 
-        _run(connector, name, faults, of_tenant)
+        _run(database, name, faults, of_tenant)
     if progress is not None:
         progress.end()
     return counts, faults
 
 
 def _run(
-    connector: Database, tenant: str | None, faults: list[Fault], sections: Callable[[Connection], list[_Section]]
+    database: Database, tenant: str | None, faults: list[Fault], sections: Callable[[Connection], list[_Section]]
 ) -> None:
     """Run checks on one snapshot; see (3)."""
     try:
-        with connector.reading(tenant) as db:
+        with database.reading(tenant) as db:
             for title, section in sections(db):
                 try:
                     faults += section()
                 except db.fault as fault:
-                    faults.append(Fault(check=title, row=title, detail=str(connector.translate_error(fault))))
+                    faults.append(Fault(check=title, row=title, detail=str(db.translate_error(fault))))
                 except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
                     faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
     except KeepwardError as fault:
         faults.append(Fault(check="file", row="file", detail=str(fault)))
 
 
-def _check_database(connector: Database, faults: list[Fault]) -> list[str]:
+def _check_database(database: Database, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
     for table in ("tenants", *COLUMN_COUNTS):
         try:
-            with connector.reading() as db:
+            with database.reading() as db:
                 names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
         except KeepwardError as fault:
             faults.append(Fault(check="file", row=table, detail=str(fault)))
