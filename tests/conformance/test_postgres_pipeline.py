@@ -66,7 +66,7 @@ def test_a_taken_key_is_a_conflict_although_more_was_sent(store: EventStore) -> 
 
 def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
-    with pytest.raises(NotAStore, match="does not hold the tables"), store.write() as writer:
+    with pytest.raises(NotAStore, match="does not have the tables"), store.write() as writer:
         append(writer, "second")
         writer.session.execute("INSERT INTO nowhere VALUES (1)")
     put(store, "second")
@@ -127,7 +127,10 @@ def test_a_write_that_waits_too_long_stores_nothing(
     put(store, "first")
     with open_store(database, anchor=TrustStore(tmp_path / "config")) as other, store.write() as writer:
         writer.head("ada")
-        with ThreadPoolExecutor(1) as pool, pytest.raises(StoreUnavailable, match="another writes to the same tenant"):
+        with (
+            ThreadPoolExecutor(1) as pool,
+            pytest.raises(StoreUnavailable, match="another transaction holds the tenant"),
+        ):
 
             def second() -> None:
                 with other.write(brief=True) as late:

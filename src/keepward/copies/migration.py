@@ -1,11 +1,11 @@
-"""Moving a store to another place or backend: everything that it holds, with its heads. For the owner alone.
+"""Migration of a store to another path or database, with all its content and heads. Only the owner may call it.
 
 Invariants
-(1) The store that is moved is only read, and whole: one in which ``verify`` finds a fault is not moved.
-(2) A tenant comes over in one transaction. Whatever stops a move, the next one goes on with what is missing, and
-    carries a tenant again that has been written to since.
-(3) The heads are those of the store that was moved; the seals are the new store's own.
-(4) What is written to the old store meanwhile is not moved, and the owner is told so.
+(1) The source is only read, and must be intact: a store with a fault is not migrated.
+(2) A tenant is copied in one transaction. After an interruption, the next run copies the missing tenants, and copies
+    again those that have changed since.
+(3) The heads are those of the source; the seals are the new store's own.
+(4) Later writes to the source are not copied, and the owner is warned of them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from keepward.services.request_context import Engine
 from keepward.storage.store import EventStore, open_store
 
 _log = logging.getLogger(__name__)
-#: Done so far, of so many: tenants, blobs and the tenants that are verified.
+#: Progress: done and total of tenants, blobs and verified tenants.
 ProgressCallback = Callable[[int, int], None]
 
 
 def migrate_store(
     engine: Engine, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: ProgressCallback
 ) -> MigrationResult:
-    """Carry a store, which is at ``source``, over to another place; see ``Memory.move_store``."""
+    """Copy the store at ``source`` to another path or database; see ``Memory.move_store``."""
     place = parse_location(str(to))
     if isinstance(place, Path) and (place.is_dir() or str(place) == ":memory:"):
         raise InvalidInput("a store is moved to a file, or to the address of a database")
@@ -48,7 +48,7 @@ def migrate_store(
     steps = 2 * len(names) + len(places)
     with closing(open_store(address_of(place), anchor=trust_store_in(config_dir))) as store:
         for each in names:
-            # Blobs last: while rows come over, nothing that they name is looked for.
+            # Blobs come last: while rows are copied, no read looks for their files.
             carried = store.copy_tenant(engine.store, each)
             done.append(_standing(store, each, carried=carried))
             report(len(done), steps)
@@ -65,7 +65,7 @@ def migrate_store(
             here = engine.store.head(tenant.tenant)
             differs = here.name != tenant.head and here.seq <= tenant.commits
             if faults or differs or store.head(tenant.tenant).name != tenant.head:
-                raise Tampered(f"what came over of the tenant {tenant.tenant} does not hold; move again")
+                raise Tampered(f"the copy of the tenant {tenant.tenant} is damaged; move again")
         restore_erasure_list(bare_engine(store, config_dir=config_dir, clock=engine.clock, ids=engine.ids))
         report(steps, steps)
         if behind := [each.tenant for each in done if engine.store.head(each.tenant).name != each.head]:
@@ -75,13 +75,13 @@ def migrate_store(
 
 
 def _require_verified(store: EventStore, names: list[str]) -> None:
-    """See that a store holds; see (1)."""
+    """Verify that a store is intact; see (1)."""
     if not names:
         raise StoreUnavailable("there is nothing to move: no tenant has a commit")
     for tenant in names:
         _, faults = store.verify(tenant)
         if faults:
-            raise Tampered(f"the tenant {tenant} does not hold ({faults[0].row}); run `keepward verify`, then `rescue`")
+            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `rescue`")
 
 
 def _standing(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:

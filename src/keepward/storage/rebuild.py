@@ -1,4 +1,4 @@
-"""Making anew: seals under another key, records from the journal, a journal from an export."""
+"""Rewrite the rows of tenants: reseal under another key, rebuild records, restore or copy a journal."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _COMPUTED = ("records", "marks", "links", "deliveries")
 
 
 def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
-    """Verify every tenant's chain, then seal everything under a new key, in one transaction.
+    """Verify the chain of every tenant, then seal all rows under a new key, in one transaction.
 
-    ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
+    ``note`` is a name and a sentence that the store keeps; None for an empty store.
 
     Raises:
-        Tampered: a chain does not hold.
+        Tampered: a chain is broken.
         OSError: the anchor cannot be written.
     """
     unsealed = Sealer(None)
@@ -54,8 +54,8 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
             db.select_tenant(tenant)
             for fault in walk_chain(db, unsealed, tenant):
                 raise Tampered(
-                    f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
-                    f"{fault.detail}); `keepward store recover` copies what still holds"
+                    f"the store cannot be resealed, since its journal is damaged ({fault.row}: {fault.detail}); "
+                    "`keepward store recover` copies what is intact"
                 )
             states.append(tenants.read(db, unsealed, tenant))
         sealer = Sealer(anchor.adopt())
@@ -74,9 +74,9 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
 
 
 def reseal(db: Connection, sealer: Sealer, tenant: str) -> None:
-    """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
+    """Reseal the rows of a tenant that cannot be computed: its journal, documents and features."""
     raw = tenant.encode()
-    # Their hashes are under the key of before.
+    # Their hashes are under the previous key.
     db.run("forget_requests", tenant=tenant)
 
     def commit(row: Row) -> Row:
@@ -113,9 +113,9 @@ def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
 
 
 def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
-    """Write all that a store holds of a tenant, whose row is ``kept``, in place of what is here of it.
+    """Replace all rows of a tenant by the source's rows, resealed with this store's key.
 
-    Row by row as it stands there, under the seals of this store.
+    ``kept`` is the tenant's row in the source.
     """
     state, db = writer.state(tenant), writer.session
     writer.forget_candidates(tenant)
@@ -130,12 +130,12 @@ def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: 
 
 
 def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
-    """Compute what a tenant's journal and receipts call for anew; return how many records there are.
+    """Recompute the rows that result from a tenant's journal and receipts; return the number of records.
 
-    Features stay where they hold and are of the newest version; the others are left out, to be computed anew.
+    Valid features of newest versions stay. The others are deleted, to be recomputed later.
 
     Raises:
-        Tampered: an event does not hold; nothing was changed.
+        Tampered: an event is damaged; nothing was changed.
     """
     state = writer.state(tenant)
     writer.forget_candidates(tenant)
@@ -170,11 +170,11 @@ def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
 
 
 def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
-    """Write an exported journal into an empty tenant, byte for byte; features are to be computed afterwards.
+    """Write an exported journal into an empty tenant, byte for byte. Its features are computed later.
 
     Raises:
         Conflict: the tenant is not empty.
-        Tampered: the chain does not hold, or is another tenant's.
+        Tampered: the chain is broken, or belongs to another tenant.
     """
     state, db, raw = writer.state(tenant), writer.session, tenant.encode()
     if state.head.seq:

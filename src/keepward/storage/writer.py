@@ -1,11 +1,10 @@
-"""What may be done inside one transaction, and all that may be asked on the state that it sees.
+"""The writes of one transaction, and reads of the state that it sees.
 
 Invariants
-(1) A commit is written only on the head it names and on the versions it was judged on.
-(2) A key has one active record. An expired occupant keeps its key until it is upserted, archived or retired.
-(3) Only a memory's final state in a commit reaches the records, so that keys may be handed on within one commit, in
-    any order.
-(4) The row of each tenant that anything was written for is written once, when the transaction ends.
+(1) A commit is written only on the head that it names, and on the versions that it was decided on.
+(2) A key has one active record. An expired memory occupies its key until it is upserted, archived or retired.
+(3) Only the final state of a memory in a commit reaches the records, so one commit can pass a key between memories.
+(4) The row of each changed tenant is written once, when the transaction ends.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ _SCRUB_PENDING_NOTE = (
     "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
     "and open the store once more"
 )
-_ALREADY_ERASED = "what was to be erased is gone already; plan anew"
+_ALREADY_ERASED = "the content is already erased; plan the erasure again"
 
 
 class UnitOfWork(UseWrites, Reader):
-    """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
+    """One open transaction; ``meet`` compares a tenant with the anchor before its first use."""
 
     def __init__(self, db: Connection, sealer: Sealer, meet: Callable[[Connection, TenantHead], None]) -> None:
         self._db = db
         self._sealer = sealer
         self._meet = meet
         self._states: dict[str, TenantHead] = {}
-        #: The tenant that the session shows.
+        #: The tenant that the connection shows.
         self._inside: str | None = None
         #: Tenants whose row has changed.
         self._turned: set[str] = set()
@@ -68,11 +67,11 @@ class UnitOfWork(UseWrites, Reader):
 
     @property
     def session(self) -> Connection:
-        """The session of this transaction, for what makes a tenant's rows anew."""
+        """The connection of this transaction, for rebuilding the rows of a tenant."""
         return self._db
 
     def state(self, tenant: str) -> TenantHead:
-        """Return the row of a tenant, to be changed by this transaction."""
+        """Return the row of a tenant, to be changed in this transaction."""
         state = self._tenant_row(tenant)
         self._turned.add(tenant)
         return state
@@ -100,7 +99,7 @@ class UnitOfWork(UseWrites, Reader):
         yield self._db
 
     def finish(self) -> dict[str, TenantHead]:
-        """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
+        """Write the changed tenant rows; return what the anchor records once the transaction is durable."""
         for tenant, ids in sorted(self._touched.items()):
             if self._tenant_row(tenant).searched:
                 candidates.refresh(self._db, self._sealer, tenant, ids)
@@ -109,12 +108,12 @@ class UnitOfWork(UseWrites, Reader):
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
 
     def index_next_batch(self, tenant: str) -> bool:
-        """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
+        """Index a tenant's next memories as candidates; return whether these were the last."""
         self._tenant_row(tenant).searched = True
         return candidates.index_next_batch(self._db, self._sealer, tenant)
 
     def forget_candidates(self, tenant: str) -> None:
-        """Drop the tables of candidates of a tenant."""
+        """Delete a tenant's candidate rows."""
         state = self._tenant_row(tenant)
         if state.searched:
             candidates.drop_candidates(self._db, tenant)
@@ -124,10 +123,10 @@ class UnitOfWork(UseWrites, Reader):
         """Write a commit with its events, records and features.
 
         Raises:
-            StaleVersion: a base version has moved.
+            StaleVersion: a base version is outdated.
             Conflict: a key is taken, or an earlier commit has the idempotency key.
-            InvalidInput: salts or features are not one for each step, there are over a million steps, or the facts of
-                the receipt are not JSON.
+            InvalidInput: the numbers of salts, features and steps differ, there are over a million steps, or
+                the facts of the receipt are not JSON.
         """
         steps = stage.steps
         if (
@@ -177,7 +176,7 @@ class UnitOfWork(UseWrites, Reader):
         newest = dict(self._db.run("newest_versions", tenant=tenant, ids=json_array(ids)).fetchall())
         for memory_id, version in stage.base.items():
             if newest.get(memory_id, 0) != version:
-                raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
+                raise StaleVersion(f"memory {memory_id} has changed; read it again and decide again")
         for step in stage.steps:
             version = newest.get(step.after.id, 0) + 1
             if step.after.version != version:
@@ -250,10 +249,10 @@ class UnitOfWork(UseWrites, Reader):
         add_minhashes(self._db, marks)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
-        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
+        """Destroy the content that this transaction's commit names, and record that the file must be scrubbed.
 
         Raises:
-            Conflict: a place is not there, or is empty already.
+            Conflict: a payload is missing or already erased.
         """
         self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
         for item in what.proposals:
@@ -281,18 +280,18 @@ class UnitOfWork(UseWrites, Reader):
         self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)
 
     def clear_scrub_pending(self) -> None:
-        """Take back the note that the file is unclean."""
+        """Delete the note that the file must be scrubbed."""
         self._db.run("drop_meta", name=SCRUB_PENDING)
 
     def restore_erasures(self, tenant: str, missing: Mapping[EventPosition, bytes]) -> None:
-        """Write the erasures of a restored journal, given the places without content and their commitments.
+        """Write the erasures of a restored journal, given its empty positions and their commitments.
 
         Raises:
-            Tampered: content is missing that no later erasure names, or is there although one does.
+            Tampered: content is missing without a later erasure that names it, or exists despite one.
         """
         named = erased_positions(self._db, tenant)
         if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
-            raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
+            raise Tampered("the exported journal lacks content that no erasure names, or contains erased content")
         for seq, n in sorted(missing):
             if n == DETAILS:
                 self._put(erased_details_document(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
@@ -319,12 +318,12 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
 
 
 def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
-    """Write rows of ``marks``, in the order of the table, so that neighbours are written together."""
+    """Write rows of ``marks`` in the order of the table, so that neighbours are written together."""
     db.many("add_mark", sorted(rows))
 
 
 def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
-    """Return what records name: the memories they come from, their other names, their blobs."""
+    """Return the links of records: their source memories, aliases and blobs."""
     rows: list[Row] = []
     for record in records:
         rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]

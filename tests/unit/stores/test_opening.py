@@ -63,7 +63,7 @@ def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):
 
 def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
     path.unlink()
-    with pytest.raises(NotAStore, match="still beside it"):
+    with pytest.raises(NotAStore, match="still next to it"):
         opened(path)
 
 
@@ -183,7 +183,7 @@ def test_a_log_that_a_store_left_is_not_read_into_a_new_one(path, empty):
     path.with_name(f"{path.name}-wal").write_bytes(log)
     if empty:
         path.touch()
-    with pytest.raises(NotAStore, match="-wal, which holds what was written to it last, is still beside it"):
+    with pytest.raises(NotAStore, match="-wal, which has the last changes to it, is still next to it"):
         open_store(path)
 
 
