@@ -51,7 +51,7 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
         anchor.bind(store_id, Path(memory.path))
-        carried = anchor.carried()
+        carried = anchor.export_entries()
         if carried is None:
             raise StoreUnavailable("this machine has no key of the store; adopt it first")
         entries = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
@@ -88,9 +88,9 @@ def import_key(
         held = anchor.key()
         if held is not None and held.hex() != content["key"] and not replace:
             raise Conflict("this home has another key of that store; take this one in its place with --replace")
-        anchor.take(content, fresh=held is None or held.hex() != content["key"])
+        anchor.import_entries(content, fresh=held is None or held.hex() != content["key"])
         known = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
-        erasures.note([each for each in content["erasures"] if each not in known])
+        erasures.add([each for each in content["erasures"] if each not in known])
         same = _import_tombstone_key(erasures, content["tombstones"])
     except OSError as fault:
         raise StoreUnavailable(f"the key cannot be imported: {fault.strerror or 'input or output error'}") from fault

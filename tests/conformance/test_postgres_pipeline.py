@@ -115,7 +115,7 @@ def test_a_blob_that_cannot_be_stored_fails_at_once(store: EventStore, database:
         connection.execute("ALTER TABLE blob_bytes ADD CONSTRAINT none CHECK (false) NOT VALID")
         try:
             with pytest.raises(Exception, match="refused"):
-                blobs.keep(f"{'0' * 16}/2026/01/01/{'0' * 64}", b"bytes")
+                blobs.save(f"{'0' * 16}/2026/01/01/{'0' * 64}", b"bytes")
         finally:
             connection.execute("ALTER TABLE blob_bytes DROP CONSTRAINT none")
 

@@ -75,7 +75,7 @@ def test_an_attack_goes_through_without_its_gate(status, monkeypatch, gate, atta
 
 #: An attack, the functions that are its defence, and what a broken build has in their place.
 BROKEN = [
-    ("foreign_store", ["storage.store.Store._admit"], lambda _: None),
+    ("foreign_store", ["storage.store.EventStore._require_trusted"], lambda _: None),
     ("foreign_settings", ["accepted.is_accepted"], lambda *_: True),
     ("bend_receipt", ["storage.seals.Sealer.holds_row"], lambda *_: True),
     ("read_below", ["services.reader.Reader.sees"], lambda *_: True),

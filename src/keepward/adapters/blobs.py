@@ -37,7 +37,7 @@ class FileBlobs:
         self._folder = Path(folder)
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
+    def locked(self, *, alone: bool = False) -> Iterator[None]:
         """Lock the folder; see the protocol. Without a folder, ``alone`` locks nothing."""
         if alone and not self._folder.is_dir():
             yield
@@ -50,7 +50,7 @@ class FileBlobs:
         finally:
             os.close(handle)
 
-    def keep(self, place: str, data: bytes) -> None:
+    def save(self, place: str, data: bytes) -> None:
         """Write bytes durably; see (2)."""
         file = self._file(place)
         if self.size(place) == len(data) and self.read(place) == data:
@@ -79,9 +79,7 @@ class FileBlobs:
     def remove(self, place: str) -> None:
         """Remove a file and the folders that become empty."""
         file = (
-            self._folder / place
-            if place.endswith(durable.PART_SUFFIX) and place in self.places()
-            else self._file(place)
+            self._folder / place if place.endswith(durable.PART_SUFFIX) and place in self.paths() else self._file(place)
         )
         file.unlink(missing_ok=True)
         durable.flush(file.parent)
@@ -95,7 +93,7 @@ class FileBlobs:
             except OSError:
                 return  # The folder is not empty.
 
-    def places(self) -> list[str]:
+    def paths(self) -> list[str]:
         """Return the sorted paths of all files, and of links in their place; other names are left out."""
         found = []
         for folder, _, names in os.walk(self._folder):
@@ -119,12 +117,12 @@ class MemoryBlobs:
         self._lock = threading.RLock()
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
+    def locked(self, *, alone: bool = False) -> Iterator[None]:
         del alone
         with self._lock:
             yield
 
-    def keep(self, place: str, data: bytes) -> None:
+    def save(self, place: str, data: bytes) -> None:
         self._held[place] = bytes(data)
 
     def read(self, place: str) -> bytes | None:
@@ -137,7 +135,7 @@ class MemoryBlobs:
     def remove(self, place: str) -> None:
         self._held.pop(place, None)
 
-    def places(self) -> list[str]:
+    def paths(self) -> list[str]:
         return sorted(self._held)
 
 

@@ -42,7 +42,7 @@ class IdentityFile:
             raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from fault
         return edition_of(text)[:EDITION_ID_CHARS], text
 
-    def obstacle(self) -> str | None:
+    def unwritable_reason(self) -> str | None:
         if self._path is None:
             return _NO_IDENTITY_MESSAGE
         name = self._path.name

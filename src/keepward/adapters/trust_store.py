@@ -133,15 +133,18 @@ class TrustStore:
         self._key = key
         return key
 
-    def carried(self) -> dict[str, Any] | None:
+    def export_entries(self) -> dict[str, Any] | None:
         """Return the key and the heads as plain values, for another home; None without a key."""
         key = self.key()
         if key is None:
             return None
         heads = self._place() / "heads"
-        return {"key": key.hex(), "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.names())}}
+        return {
+            "key": key.hex(),
+            "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.tenant_digests())},
+        }
 
-    def take(self, entries: dict[str, Any], *, fresh: bool) -> None:
+    def import_entries(self, entries: dict[str, Any], *, fresh: bool) -> None:
         """Store a key and heads from another home. Heads of this home stay unless the key is ``fresh``.
 
         Raises:
@@ -157,7 +160,7 @@ class TrustStore:
                 durable.replace(folder / "heads" / name, bytes.fromhex(raw))
         durable.replace(folder / "key", bytes.fromhex(entries["key"]))
 
-    def noted(self, tenant: str, of: HeadKind = "journal") -> Head | None:
+    def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         try:
             handle = os.open(self._head_file(tenant), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
@@ -173,7 +176,7 @@ class TrustStore:
         own = raw[_HEAD_OFFSETS[of] : _HEAD_OFFSETS[of] + _HEAD_BYTES]
         return self._read(tenant, own, of) if own.strip(b"\0") else None
 
-    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+    def record_head(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
         """Record each head that is ahead of its recorded one.
 
         Raises:
@@ -194,7 +197,7 @@ class TrustStore:
         finally:
             os.close(handle)
 
-    def obstacle(self, tenant: str) -> str | None:
+    def unwritable_reason(self, tenant: str) -> str | None:
         file = self._head_file(tenant)
         try:
             try:
@@ -206,7 +209,7 @@ class TrustStore:
             return fault.strerror or "the disk gave an error"
         return None
 
-    def names(self) -> set[str]:
+    def tenant_digests(self) -> set[str]:
         try:
             return {entry.name for entry in (self._place() / "heads").iterdir()}
         except (FileNotFoundError, NotADirectoryError):
@@ -334,7 +337,7 @@ class FileErasures:
         self._key = durable.create_exclusive(Path(self._key_file), key)
         return self._key
 
-    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         if not entries:
             return
         _make(self._folder)

@@ -50,11 +50,11 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
     """Write a copy of the live store, whose file is ``store``; see ``Memory.backup``."""
     target = Path(path).expanduser().absolute()
     # Locked, so that no file is removed between the copy of the rows and that of the files.
-    held = blobs.files_of(engine).holding() if engine.store.blob_tenants() else contextlib.nullcontext()
+    held = blobs.files_of(engine).locked() if engine.store.blob_tenants() else contextlib.nullcontext()
     with blobs.translate_file_errors(), held:
         engine.store.backup(target)
         with closing(open_copy(target)) as copy:
-            heads = copy.tails()
+            heads = copy.heads()
             carried = _copy_blobs(copy, blobs.files_of(engine), target)
     listed = engine.erasures is not None
     try:
@@ -99,7 +99,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     finally:
         remove(aside)
     with closing(open_copy(target)) as copy:
-        heads = copy.tails()
+        heads = copy.heads()
         engine = bare_engine(copy, **world)
         if engine.erasures is not None:
             # The backup is one of the restored store too.
@@ -128,22 +128,22 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
         # Another sealing key is the definition of untrusted, and no damage.
         faults = [each for each in faults if each.row != "meta sealed_by"]
     with store.inspecting():
-        tails = dict(sorted(store.tails().items()))
-        core = [each for name in tails for each in _core_blocks(store, name, now)]
+        heads = dict(sorted(store.heads().items()))
+        core = [each for name in heads for each in _core_blocks(store, name, now)]
         tokens = [
             AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
             for each in store.documents(Token, None).list()
             if each.state(now) == "valid"
         ]
-        facts = {name: store.facts(name, now) for name in tails}
+        facts = {name: store.facts(name, now) for name in heads}
         live = {name: int(found["live"]) for name, found in facts.items()}
-        waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in tails}
+        waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in heads}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
-    whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
+    whole = {name: [head.seq, head.hash.hex()] for name, head in heads.items()}
     named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
     return AdoptionPlan(
         digest=named,
-        heads=_names(tails),
+        heads=_names(heads),
         faults=tuple(faults),
         foreign=store.foreign is not None and not store.is_copy,
         core=tuple(core),
@@ -195,7 +195,7 @@ def _list_backup(engine: Engine, store_id: str, backup: Path, of: Path, heads: M
     if engine.erasures is not None:
         entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
         named = {tenant_digest(name): head.name for name, head in sorted(heads.items())}
-        engine.erasures.note([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
+        engine.erasures.add([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
 
 
 def _names(heads: Mapping[str, Head]) -> dict[str, str]:

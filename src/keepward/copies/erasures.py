@@ -156,7 +156,7 @@ def add_to_erasure_list(engine: Engine, entries: Sequence[dict[str, Any]]) -> No
     if engine.erasures is None:
         return
     known = {entry.get("commit") for entry in engine.erasures.entries()}
-    engine.erasures.note([entry for entry in entries if entry["commit"] not in known])
+    engine.erasures.add([entry for entry in entries if entry["commit"] not in known])
 
 
 def restore_erasure_list(engine: Engine) -> None:

@@ -44,7 +44,7 @@ def migrate_store(
         return MigrationResult(
             place=str(place), tenants=tuple(_standing(engine.store, each, carried=False) for each in names)
         )
-    done, places = [], blobs.files_of(engine).places() if engine.store.blob_tenants() else []
+    done, places = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
     steps = 2 * len(names) + len(places)
     with closing(open_store(address_of(place), anchor=trust_store_in(config_dir))) as store:
         for each in names:
@@ -53,11 +53,11 @@ def migrate_store(
             done.append(_standing(store, each, carried=carried))
             report(len(done), steps)
         files = store.blob_store() or blobs_of(address_of(place))
-        with blobs.translate_file_errors(), blobs.files_of(engine).holding(), files.holding():
+        with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():
             for n, each in enumerate(places):
                 content = blobs.files_of(engine).read(each)
                 if content is not None:
-                    files.keep(each, content)
+                    files.save(each, content)
                 report(len(names) + n + 1, steps)
         for n, tenant in enumerate(done):
             report(steps - len(names) + n, steps)

@@ -185,7 +185,7 @@ class _DamagedTenant:
         flaw = event_flaw(self._sealer, self._tenant.encode(), row)
         return flaw is None and row.payload_commit.hex() not in self._erased and payload_matches_event(event_of(row))
 
-    def later(self, memory_id: str, above: int) -> Record | None:
+    def newest_valid_above(self, memory_id: str, above: int) -> Record | None:
         """Return a memory's newest valid version above one; see (3)."""
         for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each.version):
             sealed = self._sealer.active or self._commit(row.seq) is not None
@@ -202,7 +202,7 @@ def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) 
     """Copy the blobs that memories refer to; return the copied and the missing ones."""
     files, copied = blobs_of(broken), set()
     own = blob_path(session.tenant, from_micros(0), f"{REF_PREFIX}{'0' * 64}").partition("/")[0]
-    places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.places() if path.startswith(f"{own}/")}
+    places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.paths() if path.startswith(f"{own}/")}
     types = {ref: (body.get("blob") or {}).get("media_type") for ref, body in damaged.documents("blobs")}
     for ref in damaged.refs:
         with suppress(KeyError, OSError, AttributeError, *_INVALID):
@@ -225,7 +225,7 @@ def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> 
     after: dict[str, Record] = {}
     lost, outdated = [], []
     for name in behind:
-        record = damaged.later(name, copied.get(name, 0))
+        record = damaged.newest_valid_above(name, copied.get(name, 0))
         if (record or before.get(name)) is None or (record and record.blob and record.blob not in blobs):
             lost.append(name)
             continue

@@ -60,7 +60,7 @@ class Anchor(Protocol):
         """
         ...
 
-    def noted(self, tenant: str, of: HeadKind = "journal") -> Head | None:
+    def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         """Return the last recorded head of a tenant's journal, or of the rows outside it; None without one.
 
         Raises:
@@ -68,15 +68,15 @@ class Anchor(Protocol):
         """
         ...
 
-    def names(self) -> set[str]:
+    def tenant_digests(self) -> set[str]:
         """Return, for every tenant with a recorded head, the hex digest of its name under the label ``tenant``."""
         ...
 
-    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+    def record_head(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
         """Record the heads of the journal and of the rows outside it. A head behind the recorded one is ignored."""
         ...
 
-    def obstacle(self, tenant: str) -> str | None:
+    def unwritable_reason(self, tenant: str) -> str | None:
         """Return why no head of a tenant can be recorded now; None if one can. Records nothing."""
         ...
 
@@ -88,7 +88,7 @@ class ErasureList(Protocol):
         """Return the key of this machine's erasure fingerprints; None without one unless it is to be created."""
         ...
 
-    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries, durably.
 
         Raises:
@@ -119,7 +119,7 @@ class IdentityDocument(Protocol):
         """Return its current version and text; None without a document."""
         ...
 
-    def obstacle(self) -> str | None:
+    def unwritable_reason(self) -> str | None:
         """Return why its text cannot be replaced, and what to do; None if it can."""
         ...
 
@@ -143,7 +143,7 @@ class IdentityDocument(Protocol):
 class BlobStore(Protocol):
     """Stores bytes by path."""
 
-    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
+    def locked(self, *, alone: bool = False) -> AbstractContextManager[None]:
         """Lock the folder against removals during the block; ``alone`` also against additions.
 
         Raises:
@@ -151,7 +151,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    def keep(self, place: str, data: bytes) -> None:
+    def save(self, place: str, data: bytes) -> None:
         """Write bytes durably; replace a file with other bytes at the same path.
 
         Raises:
@@ -179,6 +179,6 @@ class BlobStore(Protocol):
         """
         ...
 
-    def places(self) -> list[str]:
+    def paths(self) -> list[str]:
         """Return the sorted paths of all files in the folder, with the leftovers of interrupted writes."""
         ...

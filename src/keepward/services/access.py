@@ -60,7 +60,7 @@ def unreadable_memories(
     session: RequestContext, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
 ) -> list[UnreadableMemory]:
     """Return what a read of the present could not show, by id; ``damaged`` is what it met with itself."""
-    found = {each.id: each for each in session.store.withheld(session.tenant, filters, live_at=live_at)}
+    found = {each.id: each for each in session.store.unreadable_memories(session.tenant, filters, live_at=live_at)}
     for each in corrupt_memories(damaged):
         found.setdefault(each.id, each)
     return sorted(found.values(), key=lambda each: each.id or "~")

@@ -71,10 +71,10 @@ def put(session: RequestContext, data: bytes, media_type: str | None) -> Blob:
         kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now
     )
     _check_not_erased(session, ref)
-    with translate_file_errors(), files.holding():
+    with translate_file_errors(), files.locked():
         new = StoredBlob(tenant=session.tenant, blob=blob, at=now, puts=())
         kept = session.store.documents(StoredBlob, session.tenant).get(ref) or new
-        files.keep(kept.place, raw)
+        files.save(kept.place, raw)
         with session.store.write() as writer:
             _check_not_erased(session.for_transaction(writer), ref)
             kept = writer.documents(StoredBlob, session.tenant).get(ref) or kept
@@ -268,13 +268,13 @@ def remove_orphans(engine: Engine) -> int:
         Tampered: a row does not match its seal, so that what it names is not known; nothing was removed.
     """
     files = files_of(engine)
-    with translate_file_errors(), files.holding(alone=True):
+    with translate_file_errors(), files.locked(alone=True):
         known = {
             each.place
             for tenant in engine.store.blob_tenants()
             for each in engine.store.documents(StoredBlob, tenant).list(strict=True)
         }
-        strays = [place for place in files.places() if place not in known]
+        strays = [place for place in files.paths() if place not in known]
         if strays:
             # Where a row was taken away the journal still says so, and the bytes are not ours to take away as well.
             refs = {ref for tenant in engine.store.tenants() for ref in engine.store.blob_refs(tenant)}
@@ -342,7 +342,7 @@ def copy(source: BlobStore, target: BlobStore, wanted: Iterable[StoredBlob]) -> 
             if data is None or ref_of(data) != each.blob.ref:
                 faulty.append(each.blob.ref)
                 continue
-            with target.holding():
-                target.keep(each.place, data)
+            with target.locked():
+                target.save(each.place, data)
             count += 1
     return CopyResult(blobs=count, faulty=tuple(faulty))

@@ -145,7 +145,7 @@ class _VisibleState:
             # A memory whose content is damaged passes: it is read again, and named as withheld.
             found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.at.now)]
         else:
-            found = [(row, None) for row in self.store.listed(self.tenant, self.listing(any_of))]
+            found = [(row, None) for row in self.store.list_rows(self.tenant, self.listing(any_of))]
         return sorted(found, key=lambda each: each[0].arrival, reverse=True)
 
     def _past(self) -> _Rows:
@@ -248,14 +248,14 @@ def _counts(view: _VisibleState, of: Sequence[str]) -> Iterator[tuple[str, Mappi
     if view.selection.needs_content:
         ids = [row.id for row, _ in view.rows({"status": tuple(Status)})]
     asked = view.selection.any_of
-    every = view.store.listed(view.tenant, view.listing(asked, ids))
+    every = view.store.list_rows(view.tenant, view.listing(asked, ids))
     for name in of:
         rows = every
         if name == "status" or name in asked:
             others: dict[str, Sequence[str]] = {each: names for each, names in asked.items() if each != name}
             if name == "status":
                 others["status"] = tuple(Status)
-            rows = view.store.listed(view.tenant, view.listing(others, ids))
+            rows = view.store.list_rows(view.tenant, view.listing(others, ids))
         yield name, count_by(rows, name)
 
 
@@ -340,7 +340,7 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
     """Yield the versions that said something between two instants, of the memories that pass."""
     asked = view.selection
     ids = [row.id for row, _ in view.rows(asked.any_of)] if asked.needs_content else None
-    rows = view.store.listed(view.tenant, view.listing(asked.any_of, ids))
+    rows = view.store.list_rows(view.tenant, view.listing(asked.any_of, ids))
     return view.store.written(view.tenant, since, until, [row.id for row in rows])
 
 

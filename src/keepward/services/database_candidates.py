@@ -57,7 +57,7 @@ def gather_candidates(
             max(MIN_WORD_HITS, 2 * limit),
             max(MIN_VECTOR_HITS, 2 * limit),
         )
-        seen = store.seen(tenant, asked)
+        seen = store.visible_counts(tenant, asked)
         few = store.matching_arrivals(tenant, asked, SMALL_SET_SIZE + 1)
         if len(few) <= SMALL_SET_SIZE:
             index.apply(store.profiles_at(tenant, few))
@@ -110,7 +110,7 @@ def _statistics(store: EventStore, tenant: str, query: Query, asked: CandidateQu
         lacking=seen.memories - seen.holders if asked.space else 0,
         # Of a session's turns all but the first have one before.
         lengths=(seen.length / seen.memories, (seen.length + seen.turn_length) / seen.memories),
-        holders=store.holders(tenant, asked, terms) if terms else {},
+        holders=store.document_frequencies(tenant, asked, terms) if terms else {},
         signs=signs,
     )
 

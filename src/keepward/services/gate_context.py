@@ -53,7 +53,7 @@ def prefetch(session: RequestContext, records: Sequence[Record], overlay: Staged
     fresh = [(record, overlay.words(record)) for record in records]
     if not fresh:
         return
-    found = session.store.likely(session.tenant, fresh, session.clock.now())
+    found = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
     overlay.ahead = {record.id: each for (record, _), each in zip(fresh, found, strict=True)}
     if blocked_by_erasure(session, *records) is None:
         overlay.unburied = {record.id: record for record in records}
@@ -90,7 +90,7 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
 def _duplicate_candidates(session: RequestContext, after: Record, overlay: StagedState) -> Sequence[DuplicateCandidate]:
     known = overlay.ahead.get(after.id)
     if known is None:
-        ((likely, has_digest),) = session.store.likely(
+        ((likely, has_digest),) = session.store.duplicate_candidates(
             session.tenant, [(after, overlay.words(after))], session.clock.now()
         )
         known = overlay.ahead[after.id] = (likely, has_digest)
@@ -375,7 +375,7 @@ def _taken_names(session: RequestContext, before: Record | None, after: Record, 
     forms = {each: _key_forms(each) for each in after.aliases if before is None or each not in before.aliases}
     scopes = session.reader.scopes_above(after.scope)
     if forms:
-        holders = session.store.keyed(session.tenant, {form for each in forms.values() for form in each}, scopes)
+        holders = session.store.ids_by_key(session.tenant, {form for each in forms.values() for form in each}, scopes)
         holders += [(key, held) for (scope, key), held in overlay.keys.items() if scope in scopes]
         keys = {key for key, held in holders if held != after.id}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}

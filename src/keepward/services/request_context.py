@@ -104,7 +104,7 @@ class Engine:
         """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
         try:
             if self.erasures is not None:
-                self.erasures.note([entry])
+                self.erasures.add([entry])
                 return True
         except OSError as fault:
             _log.warning("%s could not be listed outside the store: %s", what, fault, extra={"action": "not_listed"})
@@ -257,7 +257,7 @@ def lowest_trust_read(session: RequestContext) -> Trust | None:
         of.writes = writes
         millis = to_micros(now - TAINT_WINDOW) // 1000
         begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-        for receipt in session.store.handed(session.tenant, max(begin, of.read)):
+        for receipt in session.store.low_trust_deliveries(session.tenant, max(begin, of.read)):
             of.read = max(of.read, receipt["id"])
             trust = _BY_LABEL.get(receipt.get("handed", ""))
             if trust is not None and isinstance(receipt.get("to"), str):

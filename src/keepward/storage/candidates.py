@@ -56,7 +56,7 @@ def index_next_batch(db: Connection, sealer: Sealer, tenant: str, most: int = IN
     pairs = [split_record_row(row) for row in rows]
     _add(db, tenant, [profile_of(sealer, tenant, *each) for each in pairs])
     done = len(rows) < most
-    db.many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
+    db.run_many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
     return done
 
 
@@ -98,8 +98,8 @@ def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> 
         # A code is the middle of a quantisation step, so twice the value is an integer.
         whole = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
         vectors += [(tenant, each.position, n, space, str(unit)) for n, unit in enumerate(whole)]
-    db.many("add_candidate", rows)
-    db.many("add_candidate_vector", vectors)
+    db.run_many("add_candidate", rows)
+    db.run_many("add_candidate_vector", vectors)
 
 
 # --- reading
@@ -156,14 +156,14 @@ class CandidateReads(Snapshot):
         with self._reading(tenant) as db:
             return db.searchable and (db.run("candidate_state", tenant=tenant).fetchone() or (0, 0))[1] == 1
 
-    def seen(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
+    def visible_counts(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
         """Return counts of the memories that a reader may see."""
         with self._reading(tenant) as db:
             # The setting applies to all queries of this snapshot.
             db.run("candidate_tune", sort="on", breadth="40")
             return VisibleCounts(*self._candidates("candidates_seen", tenant, asked)[0])
 
-    def holders(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
+    def document_frequencies(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
         """Return how many visible memories contain each term, rarest first; terms without a memory are left out."""
         return dict(self._candidates("candidate_holders", tenant, asked, terms=list(terms)))
 

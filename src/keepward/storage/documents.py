@@ -87,7 +87,7 @@ class StoredDocument(NamedTuple):
     def sealed(self, sealer: Sealer) -> StoredDocument:
         return self._replace(seal=sealer.row(self.kind, *self[:-1]))
 
-    def holds(self, sealer: Sealer) -> bool:
+    def has_valid_seal(self, sealer: Sealer) -> bool:
         """Whether its seal matches."""
         return sealer.matches_row(self.seal, self.kind, *self[:-1])
 
@@ -255,7 +255,7 @@ def select_verified(db: Connection, sealer: Sealer, name: str, **values: Any) ->
 def verified(documents: Iterable[StoredDocument], sealer: Sealer) -> Iterator[StoredDocument]:
     """Yield the documents whose seals match; log the others."""
     for document in documents:
-        if document.holds(sealer):
+        if document.has_valid_seal(sealer):
             yield document
         else:
             _log.warning(_BAD_SEAL_WARNING, document.kind, document.id, extra={"action": "damaged"})
@@ -267,7 +267,7 @@ def receipts_in(db: Connection, sealer: Sealer, tenant: str, which: str, **asked
     rows = db.run(f"commit_receipts_{which}", tenant=tenant, **asked)
     own = ((row[0], sealer.matches_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
     rows = db.run(f"documents_{which}", tenant=tenant, kind="receipts", **asked)
-    return [own, ((each.id, each.holds(sealer), each.body) for each in map(StoredDocument._make, rows))]
+    return [own, ((each.id, each.has_valid_seal(sealer), each.body) for each in map(StoredDocument._make, rows))]
 
 
 def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
@@ -296,7 +296,7 @@ class Repository(Generic[_T]):
     ) -> None:
         """``reading`` opens a snapshot. ``meet`` checks the tenants of a read across all tenants."""
         self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
-        self._sealer, self._reading, self._meet = sealer, reading, meet
+        self._sealer, self._reading, self._check_read = sealer, reading, meet
 
     def get(self, name: str, *, prefix: bool = False) -> _T | None:
         """Return the value with an id, or with ``prefix`` the only one whose id starts with it; None without a match.
@@ -308,7 +308,7 @@ class Repository(Generic[_T]):
         rows = self.rows(id=name)
         if not rows and prefix and len(name) >= MIN_ID_PREFIX:
             rows = self.rows(**prefix_range(name))
-        one = _only(self._name.removesuffix("s"), rows, lambda each: each.holds(self._sealer))
+        one = _only(self._name.removesuffix("s"), rows, lambda each: each.has_valid_seal(self._sealer))
         return None if one is None else value_of(self._kind, one)
 
     def list(self, *, strict: bool = False, **asked: Any) -> _Values[_T]:
@@ -320,10 +320,10 @@ class Repository(Generic[_T]):
             Tampered: ``strict``, and a seal does not match.
         """
         rows = self.rows(**asked)
-        if strict and not all(each.holds(self._sealer) for each in rows):
+        if strict and not all(each.has_valid_seal(self._sealer) for each in rows):
             raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
         values = values_of(self._kind, verified(rows, self._sealer))
-        self._meet(value.tenant for value in values)
+        self._check_read(value.tenant for value in values)
         return values
 
     def count(self, *, most: int, **asked: Any) -> int:
@@ -394,7 +394,7 @@ class DocumentReads(Snapshot):
             found = receipts_in(db, self._sealer, tenant, "before", **asked)
             return list(_bodies(heapq.nlargest(limit, chain(*found))))
 
-    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
+    def low_trust_deliveries(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` whose reader received memories of low trust."""
         with self._reading(tenant) as db:
             rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_DELIVERED)
@@ -503,7 +503,7 @@ class DocumentWrites(DocumentReads):
         key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
         before = None if new else self._db.run("document", key).fetchone()
         sealed = document.sealed(self._sealer)
-        self._db.many("add_document" if new else "put_document", [sealed])
+        self._db.run_many("add_document" if new else "put_document", [sealed])
         if state is not None:
             state.replace_document(self._sealer, document.kind, before and before[-1], sealed.seal)
 

@@ -61,7 +61,7 @@ class SqliteConnection(sqlite3.Connection):
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         return self.execute(SQL[name], named)
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row. One statement inserts up to eight rows."""
         rows = list(rows)
         if 1 < len(rows) <= _MAX_MULTI_ROWS and "VALUES (" in SQL[name]:

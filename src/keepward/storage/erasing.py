@@ -69,7 +69,7 @@ def erased_details(db: Connection, sealer: Sealer, tenant: str, seq: int) -> tup
     document = _at(db, tenant, seq)
     if document is None:
         raise Tampered("content is missing and no erasure names it; run `keepward verify`")
-    if not document.holds(sealer) or document.at <= seq:
+    if not document.has_valid_seal(sealer) or document.at <= seq:
         raise Tampered("an erasure does not match its seal; run `keepward verify`")
     remains = document.json()["remains"]
     return commitment_of(db, tenant, seq), None if remains is None else remains.encode()

@@ -46,7 +46,7 @@ class CorruptRecord:
             return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
         return matches_filter(self.record, filters) and (live_at is None or self.record.is_live(live_at))
 
-    def result(self) -> UnreadableMemory:
+    def as_unreadable(self) -> UnreadableMemory:
         """Return it as a result for the reader."""
         key = self.record.key if self.record else None
         return UnreadableMemory(id=self.id, key=key, core=self.core, why=self.why)
@@ -65,7 +65,7 @@ class IntegrityMonitor:
         #: By tenant, the data version and write count at which some were corrupt, with those.
         self._amiss: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
 
-    def mark(self) -> int | None:
+    def change_counter(self) -> int | None:
         """Return the data version; call it before the snapshot is taken."""
         return self._database.data_version()
 

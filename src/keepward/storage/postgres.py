@@ -95,14 +95,14 @@ class PostgresDatabase:
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
         with translated_errors():
-            connection, pool, pid = self._taken(), self._pool, os.getpid()
+            connection, pool, pid = self._take_connection(), self._pool, os.getpid()
             try:
                 yield connection
             finally:
                 if pid == os.getpid():
                     pool.putconn(connection)
 
-    def _taken(self) -> psycopg.Connection[Row]:
+    def _take_connection(self) -> psycopg.Connection[Row]:
         """Take a connection out of the pool. If the database refuses all, raise its error instead of waiting."""
         until = time.monotonic() + LOCK_TIMEOUT_S
         while True:
@@ -118,7 +118,7 @@ class PostgresDatabase:
                     raise
 
     @contextmanager
-    def _lent(self, level: str, *, writes: bool, patience: int = LOCK_TIMEOUT_S) -> Iterator[PostgresConnection]:
+    def _transaction(self, level: str, *, writes: bool, patience: int = LOCK_TIMEOUT_S) -> Iterator[PostgresConnection]:
         with self._connection() as connection:
             lock = self.store_id if writes else None
             session, pid = PostgresConnection(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
@@ -153,12 +153,12 @@ class PostgresDatabase:
 
     def tenantless_transaction(self) -> AbstractContextManager[PostgresConnection]:
         """Open one transaction without a tenant for the block."""
-        return self._lent("READ COMMITTED", writes=True)
+        return self._transaction("READ COMMITTED", writes=True)
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Open one snapshot for the block, of one tenant or of all."""
-        with self._lent("REPEATABLE READ", writes=False) as session:
+        with self._transaction("REPEATABLE READ", writes=False) as session:
             session.select_tenant(tenant)
             yield session
 
@@ -175,7 +175,7 @@ class PostgresDatabase:
             raise StoreUnavailable("a transaction is open already on this thread; finish it first")
         self._writing.open = True
         try:
-            with self._lent(
+            with self._transaction(
                 "READ COMMITTED", writes=True, patience=BRIEF_LOCK_TIMEOUT_S if brief else LOCK_TIMEOUT_S
             ) as session:
                 session.select_tenant(None)
@@ -259,7 +259,7 @@ class PostgresBlobs:
         self._database, self._url = database, url
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
+    def locked(self, *, alone: bool = False) -> Iterator[None]:
         """Lock the blobs against removal during the block; ``alone`` also against additions."""
         kind = "" if alone else "_shared"
         with _connected(self._url) as connection:
@@ -267,7 +267,7 @@ class PostgresBlobs:
             # Closing the connection releases the lock.
             yield
 
-    def keep(self, place: str, data: bytes) -> None:
+    def save(self, place: str, data: bytes) -> None:
         with self._database.writing() as db:
             db.run("put_blob_bytes", (*_key(place), data))
 
@@ -283,7 +283,7 @@ class PostgresBlobs:
         with self._database.writing() as db:
             db.run("drop_blob_bytes", _key(place))
 
-    def places(self) -> list[str]:
+    def paths(self) -> list[str]:
         with self._database.reading() as db:
             return [place for (place,) in db.run("blob_places")]
 

@@ -143,7 +143,7 @@ class PostgresConnection:
             rows = self._ask(f"FETCH {_PAGE_ROWS} FROM {cursor}", prepare=False).fetchall()
             yield from rows
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row, or once for all rows if it takes columns."""
         rows = list(rows)
         if name in _BY_COLUMN and rows:

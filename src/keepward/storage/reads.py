@@ -118,7 +118,7 @@ class MemoryReads(Snapshot):
         """Return the sorted ids of memories that start with a text."""
         return [name for (name,) in self._run("memories_by_prefix", tenant, **prefix_range(prefix), limit=limit)]
 
-    def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
+    def ids_by_key(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
         """Return (key, id) of the memories, in any status, with one of these keys in one of these scopes."""
         return self._run("keyed", tenant, keys=json_array(keys), scopes=json_array(scopes))
 
@@ -302,7 +302,7 @@ class MemoryReads(Snapshot):
 
     # --- duplicates
 
-    def likely(
+    def duplicate_candidates(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
     ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
         """Return for each record up to 8 likely duplicates, and whether any memory has its digest.
@@ -393,7 +393,7 @@ class Counts:
     blobs: dict[str, int]
     schema: int
 
-    def hold(self, now: int) -> bool:
+    def are_valid_at(self, now: int) -> bool:
         """Whether the counts are the same at another instant without a write: no memory expires in between."""
         return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
 
@@ -492,7 +492,7 @@ class DuplicateCandidateRow(NamedTuple):
 def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
 ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
-    """Return the result of ``Reader.likely``; a memory without a record is left out."""
+    """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
     marks = [_stored(record, features) for record, features in asked]
     holders = _minhash_holders(db, tenant, marks)
     micros = to_micros(now)

@@ -69,7 +69,7 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
         if note is not None:
             db.run("set_meta", name=note[0], value=note[1])
     for state in states:
-        anchor.note(state.tenant, state.head if state.head.seq else None, state.sums_head())
+        anchor.record_head(state.tenant, state.head if state.head.seq else None, state.sums_head())
     return sealer
 
 
@@ -107,9 +107,9 @@ def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
     for row in rows:
         page.append(row)
         if len(page) == _PAGE:
-            db.many(name, page)
+            db.run_many(name, page)
             page = []
-    db.many(name, page)
+    db.run_many(name, page)
 
 
 def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
@@ -156,15 +156,15 @@ def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
         row = record_row(sealer, tenant, event.seq * MAX_EVENTS_PER_COMMIT + event.n, arrival, record, event.payload)
         db.run("add_record", (tenant, *row))
-        db.many("add_link", link_rows(tenant, [record]))
+        db.run_many("add_link", link_rows(tenant, [record]))
         count += 1
     dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
     for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
-        if features is not None and not features.holds(sealer, tenant):
+        if features is not None and not features.has_valid_seal(sealer, tenant):
             dropped.append(row.id)
         elif row.status == Status.ACTIVE:
             add_minhashes(db, minhash_rows(tenant, row, features))
-    db.many("drop_features", [(tenant, memory_id) for memory_id in dropped])
+    db.run_many("drop_features", [(tenant, memory_id) for memory_id in dropped])
     _paged(db, "add_delivery", project_deliveries(db, sealer, tenant))
     return count
 
@@ -185,7 +185,7 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         _check_export(tenant, head, commit, events)
         missing |= empty_positions(commit, events)
         db.run("add_commit", commit_row(commit, sealer))
-        db.many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
+        db.run_many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
         head = Head(seq=commit.seq, hash=commit.hash)
     state.head, state.restored = head, head.seq
     writer.restore_erasures(tenant, missing)

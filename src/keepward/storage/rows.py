@@ -103,7 +103,7 @@ class RecordRow(NamedTuple):
         """Return the row with its seal."""
         return self._replace(seal=sealer.cells("records", tenant, self[:-1]))
 
-    def holds(self, sealer: Sealer, tenant: str) -> bool:
+    def has_valid_seal(self, sealer: Sealer, tenant: str) -> bool:
         """Whether the seal matches."""
         return not sealer.active or self[-1] == sealer.cells("records", tenant, self[:-1])
 
@@ -127,7 +127,7 @@ class FeatureRow(NamedTuple):
         """Return the row with its seal."""
         return self._replace(seal=sealer.cells("features", tenant, self[:-1]))
 
-    def holds(self, sealer: Sealer, tenant: str) -> bool:
+    def has_valid_seal(self, sealer: Sealer, tenant: str) -> bool:
         """Whether the seal matches."""
         return not sealer.active or self[-1] == sealer.cells("features", tenant, self[:-1])
 
@@ -322,7 +322,7 @@ def record_of(sealer: Sealer, tenant: str, row: RecordRow, newest: int | None) -
     Raises:
         Tampered: the row is damaged or outdated.
     """
-    if not row.holds(sealer, tenant):
+    if not row.has_valid_seal(sealer, tenant):
         raise Tampered("its record does not match its seal")
     if row.version != newest:
         raise Tampered("a record is not the newest version")
@@ -368,7 +368,7 @@ def minhash_rows(tenant: str, record: RecordRow, features: FeatureRow | None) ->
 
 def verified_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Features:
     """Return the features of a row; empty ones if they are missing or their seal does not match."""
-    if row is not None and row.holds(sealer, tenant):
+    if row is not None and row.has_valid_seal(sealer, tenant):
         return row.features()
     if row is not None:
         _log.warning("features of %s do not match their seal", row.id, extra={"action": "damaged"})
@@ -380,11 +380,11 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
 
     None if its row is damaged.
     """
-    body = parse_body(row.body) if row.holds(sealer, tenant) else None
+    body = parse_body(row.body) if row.has_valid_seal(sealer, tenant) else None
     if body is None:
         _log.warning("memory %s was left out: it does not match its seal", row.id, extra={"action": "damaged"})
         return None
-    if features is not None and not features.holds(sealer, tenant):
+    if features is not None and not features.has_valid_seal(sealer, tenant):
         _log.warning("features of %s do not match their seal", row.id, extra={"action": "damaged"})
         features = None
     vectors = features if features is not None and features.model is not None and features.units > 0 else None

@@ -68,7 +68,7 @@ class Connection(Protocol):
         """Yield the rows of a named statement, a page at a time."""
         ...
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
         """Run a named statement once for each row."""
         ...
 

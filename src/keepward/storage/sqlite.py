@@ -113,7 +113,7 @@ class SqliteDatabase:
         self.identity: forks.FileIdentity | None = None
         self.mode, self.writable = mode, mode == "rw"
         #: The mode in which the file was opened last, and its state at that time; see (10).
-        self._opening = self._now()
+        self._opening = self._current_mode()
         #: Locked during a complete write; reads of a file never wait for it.
         self._lock: ReleasableLock | threading.RLock = ReleasableLock() if self.in_memory else threading.RLock()
         #: Reentrant: the garbage collector may return the connection of an abandoned reader to the pool in this thread.
@@ -176,7 +176,7 @@ class SqliteDatabase:
             opening.pop_all()
             return connection
 
-    def _now(self) -> tuple[str, object]:
+    def _current_mode(self) -> tuple[str, object]:
         """Return the mode in which to open the file now, and for an immutable file its state; see (10)."""
         return ("rw", None) if self.mode == "rw" else read_mode(self.path)
 
@@ -186,7 +186,7 @@ class SqliteDatabase:
             return
         self._assert_file_in_place()
         with self._lock, self._pool_lock:
-            if (now := self._now()) != self._opening:
+            if (now := self._current_mode()) != self._opening:
                 self._opening = now
                 for each in self._take_idle():
                     each.close()
@@ -266,7 +266,7 @@ class SqliteDatabase:
         try:
             yield
         finally:
-            if self._now() != opening:
+            if self._current_mode() != opening:
                 raise StoreUnavailable(FILE_CHANGED_MESSAGE)
 
     def _give_back(self, connection: SqliteConnection, opening: tuple[str, object]) -> None:
@@ -301,7 +301,7 @@ class SqliteDatabase:
             held.enter_context(forks.using(self))
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
-            connection = self._own()
+            connection = self._writer_connection()
             self._assert_file_in_place()
             self._begin(connection, BRIEF_LOCK_TIMEOUT_S if brief else LOCK_TIMEOUT_S)
             self._writing, pid = threading.get_ident(), self._pid
@@ -319,7 +319,7 @@ class SqliteDatabase:
             finally:
                 self._writing = None
 
-    def _own(self) -> SqliteConnection:
+    def _writer_connection(self) -> SqliteConnection:
         """Return the writer connection; the caller holds the lock."""
         if self._writer is None:
             self._writer = self._pool[0] if self.in_memory else self._open()
@@ -341,7 +341,7 @@ class SqliteDatabase:
             if self._writing is not None:
                 return None
             with forks.using(self), translated_errors():
-                (version,) = self._own().execute("PRAGMA data_version").fetchone()
+                (version,) = self._writer_connection().execute("PRAGMA data_version").fetchone()
                 return int(self._writers << 32 | version)
         finally:
             self._lock.release()
@@ -355,11 +355,11 @@ class SqliteDatabase:
 
     def _begin(self, connection: SqliteConnection, patience: float) -> None:
         """Begin to write. Retry until ``patience`` seconds have passed; see (4)."""
-        if self._begun(connection):
+        if self._try_begin(connection):
             return
         began, is_reported = time.monotonic(), False
         with _writer_queue(sidecar_path(self.path, ".id")) as is_first:
-            while not self._begun(connection, last=(waited := time.monotonic() - began) > patience):
+            while not self._try_begin(connection, last=(waited := time.monotonic() - began) > patience):
                 if waited > REPORT_AFTER_S and not is_reported:
                     is_reported = True
                     text = "another process is writing to the store; waiting for it, %d seconds at most"
@@ -368,7 +368,7 @@ class SqliteDatabase:
                 time.sleep((0.5 + os.urandom(1)[0] / 256) * (FIRST_RETRY_S if is_first() else RETRY_S))
 
     @staticmethod
-    def _begun(connection: SqliteConnection, *, last: bool = False) -> bool:
+    def _try_begin(connection: SqliteConnection, *, last: bool = False) -> bool:
         """Begin to write. Return False while another process writes, unless this is the ``last`` try."""
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -160,9 +160,9 @@ class EventStore(Reader):
 
         ``brief`` waits at most 5 s for other writers instead of 30 s.
         """
-        self._admit()
+        self._require_trusted()
         with self._database.writing(brief=brief) as db:
-            writer = UnitOfWork(db, self._sealer, self._meet)
+            writer = UnitOfWork(db, self._sealer, self._check_anchor)
             yield writer
             states = writer.finish()
         if self._anchor is None:
@@ -170,12 +170,12 @@ class EventStore(Reader):
         for tenant, state in states.items():
             head, sums = state.head if state.head.seq else None, state.sums_head() if self._sealer.active else None
             try:
-                self._anchor.note(tenant, head, sums)
+                self._anchor.record_head(tenant, head, sums)
             except (OSError, KeepwardError) as fault:
                 text = "the write is stored, but its head is not recorded in the configuration folder; fix that: %s"
                 _log.warning(text, fault, extra={"action": "anchor_failed"})
 
-    def _admit(self) -> None:
+    def _require_trusted(self) -> None:
         """Refuse an untrusted store, unless this thread inspects it.
 
         Raises:
@@ -209,7 +209,7 @@ class EventStore(Reader):
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Connection]:
         deadline.check()
-        self._admit()
+        self._require_trusted()
         lent = getattr(self._shared, "lent", None)
         if lent is not None and lent[0] == tenant:
             try:
@@ -226,11 +226,11 @@ class EventStore(Reader):
     @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
         deadline.check()
-        self._admit()
+        self._require_trusted()
         with self._database.reading() as db:
             yield db
 
-    def _meet(self, db: Connection, state: TenantHead) -> None:
+    def _check_anchor(self, db: Connection, state: TenantHead) -> None:
         """Compare a tenant with the anchor inside a transaction, see (4), and check the sealing key of the store."""
         if self._keyless and state.sealed_by:
             raise StoreUnavailable(
@@ -245,7 +245,7 @@ class EventStore(Reader):
     def _noted(self, tenant: str) -> NotedHeads:
         if self._anchor is None or tenant in self._known:
             return None, None
-        return self._anchor.noted(tenant), self._anchor.noted(tenant, "beside")
+        return self._anchor.last_head(tenant), self._anchor.last_head(tenant, "beside")
 
     def _compare(self, db: Connection, state: TenantHead, seen: NotedHeads) -> None:
         """Compare the head and sums of a tenant with the anchor.
@@ -264,17 +264,17 @@ class EventStore(Reader):
 
     # --- checks across all rows
 
-    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
+    def unreadable_memories(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
         """Return the unreadable memories that a read with these filters would have shown, by id.
 
         Their rows are missing or were edited. The check takes constant time while only this handle changes the store.
         A memory with an unreadable event passes every filter. Intact rows whose content is damaged are not included:
         reads report those as ``damaged``.
         """
-        mark = self._watch.mark()
+        mark = self._watch.change_counter()
         with self._reading(tenant) as db:
             found = self._watch.corrupt_records(db, self._sealer, tenant, mark)
-        return [each.result() for each in found if each.passes(filters, live_at)]
+        return [each.as_unreadable() for each in found if each.passes(filters, live_at)]
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """See ``MemoryReads.profiles``. A read of all of them also checks whether a row is missing or edited."""
@@ -282,7 +282,7 @@ class EventStore(Reader):
             yield from super().profiles(tenant, after=after, as_of=as_of)
             return
         apart = after == 0 and getattr(self._shared, "lent", None) is None
-        mark = self._watch.mark() if apart else None
+        mark = self._watch.change_counter() if apart else None
         with self._reading(tenant) as db:
             rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
             yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, mark, rows))
@@ -305,25 +305,25 @@ class EventStore(Reader):
         """Return the state of the anchor, or why it records no heads; see (5)."""
         if self._anchor is None or self.foreign is not None or self.read_only:
             return self._state
-        why = self._anchor.obstacle(tenant)
+        why = self._anchor.unwritable_reason(tenant)
         return self._state if why is None else f"takes no new heads: {why}"
 
     def _counts(self, tenant: str, now: int) -> Counts:
         # Read the counter before the snapshot, so that a change in between is noticed.
-        mark = self._watch.mark()
+        mark = self._watch.change_counter()
         with self.read_snapshot(tenant):
             if mark is None:
                 return super()._counts(tenant, now)
             state = (mark, self.writes(tenant))
             before, counts = self._counted.get(tenant, (None, None))
-            if counts is None or before != state or not counts.hold(now):
+            if counts is None or before != state or not counts.are_valid_at(now):
                 counts = super()._counts(tenant, now)
                 if len(self._counted) >= _COUNTED:
                     self._counted.clear()
                 self._counted[tenant] = (state, counts)
         return counts
 
-    def tails(self) -> dict[str, Head]:
+    def heads(self) -> dict[str, Head]:
         """Return each tenant's head as stored, without checks."""
         with self._database.reading() as db:
             return {row[0]: Head(seq=row[1], hash=row[2]) for row in db.run("tenant_rows") if row[1]}
@@ -434,7 +434,7 @@ class EventStore(Reader):
         Raises:
             StoreUnavailable: it cannot be written.
         """
-        self._admit()
+        self._require_trusted()
         self._database.backup(target)
 
     def blob_store(self) -> BlobStore | None:
@@ -544,12 +544,12 @@ def _written_elsewhere(database: Database, sealer: Sealer, anchor: Anchor) -> bo
         row = db.run("meta", name="sealed_by").fetchone()
         if row is None or not row[0] or row[0] == sealer.key_id or _all_rows_sealed_by(db, sealer):
             return False
-        gone = anchor.names()
+        gone = anchor.tenant_digests()
         for cells in db.run("tenant_rows").fetchall():
             try:
                 state = head_of_row(Sealer(None), cells)
                 gone.discard(tenant_digest(state.tenant))
-                noted = anchor.noted(state.tenant)
+                noted = anchor.last_head(state.tenant)
             except Tampered:
                 return False
             if compare_head_with_anchor(db, state, noted):

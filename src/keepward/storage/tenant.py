@@ -48,7 +48,7 @@ class TableSum:
     def add(self, sealer: Sealer, table: str, kind: str, content: bytes, sign: int = 1) -> None:
         """Add a row, or remove it with ``sign`` -1; ``content`` identifies it, for example its seal."""
         self.counts[kind] += sign
-        self.total = (self.total + sign * sealer.term(table, content)) % _SUM_MODULUS
+        self.total = (self.total + sign * sealer.sum_term(table, content)) % _SUM_MODULUS
 
     def cells(self) -> dict[str, int]:
         """Return the counts that are not 0, by kind."""
@@ -158,7 +158,7 @@ def write(db: Connection, sealer: Sealer, state: TenantHead) -> None:
         state.tallies(),
         state.sums(),
     )
-    db.many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
+    db.run_many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
 
 
 def compare_head_with_anchor(db: Connection, state: TenantHead, noted: Head | None) -> str | None:
@@ -229,7 +229,7 @@ def count_while_reading(
 ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
     """Yield records with their features; at the end, add them to the counts of stored records."""
     # Every handle runs this loop before its first read, so attributes are local variables.
-    term, tenant = sealer.term, state.tenant
+    term, tenant = sealer.sum_term, state.tenant
     counts, total = Counter[str](), 0
     for each in rows:
         row = each[0]

@@ -153,7 +153,7 @@ def check_store(
     progress = None if on_progress is None else _Progress(on_progress)
     faults: list[Fault] = []
     # Read the anchor before the store: a tenant that appears in between must not seem to be missing.
-    seen = anchor.names() if anchor else set()
+    seen = anchor.tenant_digests() if anchor else set()
     known = [tenant] if tenant is not None else _check_database(database, faults)
     if progress is not None:
         for name in known:
@@ -177,7 +177,7 @@ def check_store(
     for name in known:
         noted: NotedHeads = (None, None)
         try:
-            noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
+            noted = (anchor.last_head(name), anchor.last_head(name, "beside")) if anchor else noted
         except Tampered as fault:
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
 
@@ -272,7 +272,7 @@ class _Check:
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
             ("seals", self.documents),
-            ("receipts", self.promised),
+            ("receipts", self.references),
             ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
         ]
 
@@ -311,7 +311,7 @@ class _Check:
             row = f"events {self._tenant}/{memory_id}@{version}"
             yield Fault(check="versions", row=row, detail="a version is missing before it")
 
-    def promised(self) -> Iterator[Fault]:
+    def references(self) -> Iterator[Fault]:
         """Check that everything exists that something else names."""
         return _missing_references(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
 
@@ -342,11 +342,11 @@ class _Check:
             self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
 
     def documents(self) -> Iterator[Fault]:
-        """Check and count every document; collect the rows of delivered contexts for ``promised``."""
+        """Check and count every document; collect the rows of delivered contexts for ``references``."""
         for document in map(StoredDocument._make, self._db.stream("all_documents", tenant=self._tenant)):
             self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
             self._held.replace_document(self._sealer, document.kind, None, document.seal)
-            if not document.holds(self._sealer):
+            if not document.has_valid_seal(self._sealer):
                 name = f"{document.kind} {self._tenant}/{document.id}"
                 yield Fault(check="seals", row=name, detail="its seal does not match")
             elif document.kind == "receipts":
@@ -383,7 +383,7 @@ class _Check:
             self._features.append(Fault(check="features", row=name, detail=detail))
             return
         self._counts["features"] += 1
-        if not features.holds(self._sealer, self._tenant):
+        if not features.has_valid_seal(self._sealer, self._tenant):
             self._features.append(Fault(check="seals", row=name, detail="its seal does not match"))
 
     def computed(self) -> Iterator[Fault]:

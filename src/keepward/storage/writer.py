@@ -56,7 +56,7 @@ class UnitOfWork(UseWrites, Reader):
     def __init__(self, db: Connection, sealer: Sealer, meet: Callable[[Connection, TenantHead], None]) -> None:
         self._db = db
         self._sealer = sealer
-        self._meet = meet
+        self._check_anchor = meet
         self._states: dict[str, TenantHead] = {}
         #: The tenant that the connection shows.
         self._inside: str | None = None
@@ -83,7 +83,7 @@ class UnitOfWork(UseWrites, Reader):
         state = self._states.get(tenant)
         if state is None:
             state = tenants.read(self._db, self._sealer, tenant)
-            self._meet(self._db, state)
+            self._check_anchor(self._db, state)
             self._states[tenant] = state
         return state
 
@@ -165,8 +165,8 @@ class UnitOfWork(UseWrites, Reader):
         commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
         told = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
-        self._db.many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
-        self._db.many("add_event", events)
+        self._db.run_many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
+        self._db.run_many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
@@ -200,7 +200,7 @@ class UnitOfWork(UseWrites, Reader):
             ids = {"tenant": tenant, "ids": json_array(known)}
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
             old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
-            self._db.many("drop_mark", [mark for each in old.values() for mark in minhash_rows(tenant, *each)])
+            self._db.run_many("drop_mark", [mark for each in old.values() for mark in minhash_rows(tenant, *each)])
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
         rows: list[RecordRow] = []
@@ -214,15 +214,15 @@ class UnitOfWork(UseWrites, Reader):
             before = old[memory_id][1] if memory_id in old else None
             if given is not None:
                 features = feature_row(self._sealer, tenant, memory_id, record.version, given)
-            elif before is not None and before.holds(self._sealer, tenant):
+            elif before is not None and before.has_valid_seal(self._sealer, tenant):
                 features = before._replace(version=record.version).sealed(self._sealer, tenant)
             if features is not None:
                 kept_features.append(features)
             if row.status == Status.ACTIVE:
                 marks += minhash_rows(tenant, row, features)
-        self._db.many("add_record", [(tenant, *row) for row in rows])
-        self._db.many("put_features", [(tenant, *row) for row in kept_features])
-        self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
+        self._db.run_many("add_record", [(tenant, *row) for row in rows])
+        self._db.run_many("put_features", [(tenant, *row) for row in kept_features])
+        self._db.run_many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
         add_minhashes(self._db, marks)
         state.replace_records(self._sealer, (row for row, _ in old.values()), rows)
 
@@ -244,8 +244,8 @@ class UnitOfWork(UseWrites, Reader):
             changed.append(fresh)
             if row.status == Status.ACTIVE:
                 marks += minhash_rows(tenant, row, fresh)
-        self._db.many("drop_mark", dropped)
-        self._db.many("put_features", [(tenant, *row) for row in changed])
+        self._db.run_many("drop_mark", dropped)
+        self._db.run_many("put_features", [(tenant, *row) for row in changed])
         add_minhashes(self._db, marks)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
@@ -268,10 +268,10 @@ class UnitOfWork(UseWrites, Reader):
             if row is None:
                 raise Conflict(_ALREADY_ERASED)
             self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
-        self._db.many("erase_event", [(tenant, *place) for place in what.events])
-        self._db.many("erase_details", [(tenant, seq) for seq in what.details])
+        self._db.run_many("erase_event", [(tenant, *place) for place in what.events])
+        self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
-        self._db.many("forget_request", [(tenant, seq) for seq in emptied])
+        self._db.run_many("forget_request", [(tenant, seq) for seq in emptied])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
             self.delete(ReceiptArtefact, tenant, f"{kind}/{version}")
@@ -319,7 +319,7 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
 
 def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
     """Write rows of ``marks`` in the order of the table, so that neighbours are written together."""
-    db.many("add_mark", sorted(rows))
+    db.run_many("add_mark", sorted(rows))
 
 
 def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
