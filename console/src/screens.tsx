@@ -7,6 +7,7 @@ import { ContextLab } from "./screens/ContextLab";
 import { Home } from "./screens/Home";
 import { RecallLab } from "./screens/RecallLab";
 import { Review } from "./screens/Review";
+import { About } from "./screens/About";
 import { Activity } from "./screens/Activity";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
@@ -62,6 +63,7 @@ export const screens: readonly Screen[] = [
   { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
   { path: "/users", title: "Users", key: "u", group: 1, component: Users, count: ({ users }) => users },
   { path: "/projects", title: "Projects", key: "p", group: 1, component: Projects, count: ({ projects }) => projects },
+  { path: "/about", title: "About", group: 1, component: About },
   { path: "/core", title: "Core", key: "c", group: 1, component: Core },
   { path: "/commits", title: "Commits", key: "o", group: 2, component: Commits },
   { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },

@@ -86,7 +86,7 @@ export function mayChange(): boolean {
 }
 
 /** End the session here and at the server. */
-export async function leave(): Promise<void> {
+export async function signOut(): Promise<void> {
   await ask(api.DELETE("/session"));
   csrf.value = null;
   session.value = { state: "closed", why: null, ended: null };

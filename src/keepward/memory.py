@@ -120,7 +120,8 @@ class Memory(Handles, Tools):
         quote. ``extractor`` lets a model find further facts for ``add``: a chat server's model as
         ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
         replaced by markers before anything is stored, beside what the built-in detectors find. ``reranker`` orders
-        what a search found, and ``gates`` judge writes beside the built-in ones. Texts name plug-ins: docs/plugins.md.
+        what a search found, and ``gates`` judge writes beside the built-in ones. Texts name plug-ins:
+        docs/howto/plugins.md.
 
         With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
         sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.

@@ -142,8 +142,8 @@ def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(cons
     with console.page("/erase") as page:
         page.get_by_label("Who or what is to go").fill("BO")
         people = page.get_by_role("list", name="People and sources")
-        people.get_by_text("All about bo").wait_for()
-        people.get_by_role("button", name="Plan for these").first.click()
+        expect(people.get_by_label("All about bo")).to_be_checked()
+        page.get_by_role("button", name="Plan for what is ticked").click()
         page.get_by_role("list", name="What goes").get_by_text("Bo lives at Elm Street 3").wait_for()
         page.get_by_role("list", name="What stays").get_by_text("A guest lives near the elm").wait_for()
         erase = page.get_by_role("button", name="Erase for good")

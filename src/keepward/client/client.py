@@ -1,8 +1,8 @@
 """``Client``: the operations of ``Memory`` on a server, with the same values and errors; and what comes in a stream.
 
 Invariants
-(1) An operation has the name, the arguments and the defaults that it has in ``Memory``; docs/client.md names the few
-    that concern files of a machine and are not here.
+(1) An operation has the name, the arguments and the defaults that it has in ``Memory``. docs/howto/client.md names
+    the few that concern files of a machine and are not here.
 (2) Nothing is read from the environment: address and token are what the caller says, and go nowhere else.
 (3) Handles on one server share its connections; only tenant and scope differ. Who asks is the token's bearer.
 (4) Events come in the order of the commits, each once; after a break they go on exactly where they stopped.

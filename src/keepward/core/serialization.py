@@ -8,7 +8,7 @@ Invariants
 (3) Every payload carries the schema number ``v``; an older number is read by its own upcaster.
 (4) Strings hold no NUL and no lone surrogate.
 
-The format is written down in docs/journal.md and held by golden files.
+The format is written down in docs/internals/journal-format.md and held by golden files.
 """
 
 from __future__ import annotations
