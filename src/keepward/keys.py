@@ -51,14 +51,14 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
         anchor.bind(store_id, Path(memory.path))
-        carried = anchor.export_entries()
-        if carried is None:
+        exported = anchor.export_entries()
+        if exported is None:
             raise StoreUnavailable("this machine has no key of the store; adopt it first")
         entries = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
         tombstones = erasures.key()
         content = {
             "store": store_id,
-            **carried,
+            **exported,
             "erasures": entries,
             "tombstones": None if tombstones is None else tombstones.hex(),
         }
@@ -85,10 +85,10 @@ def import_key(
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
         anchor.bind(content["store"])
-        held = anchor.key()
-        if held is not None and held.hex() != content["key"] and not replace:
+        stored_key = anchor.key()
+        if stored_key is not None and stored_key.hex() != content["key"] and not replace:
             raise Conflict("this home has another key of that store; take this one in its place with --replace")
-        anchor.import_entries(content, fresh=held is None or held.hex() != content["key"])
+        anchor.import_entries(content, fresh=stored_key is None or stored_key.hex() != content["key"])
         known = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
         erasures.add([each for each in content["erasures"] if each not in known])
         same = _import_tombstone_key(erasures, content["tombstones"])
@@ -101,5 +101,5 @@ def _import_tombstone_key(erasures: Any, key: str | None) -> bool:
     """Store the key of tombstones unless this home has one; return whether this home now has this key."""
     if key is None:
         return True
-    held = erasures.key()
-    return bool((held or erasures.take_key(bytes.fromhex(key))) == bytes.fromhex(key))
+    stored_key = erasures.key()
+    return bool((stored_key or erasures.take_key(bytes.fromhex(key))) == bytes.fromhex(key))

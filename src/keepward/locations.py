@@ -77,12 +77,12 @@ def parse_location(named: str) -> Location:
 def _is_cut(url: str) -> bool:
     """Whether a login in a URL ends before its host, as libpq or other parsers read it."""
     rest = url.partition("://")[2]
-    whole = re.split("[/?#]", rest, maxsplit=1)[0]
-    port = whole.rpartition("@")[2].rpartition(":")[2] if ":" in whole else ""
-    left = "@" not in whole and "@" in rest and not re.fullmatch(r"\d*\]?", port)
-    return whole.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", whole))
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    port = authority.rpartition("@")[2].rpartition(":")[2] if ":" in authority else ""
+    left = "@" not in authority and "@" in rest and not re.fullmatch(r"\d*\]?", port)
+    return authority.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", authority))
 
 
-def address_of(place: Location) -> str:
+def address_of(location: Location) -> str:
     """Return the text that opens a store at a location; for a database it may contain a password."""
-    return place.url if isinstance(place, DatabaseUrl) else str(place)
+    return location.url if isinstance(location, DatabaseUrl) else str(location)

@@ -72,10 +72,15 @@ def open_engine(
     _check_parts(**parts)
     named = "" if gates == "none" else gates or ""
     parts["gates"] = plugins.load_gates(named) if isinstance(named, str) else tuple(named.items())
-    place = parse_location(path)
-    store = open_store(address_of(place), anchor=trust_store_in(config_dir), create=create)
+    location = parse_location(path)
+    store = open_store(address_of(location), anchor=trust_store_in(config_dir), create=create)
     parts |= {"identity": IdentityFile(identity), "user_file": IdentityFile(user_file)}
-    parts |= {"path": str(place), "policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
+    parts |= {
+        "path": str(location),
+        "policy": policy or Policy(),
+        "blobs": store.blob_store() or blobs_of(path),
+        **more,
+    }
     return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 

@@ -144,7 +144,7 @@ PATH_VARIABLES = {
     "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
     "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
     "KEEPWARD_MODELS": "Folder of what `keepward model install` stores; default `models` in the data folder.",
-    "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
+    "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` next to the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
     "KEEPWARD_PASSPHRASE": "Passphrase of `keepward key`, where it cannot be asked for.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
@@ -221,9 +221,9 @@ def effective_settings(settings: Settings, policy: Policy, server: ServerSetting
         ("server.", ServerSettings.__struct_fields__, server, usual.server),
     ]
     read = {"": settings, "policy.": settings.policy, "server.": settings.server}
-    for prefix, names, held, default in tables:
+    for prefix, names, values, default in tables:
         for name in names:
-            value, known = getattr(held, name), settings.origins.get(prefix + name, "default")
+            value, known = getattr(values, name), settings.origins.get(prefix + name, "default")
             origin: Any = known if value == getattr(read[prefix], name) else "program"
             found.append(
                 EffectiveSetting(
@@ -365,8 +365,8 @@ def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
     """Return the settings of the environment, including the switches of the policy."""
     chosen: dict[str, Any] = {name: env[variable] for name, variable in SETTING_VARIABLES.items() if env.get(variable)}
     chosen |= {name: Path(chosen[name]).expanduser() for name in _PATHS if name in chosen}
-    if (kept := _switch(env, MAINTENANCE_VARIABLE)) is not None:
-        chosen["maintenance"] = kept
+    if (maintenance := _switch(env, MAINTENANCE_VARIABLE)) is not None:
+        chosen["maintenance"] = maintenance
     turned: dict[str, Any] = {
         name: on for name, variable in SWITCH_VARIABLES.items() if (on := _switch(env, variable)) is not None
     }
@@ -393,23 +393,23 @@ def _switch(env: Mapping[str, str], variable: str) -> bool | None:
     return word in _TRUE_WORDS if word else None
 
 
-def _apply_table(kind: Any, table: Any, path: Path, *place: str) -> Any:
+def _apply_table(kind: Any, table: Any, path: Path, *name_parts: str) -> Any:
     """Return the defaults with the values of a table of the file; see (2) and (3)."""
     hints = get_type_hints(kind)
     known = [*SETTING_VARIABLES, "maintenance", "policy", "server"] if kind is Settings else list(hints)
     if not isinstance(table, dict):
-        raise _invalid_setting(place, f"must be a table; write its settings under [{place[0]}]")
+        raise _invalid_setting(name_parts, f"must be a table; write its settings under [{name_parts[0]}]")
     changed: dict[str, Any] = {}
     for name, given in table.items():
         if name not in known:
-            others = "" if place else f"there are {', '.join(known)}"
+            others = "" if name_parts else f"there are {', '.join(known)}"
             guess = f"{suggestion(name, known)}{others}".rstrip()
-            raise _invalid_setting((*place, name), "there is no such setting" + (f"; {guess}" if guess else ""))
-        value = _convert(hints[name], given, path, *place, name)
+            raise _invalid_setting((*name_parts, name), "there is no such setting" + (f"; {guess}" if guess else ""))
+        value = _convert(hints[name], given, path, *name_parts, name)
         changed[name] = MappingProxyType({**getattr(kind(), name), **value}) if isinstance(value, dict) else value
     for each in msgspec.structs.fields(kind):
         if each.required and each.name not in changed:
-            raise _invalid_setting((*place, each.name), "Field required")
+            raise _invalid_setting((*name_parts, each.name), "Field required")
     return kind(**changed)
 
 
@@ -425,60 +425,64 @@ _WORDS |= {"array": "a list", "object": "a table"}
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
 
 
-def _convert(hint: Any, value: Any, path: Path, *place: str) -> Any:
-    """Convert a value of the file to a field's type; ``place`` is the name of the setting, in parts."""
+def _convert(hint: Any, value: Any, path: Path, *name_parts: str) -> Any:
+    """Convert a value of the file to a field's type; ``name_parts`` is the name of the setting, in parts."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if type(None) in inner:
         # TOML has no None: the setting is left out instead.
         kind, inner = inner[0], ()
     if kind is Mapping:
-        table, names = _convert_type(dict[str, Any], value, place), _NAMES.get(place[-1], inner[0])
+        table, names = _convert_type(dict[str, Any], value, name_parts), _NAMES.get(name_parts[-1], inner[0])
         return {
-            name if names is str else _one_of(names, name, (*place, name)): _convert(inner[1], each, path, *place, name)
+            name if names is str else _one_of(names, name, (*name_parts, name)): _convert(
+                inner[1], each, path, *name_parts, name
+            )
             for name, each in table.items()
         }
     if kind is tuple:
-        items = enumerate(_convert_type(list[Any], value, place))
-        return tuple(_convert(inner[0], each, path, *place, str(number)) for number, each in items)
+        items = enumerate(_convert_type(list[Any], value, name_parts))
+        return tuple(_convert(inner[0], each, path, *name_parts, str(number)) for number, each in items)
     if isinstance(kind, type) and issubclass(kind, Data):
-        made = _apply_table(kind, value, path, *place)
+        made = _apply_table(kind, value, path, *name_parts)
         if isinstance(made, EthicsRule):
-            _check_pattern(made.pattern, place)
+            _check_pattern(made.pattern, name_parts)
         return made
-    if kind is Path or (kind is str and len(place) == 1):
+    if kind is Path or (kind is str and len(name_parts) == 1):
         if not (isinstance(value, str) and value):
-            raise _invalid_setting(place, "must be text" if kind is str else "must be the path of a file, as text")
+            raise _invalid_setting(name_parts, "must be text" if kind is str else "must be the path of a file, as text")
         return value if kind is str else path.parent / Path(value).expanduser()
     if kind is timedelta:
         try:
             span = parse_duration(value)
         except InvalidInput as fault:
-            raise _invalid_setting(place, str(fault)) from fault
+            raise _invalid_setting(name_parts, str(fault)) from fault
         if span <= timedelta(0):
-            raise _invalid_setting(place, 'write a positive duration such as "24h" or "30d", or a number of seconds')
+            raise _invalid_setting(
+                name_parts, 'write a positive duration such as "24h" or "30d", or a number of seconds'
+            )
         return span
     if kind is Literal or issubclass(kind, Enum):
-        return _one_of(inner or kind, value, place)
-    return _convert_type(_NUMBERS.get(kind, kind), value, place)
+        return _one_of(inner or kind, value, name_parts)
+    return _convert_type(_NUMBERS.get(kind, kind), value, name_parts)
 
 
-def _one_of(known: Iterable[Any], value: Any, place: tuple[str, ...]) -> Any:
+def _one_of(known: Iterable[Any], value: Any, name_parts: tuple[str, ...]) -> Any:
     """Return the member with this name."""
     names = {getattr(each, "label", each): each for each in known}
     if not isinstance(value, str) or value not in names:
-        raise _invalid_setting(place, f"{suggestion(value, names)}use one of {', '.join(names)}")
+        raise _invalid_setting(name_parts, f"{suggestion(value, names)}use one of {', '.join(names)}")
     return names[value]
 
 
-def _convert_type(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
+def _convert_type(kind: Any, value: Any, name_parts: tuple[str, ...]) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
         says = re.sub(r"`(\w+)`", lambda found: _WORDS.get(found[1], found[0]), str(exc))
-        raise _invalid_setting(place, says.replace("Expected", "expected")) from exc
+        raise _invalid_setting(name_parts, says.replace("Expected", "expected")) from exc
 
 
-def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:
+def _check_pattern(pattern: str, name_parts: tuple[str, ...]) -> None:
     import re2
 
     options = re2.Options()
@@ -486,11 +490,11 @@ def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:
     try:
         re2.compile(pattern, options)
     except re2.error as fault:
-        raise _invalid_setting(place, "the pattern is not one that RE2 accepts") from fault
+        raise _invalid_setting(name_parts, "the pattern is not one that RE2 accepts") from fault
 
 
-def _invalid_setting(place: tuple[str, ...], says: str) -> InvalidInput:
-    return InvalidInput(f"{'.'.join(map(_printable_name, place))}: {says}")
+def _invalid_setting(name_parts: tuple[str, ...], says: str) -> InvalidInput:
+    return InvalidInput(f"{'.'.join(map(_printable_name, name_parts))}: {says}")
 
 
 def _printable_name(name: str, most: int = 40) -> str:

@@ -31,9 +31,9 @@ def accept(config_dir: Path, file: Path, raw: bytes) -> None:
     Raises:
         OSError: the acceptance cannot be recorded.
     """
-    kept = _read(config_dir)
-    kept["files"][str(file.resolve())] = digest_of(raw)
-    _write(config_dir, kept)
+    accepted = _read(config_dir)
+    accepted["files"][str(file.resolve())] = digest_of(raw)
+    _write(config_dir, accepted)
 
 
 def host_of_key(config_dir: Path, key: str, host: str) -> str:
@@ -42,18 +42,18 @@ def host_of_key(config_dir: Path, key: str, host: str) -> str:
     Raises:
         OSError: the host cannot be recorded.
     """
-    kept, name = _read(config_dir), _fingerprint(key)
-    if name not in kept["keys"]:
-        kept["keys"][name] = host
-        _write(config_dir, kept)
-    return str(kept["keys"][name])
+    accepted, name = _read(config_dir), _fingerprint(key)
+    if name not in accepted["keys"]:
+        accepted["keys"][name] = host
+        _write(config_dir, accepted)
+    return str(accepted["keys"][name])
 
 
 def release_key(config_dir: Path, key: str) -> None:
     """Unbind a key, so that its next use binds it again."""
-    kept = _read(config_dir)
-    if kept["keys"].pop(_fingerprint(key), None) is not None:
-        _write(config_dir, kept)
+    accepted = _read(config_dir)
+    if accepted["keys"].pop(_fingerprint(key), None) is not None:
+        _write(config_dir, accepted)
 
 
 def _fingerprint(key: str) -> str:
@@ -62,13 +62,13 @@ def _fingerprint(key: str) -> str:
 
 def _read(config_dir: Path) -> dict[str, dict[str, str]]:
     try:
-        kept = json.loads((config_dir / "accepted.json").read_bytes())
+        accepted = json.loads((config_dir / "accepted.json").read_bytes())
     except (OSError, ValueError):
-        kept = {}
-    found = kept if isinstance(kept, dict) else {}
+        accepted = {}
+    found = accepted if isinstance(accepted, dict) else {}
     return {part: dict(found[part]) if isinstance(found.get(part), dict) else {} for part in ("files", "keys")}
 
 
-def _write(config_dir: Path, kept: dict[str, dict[str, str]]) -> None:
+def _write(config_dir: Path, accepted: dict[str, dict[str, str]]) -> None:
     config_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    durable.replace(config_dir / "accepted.json", json.dumps(kept, indent=1, sort_keys=True).encode())
+    durable.replace(config_dir / "accepted.json", json.dumps(accepted, indent=1, sort_keys=True).encode())

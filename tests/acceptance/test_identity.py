@@ -40,10 +40,10 @@ SECOND = "I am Orion.\nI answer plainly and in few words.\n"
 APPROVING = """
 import os, signal, sys
 from keepward import Actor, KeepwardError, Memory
-from keepward.adapters.identity_files import DocumentFile
+from keepward.adapters.identity_files import IdentityFile
 store, page, home, proposal, step = sys.argv[1:]
 if step:
-    setattr(DocumentFile, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    setattr(IdentityFile, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 with Memory.open(store, identity=page, actor=Actor.operator("olga"), embedder=None, config_dir=home) as own:
     try:
         print(own.approve(proposal).outcome)

@@ -50,19 +50,19 @@ class FileBlobs:
         finally:
             os.close(handle)
 
-    def save(self, place: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes) -> None:
         """Write bytes durably; see (2)."""
-        file = self._file(place)
-        if self.size(place) == len(data) and self.read(place) == data:
+        file = self._file(path)
+        if self.size(path) == len(data) and self.read(path) == data:
             # Another process may have been interrupted before it flushed the folder.
             durable.flush(file.parent)
             return
         _make_folder(file.parent, below=self._folder)
         durable.replace(file, data)
 
-    def read(self, place: str) -> bytes | None:
+    def read(self, path: str) -> bytes | None:
         try:
-            handle = os.open(self._file(place), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as fault:
@@ -72,15 +72,13 @@ class FileBlobs:
         with os.fdopen(handle, "rb") as file:
             return file.read()
 
-    def size(self, place: str) -> int | None:
-        file = self._file(place)
+    def size(self, path: str) -> int | None:
+        file = self._file(path)
         return file.stat().st_size if file.is_file() and not file.is_symlink() else None
 
-    def remove(self, place: str) -> None:
+    def remove(self, path: str) -> None:
         """Remove a file and the folders that become empty."""
-        file = (
-            self._folder / place if place.endswith(durable.PART_SUFFIX) and place in self.paths() else self._file(place)
-        )
+        file = self._folder / path if path.endswith(durable.PART_SUFFIX) and path in self.paths() else self._file(path)
         file.unlink(missing_ok=True)
         durable.flush(file.parent)
         for folder in file.parents:
@@ -103,17 +101,17 @@ class FileBlobs:
                     found.append(path)
         return sorted(found)
 
-    def _file(self, place: str) -> Path:
-        if not is_blob_path(place):
+    def _file(self, path: str) -> Path:
+        if not is_blob_path(path):
             raise ValueError("that is not the path of a blob")
-        return self._folder / place
+        return self._folder / path
 
 
 class MemoryBlobs:
     """Stores bytes for the lifetime of the process."""
 
     def __init__(self) -> None:
-        self._held: dict[str, bytes] = {}
+        self._blobs: dict[str, bytes] = {}
         self._lock = threading.RLock()
 
     @contextmanager
@@ -122,21 +120,21 @@ class MemoryBlobs:
         with self._lock:
             yield
 
-    def save(self, place: str, data: bytes) -> None:
-        self._held[place] = bytes(data)
+    def save(self, path: str, data: bytes) -> None:
+        self._blobs[path] = bytes(data)
 
-    def read(self, place: str) -> bytes | None:
-        return self._held.get(place)
+    def read(self, path: str) -> bytes | None:
+        return self._blobs.get(path)
 
-    def size(self, place: str) -> int | None:
-        held = self._held.get(place)
-        return None if held is None else len(held)
+    def size(self, path: str) -> int | None:
+        data = self._blobs.get(path)
+        return None if data is None else len(data)
 
-    def remove(self, place: str) -> None:
-        self._held.pop(place, None)
+    def remove(self, path: str) -> None:
+        self._blobs.pop(path, None)
 
     def paths(self) -> list[str]:
-        return sorted(self._held)
+        return sorted(self._blobs)
 
 
 def _make_folder(folder: Path, *, below: Path | None = None) -> None:

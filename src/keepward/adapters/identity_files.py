@@ -53,20 +53,20 @@ class IdentityFile:
         return None
 
     def check_writable(self) -> None:
-        with tempfile.TemporaryFile(dir=self._place().parent):
+        with tempfile.TemporaryFile(dir=self._real_path().parent):
             pass
 
     def replace(self, text: str) -> None:
-        place = self._place()
-        ends = "\r\n" if b"\r\n" in place.read_bytes() else "\n"
-        now = place.stat()
-        with durable.atomic_replace(place, mode=stat.S_IMODE(now.st_mode)) as out:
+        path = self._real_path()
+        ends = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
+        now = path.stat()
+        with durable.atomic_replace(path, mode=stat.S_IMODE(now.st_mode)) as out:
             out.write(text.replace("\n", ends).encode())
             with suppress(OSError):
                 # Set the owner by descriptor: the name may already belong to another file.
                 os.fchown(out.fileno(), now.st_uid, now.st_gid)
 
-    def _place(self) -> Path:
+    def _real_path(self) -> Path:
         assert self._path is not None
         # A circle of links raises no error before the file is read.
         return Path(os.path.realpath(self._path))

@@ -38,8 +38,8 @@ from keepward.ports.world import HeadKind, StoreRecognition
 _HEAD_BYTES = 72
 #: Most tenants whose files are kept open.
 _MAX_OPEN_FILES = 1_024
-_HEAD_OFFSETS: dict[HeadKind, int] = {"journal": 0, "beside": _HEAD_BYTES}
-_LABELS: dict[HeadKind, bytes] = {"journal": b"keepward/anchor/v1\0", "beside": b"keepward/anchor/beside/v1\0"}
+_HEAD_OFFSETS: dict[HeadKind, int] = {"journal": 0, "sums": _HEAD_BYTES}
+_LABELS: dict[HeadKind, bytes] = {"journal": b"keepward/anchor/v1\0", "sums": b"keepward/anchor/beside/v1\0"}
 _DAMAGED = "the record of the store on this machine is damaged; run `keepward verify`, then `adopt`"
 
 #: The format of a file sealed with a passphrase: scrypt for the key (RFC 7914), ChaCha20-Poly1305 for the seal
@@ -76,23 +76,23 @@ class TrustStore:
     def __init__(self, config_dir: str | Path) -> None:
         self._config = Path(config_dir)
         self._folder: Path | None = None
-        self._place_file: dict[str, Any] | None = None
+        self._location: dict[str, Any] | None = None
         self._key: bytes | None = None
         #: Files of heads by tenant, kept open because every write uses them.
         self._files: dict[str, str] = {}
 
-    def bind(self, store_id: str, place: Path | None = None) -> StoreRecognition:
+    def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
         """Set the store by its alphanumeric id, and its path; see (4).
 
         Raises:
             OSError: the record of the store cannot be read or written.
         """
         self._folder = self._config / "stores" / store_id
-        self._place_file = None if place is None else _location_text(place)
+        self._location = None if path is None else _location_text(path)
         self._files.clear()
         if not (self._folder / "key").exists():
             return "unknown"
-        here, there = self._place_file, _read_location(self._folder)
+        here, there = self._location, _read_location(self._folder)
         if here is None:
             return "known"
         # A copied configuration directory belongs to the store that was copied with it.
@@ -104,26 +104,26 @@ class TrustStore:
         self._record_location(there)
         return "known"
 
-    def _record_location(self, noted: dict[str, Any] | None = None) -> None:
+    def _record_location(self, recorded: dict[str, Any] | None = None) -> None:
         """Record the path of the store's file, unless it is recorded already."""
-        if self._place_file is not None:
-            place = {**self._place_file, "folder": self._place().stat().st_ino}
-            if place != noted:
-                durable.replace(self._place() / "place", json.dumps(place).encode())
+        if self._location is not None:
+            location = {**self._location, "folder": self._store_folder().stat().st_ino}
+            if location != recorded:
+                durable.replace(self._store_folder() / "place", json.dumps(location).encode())
 
-    def had_store_at(self, place: Path) -> bool:
+    def had_store_at(self, path: Path) -> bool:
         """Whether the store at a path was opened with this configuration directory before."""
-        return store_at(self._config, place) is not None
+        return store_at(self._config, path) is not None
 
     def key(self) -> bytes | None:
-        key = _read(self._place() / "key")
+        key = _read(self._store_folder() / "key")
         if key is None:
             return None
         self._key = key if len(key) == 32 else None
         return self._key
 
     def adopt(self) -> bytes:
-        folder = self._place()
+        folder = self._store_folder()
         _make(self._config, self._config / "stores", folder)
         self._record_location()
         shutil.rmtree(folder / "heads", ignore_errors=True)
@@ -138,7 +138,7 @@ class TrustStore:
         key = self.key()
         if key is None:
             return None
-        heads = self._place() / "heads"
+        heads = self._store_folder() / "heads"
         return {
             "key": key.hex(),
             "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.tenant_digests())},
@@ -150,7 +150,7 @@ class TrustStore:
         Raises:
             OSError: they cannot be written.
         """
-        folder = self._place()
+        folder = self._store_folder()
         if fresh:
             # The recorded heads are sealed with the other key.
             shutil.rmtree(folder, ignore_errors=True)
@@ -176,7 +176,7 @@ class TrustStore:
         own = raw[_HEAD_OFFSETS[of] : _HEAD_OFFSETS[of] + _HEAD_BYTES]
         return self._read(tenant, own, of) if own.strip(b"\0") else None
 
-    def record_head(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+    def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
         """Record each head that is ahead of its recorded one.
 
         Raises:
@@ -187,11 +187,11 @@ class TrustStore:
             fcntl.flock(handle, fcntl.LOCK_EX)
             raw = os.pread(handle, 2 * _HEAD_BYTES, 0).ljust(2 * _HEAD_BYTES, b"\0")
             fresh = raw
-            given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("beside", beside))
+            given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("sums", sums))
             for of, each in given:
-                place = _HEAD_OFFSETS[of]
-                if each is not None and int.from_bytes(raw[place : place + 8], "big") < each.seq:
-                    fresh = fresh[:place] + self._record(tenant, each, of) + fresh[place + _HEAD_BYTES :]
+                offset = _HEAD_OFFSETS[of]
+                if each is not None and int.from_bytes(raw[offset : offset + 8], "big") < each.seq:
+                    fresh = fresh[:offset] + self._record(tenant, each, of) + fresh[offset + _HEAD_BYTES :]
             if fresh != raw:
                 os.pwrite(handle, fresh, 0)
         finally:
@@ -211,11 +211,11 @@ class TrustStore:
 
     def tenant_digests(self) -> set[str]:
         try:
-            return {entry.name for entry in (self._place() / "heads").iterdir()}
+            return {entry.name for entry in (self._store_folder() / "heads").iterdir()}
         except (FileNotFoundError, NotADirectoryError):
             return set()
 
-    def _place(self) -> Path:
+    def _store_folder(self) -> Path:
         if self._folder is None:
             raise ValueError("the anchor is not bound to a store")
         return self._folder
@@ -223,7 +223,7 @@ class TrustStore:
     def _head_file(self, tenant: str) -> str:
         file = self._files.get(tenant)
         if file is None:
-            file = str(self._place() / "heads" / tenant_digest(tenant))
+            file = str(self._store_folder() / "heads" / tenant_digest(tenant))
             if len(self._files) < _MAX_OPEN_FILES:
                 self._files[tenant] = file
         return file
@@ -259,10 +259,10 @@ def _location_text(path: Path) -> dict[str, Any]:
 def _read_location(folder: Path) -> dict[str, Any] | None:
     """Return the recorded identity of a path; None without one, for example in records of older releases."""
     try:
-        place = json.loads(_read(folder / "place") or b"null")
+        location = json.loads(_read(folder / "place") or b"null")
     except ValueError:
         return None
-    return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode", "folder"} else None
+    return location if isinstance(location, dict) and location.keys() == {"path", "device", "inode", "folder"} else None
 
 
 def _is_store_at(there: dict[str, Any], store_id: str) -> bool:
@@ -319,14 +319,14 @@ class FileErasures:
         try:
             handle = os.open(self._key_file, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
-            held = b""
+            stored = b""
         else:
             try:
-                held = os.read(handle, 33)
+                stored = os.read(handle, 33)
             finally:
                 os.close(handle)
-        if len(held) == 32:
-            self._key = held
+        if len(stored) == 32:
+            self._key = stored
         elif make:
             self.take_key(os.urandom(32))
         return self._key
@@ -397,12 +397,12 @@ def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
         ModelUnavailable: the package for it is not installed.
     """
     try:
-        whole = json.loads(raw)
-        head = {name: value for name, value in whole.items() if name != "sealed"}
+        sealed_file = json.loads(raw)
+        head = {name: value for name, value in sealed_file.items() if name != "sealed"}
         fits = head["format"] == KEY_FILE_FORMAT and all(
             0 < int(head[name]) <= most for name, most in _MAX_SCRYPT_COST.items()
         )
-        nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(whole["sealed"])
+        nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(sealed_file["sealed"])
         bytes.fromhex(head["salt"])
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise InvalidInput("the file is not a key that Keepward exported") from fault

@@ -50,12 +50,12 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
     """Write a copy of the live store, whose file is ``store``; see ``Memory.backup``."""
     target = Path(path).expanduser().absolute()
     # Locked, so that no file is removed between the copy of the rows and that of the files.
-    held = blobs.files_of(engine).locked() if engine.store.blob_tenants() else contextlib.nullcontext()
-    with blobs.translate_file_errors(), held:
+    lock = blobs.files_of(engine).locked() if engine.store.blob_tenants() else contextlib.nullcontext()
+    with blobs.translate_file_errors(), lock:
         engine.store.backup(target)
         with closing(open_copy(target)) as copy:
             heads = copy.heads()
-            carried = _copy_blobs(copy, blobs.files_of(engine), target)
+            copied = _copy_blobs(copy, blobs.files_of(engine), target)
     listed = engine.erasures is not None
     try:
         _list_backup(engine, engine.store.store_id, target, Path(store).absolute(), heads)
@@ -66,8 +66,8 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
         bytes=target.stat().st_size,
         heads=_names(heads),
         listed=listed,
-        blobs=carried.blobs,
-        faulty=carried.faulty,
+        blobs=copied.blobs,
+        faulty=copied.faulty,
     )
 
 
@@ -86,9 +86,9 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         restore_file(source, aside, target)
         store_id, engine, entries, warning = _check_source(source, aside, **world)
         session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
-        gone = apply_erasures_to(session, aside, entries)
+        erased = apply_erasures_to(session, aside, entries)
         with closing(open_copy(aside)) as copy:
-            carried = _copy_blobs(copy, blobs_of(source), target)
+            copied = _copy_blobs(copy, blobs_of(source), target)
             revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
         separate = any(_original_exists(each, store_id, target) for each in entries)
         if separate:
@@ -112,11 +112,11 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         store_id=store_id,
         separate=separate,
         heads=_names(heads),
-        erased=gone,
+        erased=erased,
         revoked=revoked,
         warning=warning,
-        blobs=carried.blobs,
-        faulty=carried.faulty,
+        blobs=copied.blobs,
+        faulty=copied.faulty,
     )
 
 
@@ -139,8 +139,8 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
         live = {name: int(found["live"]) for name, found in facts.items()}
         waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in heads}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
-    whole = {name: [head.seq, head.hash.hex()] for name, head in heads.items()}
-    named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
+    named_heads = {name: [head.seq, head.hash.hex()] for name, head in heads.items()}
+    named = digest("adopt", canonical([store.store_id, named_heads, shown, [each.id for each in tokens]])).hex()
     return AdoptionPlan(
         digest=named,
         heads=_names(heads),
@@ -186,8 +186,8 @@ def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
 def _core_blocks(store: EventStore, tenant: str, now: datetime) -> list[AdoptedBlock]:
     """Return the live core blocks of a tenant, unchecked."""
     found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
-    told = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
-    return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
+    blocks = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
+    return sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))
 
 
 def _list_backup(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:

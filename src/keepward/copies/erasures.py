@@ -78,14 +78,14 @@ def finish_erasures(session: RequestContext) -> None:
         return
     with session.store.write() as writer:
         for commit, events in open_ones:
-            told = certificate.certificate(
+            issued = certificate.certificate(
                 session.engine,
                 commit,
                 events,
                 file="the file was rewritten from its live rows, and its log emptied",
                 backups=outcomes,
             )
-            text = json.dumps(told, ensure_ascii=False, sort_keys=True)
+            text = json.dumps(issued, ensure_ascii=False, sort_keys=True)
             writer.put(ReceiptArtefact(commit.tenant, certificate.CERTIFICATE_KIND, commit.id, text))
         writer.clear_scrub_pending()
 
@@ -113,8 +113,8 @@ def clean_backups(session: RequestContext) -> list[dict[str, str]]:
         state = "not found"
         if Path(path).exists():
             try:
-                gone = apply_erasures_to(session, Path(path), entries)
-                state = f"cleaned: {gone} places" if gone else "held nothing of it"
+                erased = apply_erasures_to(session, Path(path), entries)
+                state = f"cleaned: {erased} places" if erased else "held nothing of it"
             except KeepwardError as exc:
                 state = f"not cleaned: {exc}"
         outcomes.append({"path": path, "state": state})
@@ -128,27 +128,27 @@ def apply_erasures_to(session: RequestContext, file: Path, entries: Sequence[dic
         StoreUnavailable, NotAStore, Tampered: the copy cannot be used.
     """
     with closing(open_copy(file)) as store:
-        gone = apply_erasures_in_all_tenants(session, store, entries)
-        if gone or store.scrub_pending():
+        erased = apply_erasures_in_all_tenants(session, store, entries)
+        if erased or store.scrub_pending():
             remove_orphans(replace(session.engine, store=store, blobs=blobs_of(file)))
             waits = store.scrub()
             if waits is not None:
                 raise KeepwardError(waits)
             with store.write() as writer:
                 writer.clear_scrub_pending()
-        return gone
+        return erased
 
 
 def apply_erasures_in_all_tenants(session: RequestContext, store: Any, entries: Sequence[dict[str, Any]]) -> int:
     """Apply the listed erasures to every tenant of a store; return the number of erased payloads."""
     copy = replace(session.engine, store=store, indexes=IndexCache(), embedder=None)
-    gone = 0
+    erased = 0
     for tenant in store.tenants():
         name = tenant_digest(tenant)
         own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
         if own:
-            gone += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
-    return gone
+            erased += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
+    return erased
 
 
 def add_to_erasure_list(engine: Engine, entries: Sequence[dict[str, Any]]) -> None:

@@ -33,26 +33,26 @@ def migrate_store(
     engine: Engine, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: ProgressCallback
 ) -> MigrationResult:
     """Copy the store at ``source`` to another path or database; see ``Memory.move_store``."""
-    place = parse_location(str(to))
-    if isinstance(place, Path) and (place.is_dir() or str(place) == ":memory:"):
+    target = parse_location(str(to))
+    if isinstance(target, Path) and (target.is_dir() or str(target) == ":memory:"):
         raise InvalidInput("a store is moved to a file, or to the address of a database")
-    if place.absolute() == parse_location(source).absolute():
+    if target.absolute() == parse_location(source).absolute():
         raise InvalidInput("the store is there already; name another place")
     names = engine.store.tenants()
     _require_verified(engine.store, names)
     if dry_run:
         return MigrationResult(
-            place=str(place), tenants=tuple(_standing(engine.store, each, carried=False) for each in names)
+            place=str(target), tenants=tuple(_migrated_tenant(engine.store, each, carried=False) for each in names)
         )
     done, places = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
     steps = 2 * len(names) + len(places)
-    with closing(open_store(address_of(place), anchor=trust_store_in(config_dir))) as store:
+    with closing(open_store(address_of(target), anchor=trust_store_in(config_dir))) as store:
         for each in names:
             # Blobs come last: while rows are copied, no read looks for their files.
             carried = store.copy_tenant(engine.store, each)
-            done.append(_standing(store, each, carried=carried))
+            done.append(_migrated_tenant(store, each, carried=carried))
             report(len(done), steps)
-        files = store.blob_store() or blobs_of(address_of(place))
+        files = store.blob_store() or blobs_of(address_of(target))
         with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():
             for n, each in enumerate(places):
                 content = blobs.files_of(engine).read(each)
@@ -71,7 +71,7 @@ def migrate_store(
         if behind := [each.tenant for each in done if engine.store.head(each.tenant).name != each.head]:
             text = "written to while it was moved: %s; end what writes to the old store, then move again for the rest"
             _log.warning(text, ", ".join(behind), extra={"action": "moved_in_part"})
-        return MigrationResult(place=str(place), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
+        return MigrationResult(place=str(target), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
 
 
 def _require_verified(store: EventStore, names: list[str]) -> None:
@@ -84,6 +84,6 @@ def _require_verified(store: EventStore, names: list[str]) -> None:
             raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `rescue`")
 
 
-def _standing(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:
+def _migrated_tenant(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:
     head = store.head(tenant)
     return MigratedTenant(tenant=tenant, commits=head.seq, head=head.name, carried=carried)

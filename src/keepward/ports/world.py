@@ -32,7 +32,7 @@ class IdSource(Protocol):
 
 
 #: Which part of a store a head describes.
-HeadKind = Literal["journal", "beside"]
+HeadKind = Literal["journal", "sums"]
 #: What this machine knows of a store at a path: nothing, the store, or the original of which it is a copy.
 StoreRecognition = Literal["unknown", "known", "copied"]
 
@@ -40,11 +40,11 @@ StoreRecognition = Literal["unknown", "known", "copied"]
 class Anchor(Protocol):
     """Stores, outside the store's folder, a secret key and the last head of each tenant."""
 
-    def bind(self, store_id: str, place: Path | None = None) -> StoreRecognition:
+    def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
         """Set the store and the path of its file; the store calls this first."""
         ...
 
-    def had_store_at(self, place: Path) -> bool:
+    def had_store_at(self, path: Path) -> bool:
         """Whether this machine has recorded a store at a path."""
         ...
 
@@ -72,7 +72,7 @@ class Anchor(Protocol):
         """Return, for every tenant with a recorded head, the hex digest of its name under the label ``tenant``."""
         ...
 
-    def record_head(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+    def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
         """Record the heads of the journal and of the rows outside it. A head behind the recorded one is ignored."""
         ...
 
@@ -151,7 +151,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    def save(self, place: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes) -> None:
         """Write bytes durably; replace a file with other bytes at the same path.
 
         Raises:
@@ -159,7 +159,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    def read(self, place: str) -> bytes | None:
+    def read(self, path: str) -> bytes | None:
         """Return the stored bytes, unchecked; None without a file.
 
         Raises:
@@ -167,11 +167,11 @@ class BlobStore(Protocol):
         """
         ...
 
-    def size(self, place: str) -> int | None:
+    def size(self, path: str) -> int | None:
         """Return the size of a file in bytes; None without a file."""
         ...
 
-    def remove(self, place: str) -> None:
+    def remove(self, path: str) -> None:
         """Remove a file durably, if it exists.
 
         Raises:

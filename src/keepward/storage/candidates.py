@@ -93,11 +93,11 @@ def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> 
                 )
                 units = [codes[n * dim : (n + 1) * dim] for n in range(many)]
         hidden = (each.scope, int(each.sensitive), each.trust, each.expires_at)
-        turn = int(each.session is not None)
-        rows.append((tenant, each.position, *hidden, turn, length, space, len(units), terms))
+        has_session = int(each.session is not None)
+        rows.append((tenant, each.position, *hidden, has_session, length, space, len(units), terms))
         # A code is the middle of a quantisation step, so twice the value is an integer.
-        whole = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
-        vectors += [(tenant, each.position, n, space, str(unit)) for n, unit in enumerate(whole)]
+        doubled = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
+        vectors += [(tenant, each.position, n, space, str(unit)) for n, unit in enumerate(doubled)]
     db.run_many("add_candidate", rows)
     db.run_many("add_candidate_vector", vectors)
 

@@ -272,18 +272,18 @@ def receipts_in(db: Connection, sealer: Sealer, tenant: str, which: str, **asked
 
 def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
     """Yield the bodies of receipts whose seal matches."""
-    for name, holds, body in receipts:
-        if holds:
+    for name, matches, body in receipts:
+        if matches:
             yield parse_body("receipts", body)
         else:
             _log.warning(_BAD_SEAL_WARNING, "receipts", name, extra={"action": "damaged"})
 
 
-def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _One | None:
+def _only(what: str, found: Sequence[_One], matches: Callable[[_One], bool]) -> _One | None:
     """Return the only match for an id or its prefix, after checking its seal; None without a match."""
     if len(found) > 1:
         raise InvalidInput(f"more than one {what} begins so; give more of its id")
-    if found and not holds(found[0]):
+    if found and not matches(found[0]):
         raise Tampered(f"the {what} does not match its seal; run `keepward verify`")
     return found[0] if found else None
 
@@ -292,11 +292,11 @@ class Repository(Generic[_T]):
     """The documents of one kind as values, of one tenant or of all."""
 
     def __init__(
-        self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _CheckTenants
+        self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, check_tenants: _CheckTenants
     ) -> None:
-        """``reading`` opens a snapshot. ``meet`` checks the tenants of a read across all tenants."""
+        """``reading`` opens a snapshot. ``check_tenants`` checks the tenants of a read across all tenants."""
         self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
-        self._sealer, self._reading, self._check_read = sealer, reading, meet
+        self._sealer, self._reading, self._check_tenants = sealer, reading, check_tenants
 
     def get(self, name: str, *, prefix: bool = False) -> _T | None:
         """Return the value with an id, or with ``prefix`` the only one whose id starts with it; None without a match.
@@ -323,7 +323,7 @@ class Repository(Generic[_T]):
         if strict and not all(each.has_valid_seal(self._sealer) for each in rows):
             raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
         values = values_of(self._kind, verified(rows, self._sealer))
-        self._check_read(value.tenant for value in values)
+        self._check_tenants(value.tenant for value in values)
         return values
 
     def count(self, *, most: int, **asked: Any) -> int:
@@ -374,8 +374,8 @@ class DocumentReads(Snapshot):
             found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **one))]
             if not found and len(receipt_id) >= MIN_ID_PREFIX:
                 found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **prefix_range(receipt_id)))]
-        told = _only("receipt", found, lambda each: each[1])
-        return None if told is None else parse_body("receipts", told[2])
+        found_receipt = _only("receipt", found, lambda each: each[1])
+        return None if found_receipt is None else parse_body("receipts", found_receipt[2])
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
         """Yield every receipt whose seal matches, by id."""
@@ -518,13 +518,13 @@ class DocumentWrites(DocumentReads):
             Conflict: a receipt with this id exists.
             InvalidInput: its facts are not JSON.
         """
-        told = receipt.as_dict()
-        lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body, refs = encode_body(told), names_in(_ids_in_receipt(told))
+        facts = receipt.as_dict()
+        delivers = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
+        body, refs = encode_body(facts), names_in(_ids_in_receipt(facts))
         if receipt.kind in {"compile", "recall"}:
             body = compress_body(body)
         at = to_micros(receipt.at)
-        state = _DELIVERED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
+        state = _DELIVERED if delivers else {"compile": "whole", "token": "token"}.get(receipt.kind)
         document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
         self._put(document, new=True, anyway=True)
 
@@ -534,14 +534,14 @@ class DocumentWrites(DocumentReads):
         if row is not None:
             old = StoredDocument._make(row)
             state = None if "compacted_at" in body else old.state
-            told = encode_body(body)
-            fresh = compress_body(told) if old.body[:1] == b"x" else told
+            encoded = encode_body(body)
+            fresh = compress_body(encoded) if old.body[:1] == b"x" else encoded
             self._put(old._replace(state=state, refs=names_in(_ids_in_receipt(body)), body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
-        told = encode_body(body)
-        self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
+        encoded = encode_body(body)
+        self._db.run("set_receipt", (encoded, self._sealer.commit(tenant.encode(), seq, hashed, encoded), tenant, seq))
 
     def put_feedback(self, given: Feedback) -> Feedback:
         """Store feedback; return it with its number. A second one of an actor on a receipt replaces the first.

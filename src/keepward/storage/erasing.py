@@ -25,15 +25,15 @@ SCRUB_PENDING = "note_erasing"
 
 def erased_positions(db: Connection, tenant: str) -> dict[EventPosition, int]:
     """Return the positions that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
-    places: dict[EventPosition, int] = {}
+    positions: dict[EventPosition, int] = {}
     for seq, payload, _ in db.run("commits_of_kind", tenant=tenant, kind="erase"):
         try:
             names = decode_details(payload).erased
-            for place in map(parse_event_position, names):
-                places.setdefault(place, seq)
+            for position in map(parse_event_position, names):
+                positions.setdefault(position, seq)
         except (KeepwardError, TypeError):
             continue  # The check of the chain reports the commit.
-    return places
+    return positions
 
 
 def erased_details_document(
@@ -79,9 +79,9 @@ def check(db: Connection, tenant: str) -> Iterator[Fault]:
     """Yield differences between the documents of erased details and the commits of kind ``erase``, in order."""
     due = {f"{seq}/{n}": by for (seq, n), by in erased_positions(db, tenant).items() if n == DETAILS}
     rows = map(StoredDocument._make, db.run("documents", tenant=tenant, kind="erased"))
-    held = {each.id: each.at for each in rows}
-    for name in sorted(due.keys() | held.keys()):
-        if due.get(name) != held.get(name):
+    stored = {each.id: each.at for each in rows}
+    for name in sorted(due.keys() | stored.keys()):
+        if due.get(name) != stored.get(name):
             detail = "no erasure names it" if name not in due else "it differs from the erasure"
             yield Fault(check="erased", row=f"erased {tenant}/{name}", detail=detail)
 

@@ -149,16 +149,16 @@ def _inspect(path: Path) -> None:
     Raises:
         NotAStore, NewerSchema: see (2).
     """
-    beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
+    id_hint = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
     if path.stat().st_size == 0:
         raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
     for left in range(20, -1, -1):
         application, schema, short = _header(path)
         if application is None:
-            hint = f"`keepward store recover {path} NEW` copies what is intact" if beside else "choose another file"
-            raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
+            hint = f"`keepward store recover {path} NEW` copies what is intact" if id_hint else "choose another file"
+            raise NotAStore(f"{path} is not a Keepward store{id_hint}; {hint}")
         if application != APPLICATION_ID:
-            raise NotAStore(f"{path} is another program's database{beside}; choose another file")
+            raise NotAStore(f"{path} is another program's database{id_hint}; choose another file")
         if schema > newest_schema():
             raise NewerSchema
         if not short:
@@ -231,24 +231,24 @@ def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
 
 
 def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
-    beside = id_file(path)
+    id_path = id_file(path)
     try:
-        said = beside.read_text("ascii", errors="replace").strip()
+        said = id_path.read_text("ascii", errors="replace").strip()
     except FileNotFoundError:
         said = ""
     except OSError as fault:
-        raise StoreUnavailable(f"{beside} cannot be read; check its permissions") from fault
+        raise StoreUnavailable(f"{id_path} cannot be read; check its permissions") from fault
     if said and said != store_id:
         raise NotAStore(
-            f"{path} is not the store that was here: {beside.name} names another. Put the right file back, "
+            f"{path} is not the store that was here: {id_path.name} names another. Put the right file back, "
             "or delete that file if the change was meant"
         )
     if not said and writable:
         try:
-            durable.replace(beside, f"{store_id}\n".encode("ascii"))
+            durable.replace(id_path, f"{store_id}\n".encode("ascii"))
         except OSError as fault:
             why = fault.strerror or "the disk gave an error"
-            raise StoreUnavailable(f"{beside} cannot be written: {why}; fix that and try again") from fault
+            raise StoreUnavailable(f"{id_path} cannot be written: {why}; fix that and try again") from fault
 
 
 def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:

@@ -55,40 +55,40 @@ class CorruptRecord:
 class IntegrityMonitor:
     """Caches, for one handle, which records of each tenant are intact."""
 
-    __slots__ = ("_amiss", "_database", "_lock", "_sound")
+    __slots__ = ("_corrupt", "_database", "_intact", "_lock")
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = ForkSafeLock()
         #: By tenant, the data version at which all records were intact.
-        self._sound: dict[str, int] = {}
+        self._intact: dict[str, int] = {}
         #: By tenant, the data version and write count at which some were corrupt, with those.
-        self._amiss: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
+        self._corrupt: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
 
     def change_counter(self) -> int | None:
         """Return the data version; call it before the snapshot is taken."""
         return self._database.data_version()
 
-    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, mark: int | None) -> list[CorruptRecord]:
+    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, version: int | None) -> list[CorruptRecord]:
         """Return the memories whose rows are corrupt, by id, those without an id last."""
         if not sealer.active:
             return []
-        known = self._sound.get(tenant)
+        known = self._intact.get(tenant)
         # While this handle writes there is no data version; the next read checks again.
-        if known is not None and (mark is None or known == mark):
+        if known is not None and (version is None or known == version):
             return []
-        said = tenants.read(db, sealer, tenant)
-        before = self._amiss.get(tenant)
-        if mark is not None and before is not None and before[:2] == (mark, said.writes):
+        written_row = tenants.read(db, sealer, tenant)
+        before = self._corrupt.get(tenant)
+        if version is not None and before is not None and before[:2] == (version, written_row.writes):
             return before[2]
-        found = _compared(db, sealer, said)
+        found = _compared(db, sealer, written_row)
         with self._lock:
-            self._sound.pop(tenant, None)
-            self._amiss.pop(tenant, None)
+            self._intact.pop(tenant, None)
+            self._corrupt.pop(tenant, None)
             if found:
-                self._amiss[tenant] = (mark, said.writes, found)
-            elif mark is not None:
-                self._sound[tenant] = mark
+                self._corrupt[tenant] = (version, written_row.writes, found)
+            elif version is not None:
+                self._intact[tenant] = version
         return found
 
     def check_while_reading(
@@ -96,27 +96,27 @@ class IntegrityMonitor:
         db: Connection,
         sealer: Sealer,
         tenant: str,
-        mark: int | None,
+        version: int | None,
         rows: Iterator[tuple[RecordRow, FeatureRow | None]],
     ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
         """Yield all records with their features. At the end, store whether they match the sums."""
-        if not sealer.active or mark is None or self._sound.get(tenant) == mark:
+        if not sealer.active or version is None or self._intact.get(tenant) == version:
             yield from rows
             return
-        said = tenants.read(db, sealer, tenant)
-        held = TenantHead(tenant=tenant, head=said.head)
-        yield from tenants.count_while_reading(sealer, held, rows)
-        if said.same_records(held):
+        written_row = tenants.read(db, sealer, tenant)
+        stored = TenantHead(tenant=tenant, head=written_row.head)
+        yield from tenants.count_while_reading(sealer, stored, rows)
+        if written_row.same_records(stored):
             with self._lock:
-                self._amiss.pop(tenant, None)
-                self._sound[tenant] = mark
+                self._corrupt.pop(tenant, None)
+                self._intact[tenant] = version
 
 
-def _compared(db: Connection, sealer: Sealer, said: TenantHead) -> list[CorruptRecord]:
-    tenant = said.tenant
-    held = TenantHead(tenant=tenant, head=said.head)
-    tenants.count_records(db, sealer, held)
-    if said.same_records(held):
+def _compared(db: Connection, sealer: Sealer, written_row: TenantHead) -> list[CorruptRecord]:
+    tenant = written_row.tenant
+    stored = TenantHead(tenant=tenant, head=written_row.head)
+    tenants.count_records(db, sealer, stored)
+    if written_row.same_records(stored):
         return []
     rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
@@ -128,16 +128,16 @@ def _compared(db: Connection, sealer: Sealer, said: TenantHead) -> list[CorruptR
         if name not in rows or (row is not None and rows[name] != row):
             wrong[name] = record
     # An unreadable memory may be core memory while the counts miss one.
-    written = said.records.counts
+    written = written_row.records.counts
     written_core = sum(count for kind, count in written.items() if kind.startswith(f"{Tier.CORE} "))
     open_core = written_core > core
 
-    def amiss(name: str, why: str, record: Record | None = None) -> CorruptRecord:
+    def corrupt(name: str, why: str, record: Record | None = None) -> CorruptRecord:
         return CorruptRecord(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
 
     strange = sorted(rows.keys() - due)
-    found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
-    found += [amiss(name, "no event in the journal names it") for name in strange]
+    found = [corrupt(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
+    found += [corrupt(name, "no event in the journal names it") for name in strange]
     lost = written.total() - len(due) - len(strange)
     if lost > 0:
         # Neither a record nor an event of these is left.

@@ -32,7 +32,15 @@ from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX
 from keepward.storage.erasing import commitment_of, erased_details, erased_positions
-from keepward.storage.rows import CommitRow, EventRow, Gone, event_flaw, has_commit_types, has_event_types, record_at
+from keepward.storage.rows import (
+    CommitRow,
+    ContentMissing,
+    EventRow,
+    event_flaw,
+    has_commit_types,
+    has_event_types,
+    record_at,
+)
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, prefix_range
 
@@ -198,8 +206,8 @@ class JournalReads(Snapshot):
         commit, _ = verified_commit(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
             # An export does not include the rest of erased details.
-            gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
-            return commit, gone
+            erased = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
+            return commit, erased
         return commit, decode_details(commit.payload or remains or b"")
 
     def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
@@ -254,26 +262,26 @@ def record_or_erased(db: Connection, sealer: Sealer, tenant: str, event: EventRo
     raw = tenant.encode()
     try:
         return record_at(sealer, raw, event)
-    except Gone:
+    except ContentMissing:
         last = EventRow._make(db.run("newest_event", tenant=tenant, id=event.memory_id).fetchone())
         try:
             newest = record_at(sealer, raw, last)
-        except Gone:
+        except ContentMissing:
             newest = None
         # An erased memory loses all content before its tombstone; another one only the versions that copied it.
-        place = (event.seq, event.n)
+        position = (event.seq, event.n)
         lawful = newest is not None and (
-            newest.status is Status.ERASED or _is_erased_position(db, sealer, tenant, place)
+            newest.status is Status.ERASED or _is_erased_position(db, sealer, tenant, position)
         )
         if newest is None or not lawful or event_flaw(sealer, raw, event) is not None:
             raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
         return erased_record(newest, event.version)
 
 
-def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, place: EventPosition) -> bool:
+def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, position: EventPosition) -> bool:
     """Whether a later commit of kind ``erase``, checked against its hash and seal, names a position."""
-    by = erased_positions(db, tenant).get(place, 0)
-    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
+    by = erased_positions(db, tenant).get(position, 0)
+    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > position[0] else None
     if found is None:
         return False
     row = CommitRow._make(found)
@@ -329,7 +337,7 @@ def walk_chain(
         erased = commitment_of(db, tenant, row.seq) if row.payload is None else None
         if not has_commit_types(row) or _hash(tenant, row, erased) != row.hash:
             yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
-        wrong = _presence_error(named, (row.seq, DETAILS), gone=row.payload is None)
+        wrong = _presence_error(named, (row.seq, DETAILS), is_missing=row.payload is None)
         if wrong:
             yield Fault(check="chain", row=name, detail=wrong)
         if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
@@ -351,11 +359,11 @@ def _orphan_event_fault(tenant: str, event: EventRow, broken: set[EventPosition]
     return Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
 
 
-def _presence_error(named: Mapping[EventPosition, int], place: EventPosition, *, gone: bool) -> str | None:
+def _presence_error(named: Mapping[EventPosition, int], position: EventPosition, *, is_missing: bool) -> str | None:
     """Return why content may not be missing, or may not exist; None if it may."""
-    if gone:
-        return None if named.get(place, 0) > place[0] else "its content is missing, and no erasure names it"
-    return "its content was erased and is here again" if place in named else None
+    if is_missing:
+        return None if named.get(position, 0) > position[0] else "its content is missing, and no erasure names it"
+    return "its content was erased and is here again" if position in named else None
 
 
 def _event(
@@ -366,8 +374,8 @@ def _event(
     digest = _hash_of(event)
     if event.n != n:
         return digest, f"event {n} of its commit is missing before it"
-    gone = event.payload is None
-    wrong = _presence_error(named, (event.seq, event.n), gone=gone) if gone or named else None
+    is_missing = event.payload is None
+    wrong = _presence_error(named, (event.seq, event.n), is_missing=is_missing) if is_missing or named else None
     return digest, wrong or event_flaw(sealer, tenant, event, digest)
 
 

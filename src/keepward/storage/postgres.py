@@ -68,7 +68,7 @@ class PostgresDatabase:
         self._open()
         self._writing = threading.local()
         self._shared: SharedState | None = None
-        self._mark, self._last, self._own, self._looked = 0, -1, 0, -CHANGE_POLL_INTERVAL_S
+        self._version, self._last, self._own, self._polled_at = 0, -1, 0, -CHANGE_POLL_INTERVAL_S
 
     def _open(self) -> None:
         def configure(connection: psycopg.Connection[Row]) -> None:
@@ -191,12 +191,12 @@ class PostgresDatabase:
         """
         with self._lock:
             now = time.monotonic()
-            if now - self._looked >= CHANGE_POLL_INTERVAL_S:
+            if now - self._polled_at >= CHANGE_POLL_INTERVAL_S:
                 with self.reading() as db:
                     (last,) = db.run("next_transaction").fetchone() or (0,)
-                self._mark += last != self._last + self._own
-                self._last, self._own, self._looked = last, 0, now
-            return self._mark
+                self._version += last != self._last + self._own
+                self._last, self._own, self._polled_at = last, 0, now
+            return self._version
 
     def execute_autocommit(self, statement: str) -> None:
         with self._connection() as connection:
@@ -207,12 +207,12 @@ class PostgresDatabase:
         with self.reading() as db:
             for (name,) in db.run("unguarded_tables").fetchall():
                 yield f"schema {name}", "its row-level security is off"
-            held = {name for (name,) in db.run("indexes").fetchall()}
+            existing = {name for (name,) in db.run("indexes").fetchall()}
             for (tenant,) in db.run("candidates_lacking"):
                 yield f"candidates {tenant}", "candidates are missing or too many: recall misses what it should find"
         for step in load_migrations():
             for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
-                if name not in held:
+                if name not in existing:
                     yield f"schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
@@ -267,36 +267,36 @@ class PostgresBlobs:
             # Closing the connection releases the lock.
             yield
 
-    def save(self, place: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes) -> None:
         with self._database.writing() as db:
-            db.run("put_blob_bytes", (*_key(place), data))
+            db.run("put_blob_bytes", (*_key(path), data))
 
-    def read(self, place: str) -> bytes | None:
-        row = self._row("blob_bytes", place)
+    def read(self, path: str) -> bytes | None:
+        row = self._row("blob_bytes", path)
         return None if row is None else bytes(row[0])
 
-    def size(self, place: str) -> int | None:
-        row = self._row("size_of_blob", place)
+    def size(self, path: str) -> int | None:
+        row = self._row("size_of_blob", path)
         return None if row is None else int(row[0])
 
-    def remove(self, place: str) -> None:
+    def remove(self, path: str) -> None:
         with self._database.writing() as db:
-            db.run("drop_blob_bytes", _key(place))
+            db.run("drop_blob_bytes", _key(path))
 
     def paths(self) -> list[str]:
         with self._database.reading() as db:
-            return [place for (place,) in db.run("blob_places")]
+            return [path for (path,) in db.run("blob_paths")]
 
-    def _row(self, name: str, place: str) -> Row | None:
+    def _row(self, name: str, path: str) -> Row | None:
         with self._database.reading() as db:
-            return db.run(name, _key(place)).fetchone()
+            return db.run(name, _key(path)).fetchone()
 
 
-def _key(place: str) -> tuple[str, str]:
+def _key(path: str) -> tuple[str, str]:
     """Split a blob path into the tenant's part and the rest."""
-    if not is_blob_path(place):
+    if not is_blob_path(path):
         raise ValueError("that is not the path of a blob")
-    tenant, _, rest = place.partition("/")
+    tenant, _, rest = path.partition("/")
     return tenant, rest
 
 

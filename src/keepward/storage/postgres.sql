@@ -50,5 +50,5 @@ SELECT length(data) FROM blob_bytes WHERE tenant = ? AND place = ?;
 -- drop_blob_bytes --
 DELETE FROM blob_bytes WHERE tenant = ? AND place = ?;
 
--- blob_places --
+-- blob_paths --
 SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place;

@@ -81,8 +81,8 @@ def _query_for(filters: Filter) -> str:
         return "find_subject"
     if filters.session is not None:
         return "find_session"
-    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _LASTING_TIERS)
-    return "find_standing" if standing else "find"
+    is_standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _LASTING_TIERS)
+    return "find_standing" if is_standing else "find"
 
 
 def _damaged(found: ReadResult, memory_id: object, fault: Tampered) -> None:
@@ -265,8 +265,8 @@ class MemoryReads(Snapshot):
                 except Tampered as fault:
                     _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
                     continue
-                kept = verified_features(self._sealer, tenant, features)
-                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=kept)
+                verified = verified_features(self._sealer, tenant, features)
+                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """Yield (id, ranking row) for every memory changed after a position, oldest first; None if it is not active."""
@@ -293,9 +293,9 @@ class MemoryReads(Snapshot):
                 record = self._record(db, tenant, event, as_of)
                 if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
                     at = event.seq * MAX_EVENTS_PER_COMMIT + event.n
-                    held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
+                    row_then = record_row(self._sealer, tenant, at, arrival, record, event.payload)
                     features = None if cells[0] is None else FeatureRow._make(cells)
-                    profile = profile_of(self._sealer, tenant, held, features)
+                    profile = profile_of(self._sealer, tenant, row_then, features)
             except Tampered as fault:
                 _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
             yield event.memory_id, profile
@@ -333,7 +333,7 @@ class MemoryReads(Snapshot):
         """Return what the database counts at an instant in microseconds."""
         values = {"tenant": tenant, "now": now}
         with self._reading(tenant) as db:
-            held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
+            attached = {name for (name,) in db.run("blobs_held", tenant=tenant)}
             blobs = {
                 row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
             }
@@ -343,7 +343,7 @@ class MemoryReads(Snapshot):
                 journal=db.run("facts_journal", tenant=tenant).fetchone(),
                 queue=db.run("facts_queue", tenant=tenant).fetchone(),
                 usage=db.run("facts_usage", values).fetchone(),
-                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
+                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - attached)},
                 schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
             )
 
@@ -493,19 +493,19 @@ def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
 ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
     """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
-    marks = [_stored(record, features) for record, features in asked]
-    holders = _minhash_holders(db, tenant, marks)
+    minhashes = [_stored(record, features) for record, features in asked]
+    holders = _minhash_holders(db, tenant, minhashes)
     micros = to_micros(now)
     equals: list[list[int]] = []
     known: list[bool] = []
     ranked: list[list[int]] = []
-    for (record, features), placed in zip(asked, marks, strict=True):
+    for (record, features), placed in zip(asked, minhashes, strict=True):
         digest = features.digest
         # In any status; an empty digest belongs to no memory.
         has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
         known.append(has)
         equals.append(_equal(db, tenant, record, digest, micros) if has else [])
-        crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
+        crowds = [crowd for minhash in placed if (crowd := holders.get(minhash))]
         shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
         # Positions rise with time: of equal matches, the memory changed last comes first.
         counted = sorted(
@@ -513,10 +513,12 @@ def _duplicate_candidates(
         )
         ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
-    told = _rows_at(db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]})
+    rows_by_position = _rows_at(
+        db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]}
+    )
     found: list[tuple[tuple[DuplicateCandidate, ...], bool]] = []
     for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
-        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], told, record, features, same, micros)
+        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
         if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
             # Many of them have expired, so all of them are checked.
             first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
@@ -526,7 +528,7 @@ def _duplicate_candidates(
 
 def _active_candidates(
     positions: Sequence[int],
-    told: Mapping[int, DuplicateCandidateRow],
+    rows_by_position: Mapping[int, DuplicateCandidateRow],
     asked: Record,
     features: Features,
     equal: Sequence[int],
@@ -535,7 +537,7 @@ def _active_candidates(
     """Return the first active memories by their rows; one with an empty trait must be read."""
     found: list[DuplicateCandidate] = []
     for position in positions:
-        row = told.get(position)
+        row = rows_by_position.get(position)
         if row is None or row.status != "active" or row.id == asked.id:
             continue
         if row.expires_at is not None and row.expires_at <= now:
@@ -548,19 +550,19 @@ def _active_candidates(
 
 
 def _stored(record: Record, features: Features) -> set[int]:
-    marks = features.marks
-    if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
-        marks = unpack_minhashes(pack_minhashes(marks))
-    return set(partitioned_minhashes(dedup_partition(record), marks))
+    minhashes = features.marks
+    if minhashes and not 0 <= min(minhashes) <= max(minhashes) < 1 << 63:
+        minhashes = unpack_minhashes(pack_minhashes(minhashes))
+    return set(partitioned_minhashes(dedup_partition(record), minhashes))
 
 
-def _minhash_holders(db: Connection, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
+def _minhash_holders(db: Connection, tenant: str, minhashes: Iterable[set[int]]) -> dict[int, list[str]]:
     """Return by minhash the positions of its newest memories, as digits."""
-    wanted: set[int] = set().union(*marks)
+    wanted: set[int] = set().union(*minhashes)
     # One more than counted, because the memory itself may be among them.
     values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": MAX_HOLDERS_PER_MINHASH + 1}
     rows = db.run("holders", values)
-    return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
+    return {minhash: positions.split(" ") for minhash, positions in rows if positions is not None}
 
 
 def _equal(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:

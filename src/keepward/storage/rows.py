@@ -36,7 +36,7 @@ _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
 _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes)
 
 
-class Gone(Tampered):
+class ContentMissing(Tampered):
     """The content of an event is missing; an erasure may name it."""
 
 
@@ -95,7 +95,7 @@ class RecordRow(NamedTuple):
     seal: bytes = b""
 
     @property
-    def place(self) -> str:
+    def partition(self) -> str:
         """Tier, sensitivity and scope: only memories with the same partition are compared."""
         return f"{self.tier} {self.sensitivity} {self.scope}"
 
@@ -303,11 +303,11 @@ def record_at(sealer: Sealer, tenant: bytes, event: EventRow) -> Record:
     """Return the record of an event row.
 
     Raises:
-        Gone: its content is missing.
+        ContentMissing: its content is missing.
         Tampered: the row is damaged, or its payload is about another memory or version.
     """
     if event.payload is None or event.salt is None:
-        raise Gone("the content of a memory is missing")
+        raise ContentMissing("the content of a memory is missing")
     if (flaw := event_flaw(sealer, tenant, event)) is not None:
         raise Tampered(f"an event is damaged: {flaw}")
     record = decode_record(event.payload)
@@ -332,9 +332,11 @@ def record_of(sealer: Sealer, tenant: str, row: RecordRow, newest: int | None) -
     return record
 
 
-def pack_minhashes(marks: tuple[int, ...]) -> bytes:
+def pack_minhashes(minhashes: tuple[int, ...]) -> bytes:
     """Pack minhashes as sorted int64, little-endian; 2**63 and above wraps to negative."""
-    wrapped = sorted({mark if 0 <= mark < 1 << 63 else ((mark + (1 << 63)) % (1 << 64)) - (1 << 63) for mark in marks})
+    wrapped = sorted(
+        {value if 0 <= value < 1 << 63 else ((value + (1 << 63)) % (1 << 64)) - (1 << 63) for value in minhashes}
+    )
     return struct.pack(f"<{len(wrapped)}q", *wrapped)
 
 
@@ -344,26 +346,29 @@ def unpack_minhashes(raw: bytes) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1_024)
-def partition_bits(place: str) -> int:
+def partition_bits(partition: str) -> int:
     """Return 64 bits of a partition, as int64."""
-    hashed = hashlib.blake2b(place.encode("utf-8", "surrogatepass"), digest_size=8, person=b"keepward/place")
+    hashed = hashlib.blake2b(partition.encode("utf-8", "surrogatepass"), digest_size=8, person=b"keepward/place")
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
-def partitioned_minhashes(place: str, marks: Iterable[int]) -> list[int]:
+def partitioned_minhashes(partition: str, minhashes: Iterable[int]) -> list[int]:
     """Return minhashes as the table ``marks`` stores them: exclusive or with 64 bits of their partition.
 
     Different minhashes of one partition stay different. Those of two partitions are equal by chance once in 2**61
     pairs, so a reader compares the partition of each match.
     """
-    bits = partition_bits(place)
-    return [mark ^ bits for mark in marks]
+    bits = partition_bits(partition)
+    return [minhash ^ bits for minhash in minhashes]
 
 
 def minhash_rows(tenant: str, record: RecordRow, features: FeatureRow | None) -> list[Row]:
     """Return the rows of ``marks`` that result from a record."""
     packed = b"" if features is None else features.marks
-    return [(tenant, mark, record.position) for mark in partitioned_minhashes(record.place, unpack_minhashes(packed))]
+    return [
+        (tenant, minhash, record.position)
+        for minhash in partitioned_minhashes(record.partition, unpack_minhashes(packed))
+    ]
 
 
 def verified_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Features:

@@ -151,12 +151,12 @@ class SqliteDatabase:
                 if line != "ok":
                     yield "file", str(line).replace("\n", " ")
             query = "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-            held = dict(db.execute(query).fetchall())
+            stored = dict(db.execute(query).fetchall())
             with connected(":memory:") as fresh:
                 create_schema(fresh)
                 wanted = dict(fresh.execute(query).fetchall())
-        for name in sorted(wanted.keys() | held.keys()):
-            if wanted.get(name) != held.get(name):
+        for name in sorted(wanted.keys() | stored.keys()):
+            if wanted.get(name) != stored.get(name):
                 yield f"sqlite_schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
@@ -294,11 +294,11 @@ class SqliteDatabase:
             shut = first_unwritable_path(Path(self.path))
             why = f": this user may not write {shut}; change that, and open it again" if shut else ""
             raise StoreUnavailable(f"the store was opened for reading{why or '; open it again to write'}")
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if not self._lock.acquire(timeout=BRIEF_LOCK_TIMEOUT_S if brief else -1):
                 raise StoreUnavailable(LOCKED_MESSAGE)
-            held.callback(self._lock.release)
-            held.enter_context(forks.using(self))
+            stack.callback(self._lock.release)
+            stack.enter_context(forks.using(self))
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._writer_connection()

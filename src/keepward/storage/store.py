@@ -121,19 +121,19 @@ def open_copy(file: Path) -> EventStore:
 class EventStore(Reader):
     """An open store. Threads may share it; each read sees one snapshot."""
 
-    def __init__(self, database: Database, store_id: str, standing: StoreTrust) -> None:
+    def __init__(self, database: Database, store_id: str, trust: StoreTrust) -> None:
         self._database = database
-        self._sealer = standing.sealer
-        self._anchor = standing.anchor
-        self._state = standing.state
+        self._sealer = trust.sealer
+        self._anchor = trust.anchor
+        self._state = trust.state
         #: Why this machine does not trust the store; None if it does. Reads and writes of it raise ``NotAdopted``.
-        self.foreign = standing.foreign
+        self.foreign = trust.foreign
         #: Whether it is a copy of a store that still exists at its path.
-        self.is_copy = standing.foreign is _COPY
-        self._keyless = standing.keyless
+        self.is_copy = trust.foreign is _COPY
+        self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
-        #: Per thread: ``lent``, the tenant and connection of a shared snapshot; ``inspecting``.
+        #: Per thread: ``snapshot``, the tenant and connection of a shared snapshot; ``inspecting``.
         self._shared = threading.local()
         self._watch = IntegrityMonitor(database)
         #: By tenant, the last counts and the state of the store that they belong to.
@@ -193,7 +193,7 @@ class EventStore(Reader):
     @contextmanager
     def read_snapshot(self, tenant: str) -> Iterator[None]:
         """Give all reads of a tenant in this thread one snapshot during the block. The block writes nothing."""
-        with self._reading(tenant) as db, self._thread_note(lent=(tenant, db)):
+        with self._reading(tenant) as db, self._thread_note(snapshot=(tenant, db)):
             yield
 
     @contextmanager
@@ -210,12 +210,12 @@ class EventStore(Reader):
     def _reading(self, tenant: str) -> Iterator[Connection]:
         deadline.check()
         self._require_trusted()
-        lent = getattr(self._shared, "lent", None)
-        if lent is not None and lent[0] == tenant:
+        snapshot = getattr(self._shared, "snapshot", None)
+        if snapshot is not None and snapshot[0] == tenant:
             try:
-                yield lent[1]
-            except lent[1].fault as exc:
-                raise lent[1].translate_error(exc) from exc
+                yield snapshot[1]
+            except snapshot[1].fault as exc:
+                raise snapshot[1].translate_error(exc) from exc
             return
         noted = self._noted(tenant)
         with self._database.reading(tenant) as db:
@@ -245,7 +245,7 @@ class EventStore(Reader):
     def _noted(self, tenant: str) -> NotedHeads:
         if self._anchor is None or tenant in self._known:
             return None, None
-        return self._anchor.last_head(tenant), self._anchor.last_head(tenant, "beside")
+        return self._anchor.last_head(tenant), self._anchor.last_head(tenant, "sums")
 
     def _compare(self, db: Connection, state: TenantHead, seen: NotedHeads) -> None:
         """Compare the head and sums of a tenant with the anchor.
@@ -271,9 +271,9 @@ class EventStore(Reader):
         A memory with an unreadable event passes every filter. Intact rows whose content is damaged are not included:
         reads report those as ``damaged``.
         """
-        mark = self._watch.change_counter()
+        version = self._watch.change_counter()
         with self._reading(tenant) as db:
-            found = self._watch.corrupt_records(db, self._sealer, tenant, mark)
+            found = self._watch.corrupt_records(db, self._sealer, tenant, version)
         return [each.as_unreadable() for each in found if each.passes(filters, live_at)]
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
@@ -281,11 +281,11 @@ class EventStore(Reader):
         if as_of is not None:
             yield from super().profiles(tenant, after=after, as_of=as_of)
             return
-        apart = after == 0 and getattr(self._shared, "lent", None) is None
-        mark = self._watch.change_counter() if apart else None
+        apart = after == 0 and getattr(self._shared, "snapshot", None) is None
+        version = self._watch.change_counter() if apart else None
         with self._reading(tenant) as db:
             rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
-            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, mark, rows))
+            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, version, rows))
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
@@ -310,11 +310,11 @@ class EventStore(Reader):
 
     def _counts(self, tenant: str, now: int) -> Counts:
         # Read the counter before the snapshot, so that a change in between is noticed.
-        mark = self._watch.change_counter()
+        version = self._watch.change_counter()
         with self.read_snapshot(tenant):
-            if mark is None:
+            if version is None:
                 return super()._counts(tenant, now)
-            state = (mark, self.writes(tenant))
+            state = (version, self.writes(tenant))
             before, counts = self._counted.get(tenant, (None, None))
             if counts is None or before != state or not counts.are_valid_at(now):
                 counts = super()._counts(tenant, now)
@@ -331,12 +331,14 @@ class EventStore(Reader):
     def notes(self) -> list[str]:
         """Return sentences about missing protection, for example a missing anchor."""
         with self._database.reading() as db:
-            kept = [str(value) for (value,) in db.run("notes")]
+            notes = [str(value) for (value,) in db.run("notes")]
         if self.foreign is not None:
-            kept.append(self.foreign)
+            notes.append(self.foreign)
         elif not self._sealer.active:
-            kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
-        return kept
+            notes.append(
+                f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}"
+            )
+        return notes
 
     def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what several servers of this store share between requests; None for a file or an unsealed store."""
@@ -402,13 +404,13 @@ class EventStore(Reader):
         name = f"carried_{tenant}"
         stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
         with source._reading(tenant) as theirs, self.write() as writer:
-            kept, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
-            if (own.head, own.tallies()) == (kept.head, kept.tallies()):
+            source_row, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
+            if (own.head, own.tallies()) == (source_row.head, source_row.tallies()):
                 return False
             row = writer.session.run("meta", name=name).fetchone()
             if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
                 raise Conflict(stays)
-            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, kept)
+            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, source_row)
             # This transaction counts as well.
             writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
         return True
@@ -544,17 +546,17 @@ def _written_elsewhere(database: Database, sealer: Sealer, anchor: Anchor) -> bo
         row = db.run("meta", name="sealed_by").fetchone()
         if row is None or not row[0] or row[0] == sealer.key_id or _all_rows_sealed_by(db, sealer):
             return False
-        gone = anchor.tenant_digests()
+        missing = anchor.tenant_digests()
         for cells in db.run("tenant_rows").fetchall():
             try:
                 state = head_of_row(Sealer(None), cells)
-                gone.discard(tenant_digest(state.tenant))
+                missing.discard(tenant_digest(state.tenant))
                 noted = anchor.last_head(state.tenant)
             except Tampered:
                 return False
             if compare_head_with_anchor(db, state, noted):
                 return False
-        return not gone
+        return not missing
 
 
 def check_sealing_key(db: Connection, sealer: Sealer, sealed_by: str | None) -> None:

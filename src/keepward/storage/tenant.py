@@ -253,22 +253,22 @@ def recount(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     recount_records(db, sealer, state)
 
 
-def check(db: Connection, sealer: Sealer, tenant: str, held: TenantHead) -> Iterator[Fault]:
+def check(db: Connection, sealer: Sealer, tenant: str, stored: TenantHead) -> Iterator[Fault]:
     """Yield a fault for each table whose rows differ from those that were written.
 
-    ``held`` has the sums of the stored rows.
+    ``stored`` has the sums of the stored rows.
     """
     try:
         row = db.run("tenant", tenant=tenant).fetchone()[:7]
         # The anchor names a missing row; see ``compare_head_with_anchor``.
-        gone = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
-        said = gone if row[0] is None else head_of_row(sealer, (tenant, *row))
+        empty = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        written_row = empty if row[0] is None else head_of_row(sealer, (tenant, *row))
     except Tampered as fault:
         yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(fault))
         return
     for table, here, due in (
-        ("documents", held.documents, said.documents),
-        ("records", held.records, said.records),
+        ("documents", stored.documents, written_row.documents),
+        ("records", stored.records, written_row.records),
     ):
         for kind in sorted(here.counts.keys() | due.counts.keys()):
             if here.counts[kind] != due.counts[kind]:

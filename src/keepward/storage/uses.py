@@ -66,8 +66,8 @@ class UseWrites(UseReads, DocumentWrites):
         """
         super().put_receipt(receipt)
         items = _items(receipt.facts) if receipt.kind == "compile" else []
-        held = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
-        self._db.run_many("add_delivery", held)
+        deliveries = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
+        self._db.run_many("add_delivery", deliveries)
         if counts and items:
             self.count_use(receipt.tenant, [name for name, _, used in items if used], receipt.at)
 
@@ -88,19 +88,19 @@ class UseWrites(UseReads, DocumentWrites):
             self._drop(StoredDocument._make(row))
 
     def _update_counts(
-        self, tenant: str, given: Mapping[str, int], turned: Any, last: Mapping[str, int], *, make: bool
+        self, tenant: str, numbers: Mapping[str, int], change: Any, last: Mapping[str, int], *, make: bool
     ) -> None:
         """Change counts of uses, see (2); ``last`` is the last use in microseconds."""
         state = self.state(tenant)
-        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(given)).fetchall()
+        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(numbers)).fetchall()
         before = {row[2]: StoredDocument._make(row) for row in rows}
         fresh = []
-        for name, number in given.items():
+        for name, number in numbers.items():
             old = before.get(name)
             if (old is None and not make) or (old is not None and not old.has_valid_seal(self._sealer)):
                 continue
-            told = (0, 0) if old is None else _counts(old)
-            count, learned = turned(*told, number)
+            old_counts = (0, 0) if old is None else _counts(old)
+            count, learned = change(*old_counts, number)
             body = encode_body({"count": count, "learned": learned})
             at = max(last.get(name, 0), 0 if old is None else old.at)
             new = StoredDocument(

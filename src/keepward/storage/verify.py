@@ -90,13 +90,13 @@ class _RowFingerprint:
             count += 1
         self.count, self.value = self.count + count, value
 
-    def add_marks(self, row: RecordRow, features: FeatureRow) -> None:
+    def add_minhashes(self, row: RecordRow, features: FeatureRow) -> None:
         """Add the minhash rows that result from a record, as ``add_pairs`` does."""
-        marks, bits, value = unpack_minhashes(features.marks), partition_bits(row.place), self.value
+        minhashes, bits, value = unpack_minhashes(features.marks), partition_bits(row.partition), self.value
         offset = self.point - row.position * (self.point * self.point % _PRIME)
-        for mark in marks:
-            value = value * (offset - (mark ^ bits)) % _PRIME
-        self.count, self.value = self.count + len(marks), value
+        for minhash in minhashes:
+            value = value * (offset - (minhash ^ bits)) % _PRIME
+        self.count, self.value = self.count + len(minhashes), value
 
 
 class _Progress:
@@ -175,15 +175,15 @@ def check_store(
     with suppress(KeepwardError), database.reading() as db:
         tokens = {each.id: each for each in map(StoredDocument._make, db.run("all_tokens"))}
     for name in known:
-        noted: NotedHeads = (None, None)
+        recorded: NotedHeads = (None, None)
         try:
-            noted = (anchor.last_head(name), anchor.last_head(name, "beside")) if anchor else noted
+            recorded = (anchor.last_head(name), anchor.last_head(name, "sums")) if anchor else recorded
         except Tampered as fault:
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
 
-        def of_tenant(db: Connection, name: str = name, noted: NotedHeads = noted) -> list[_Section]:
+        def of_tenant(db: Connection, name: str = name, recorded: NotedHeads = recorded) -> list[_Section]:
             watched: Any = db if progress is None else _CountingConnection(db, progress)
-            return _Check(watched, sealer, name, counts, tokens).all(noted)
+            return _Check(watched, sealer, name, counts, tokens).all(recorded)
 
         _run(database, name, faults, of_tenant)
     if progress is not None:
@@ -231,12 +231,12 @@ def _schema(db: Connection) -> Iterator[Fault]:
 
 def _meta(db: Connection, sealer: Sealer) -> Iterator[Fault]:
     """Yield faults of the store's settings."""
-    held = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    for name in sorted(name for name in held.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
+    stored = dict(db.execute("SELECT name, value FROM meta").fetchall())
+    for name in sorted(name for name in stored.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
-    if not held.get("store_id"):
+    if not stored.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
-    if held.get("sealed_by") != sealer.key_id:
+    if stored.get("sealed_by") != sealer.key_id:
         yield Fault(check="meta", row="meta sealed_by", detail="it does not name the key of this machine")
 
 
@@ -255,25 +255,25 @@ class _Check:
         #: Positions of damaged events; None until the chain is checked.
         self._broken: set[tuple[int, int]] | None = None
         #: Sums of the stored records, and the faults of features that ``records`` finds.
-        self._held = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        self._stored = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
         self._delivered = set[Row]()
         self._due = {kind: _RowFingerprint() for kind in _COMPUTED}
 
-    def all(self, noted: NotedHeads) -> list[_Section]:
+    def all(self, recorded: NotedHeads) -> list[_Section]:
         """Return the checks in order."""
         db, tenant = self._db, self._tenant
         return [
             ("chain", self.chain),
             ("erased", lambda: erasing.check(db, tenant)),
-            ("anchor", lambda: self.anchor(noted)),
+            ("anchor", lambda: self.anchor(recorded)),
             ("versions", self.versions),
             ("records", self.records),
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
             ("seals", self.documents),
             ("receipts", self.references),
-            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
+            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._stored)),
         ]
 
     def _state(self) -> TenantHead:
@@ -297,12 +297,12 @@ class _Check:
                 row = f"commits {self._tenant}/{seq}"
                 yield Fault(check="chain", row=row, detail="its idempotency key is not that of the call that made it")
 
-    def anchor(self, noted: NotedHeads) -> Iterator[Fault]:
+    def anchor(self, recorded: NotedHeads) -> Iterator[Fault]:
         """Check that the store is not behind the anchor, and is on the same chain."""
         state = self._state()
-        if wrong := tenants.compare_head_with_anchor(self._db, state, noted[0]):
+        if wrong := tenants.compare_head_with_anchor(self._db, state, recorded[0]):
             yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
-        if wrong := tenants.compare_sums_with_anchor(self._sealer, state, noted[1]):
+        if wrong := tenants.compare_sums_with_anchor(self._sealer, state, recorded[1]):
             yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
 
     def versions(self) -> Iterator[Fault]:
@@ -322,7 +322,7 @@ class _Check:
             row, features = split_record_row(line)
             self._counts["records"] += 1
             packed = pack("records", tenant, row[:-1])
-            self._held.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
+            self._stored.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
             self._check_features(row, features)
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
@@ -332,11 +332,13 @@ class _Check:
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                self._due["marks"].add_marks(row, features)
+                self._due["marks"].add_minhashes(row, features)
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
-        (held,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
-        strays = db.run("stray_features", tenant=tenant).fetchall() if held != self._counts["features"] - known else []
+        (stored,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
+        strays = (
+            db.run("stray_features", tenant=tenant).fetchall() if stored != self._counts["features"] - known else []
+        )
         for (memory_id,) in strays:
             detail = "no memory is at their version; `rebuild` removes them"
             self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
@@ -345,7 +347,7 @@ class _Check:
         """Check and count every document; collect the rows of delivered contexts for ``references``."""
         for document in map(StoredDocument._make, self._db.stream("all_documents", tenant=self._tenant)):
             self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
-            self._held.replace_document(self._sealer, document.kind, None, document.seal)
+            self._stored.replace_document(self._sealer, document.kind, None, document.seal)
             if not document.has_valid_seal(self._sealer):
                 name = f"{document.kind} {self._tenant}/{document.id}"
                 yield Fault(check="seals", row=name, detail="its seal does not match")
@@ -388,11 +390,11 @@ class _Check:
 
     def computed(self) -> Iterator[Fault]:
         """Compare the tables that are computed from records."""
-        held = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
-        held["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
+        stored = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
+        stored["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
-            held.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
-        for kind, rows in held.items():
+            stored.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
+        for kind, rows in stored.items():
             self._counts[kind] = self._counts.get(kind, 0) + rows.count
             due = self._due.get(kind)
             if due is None or (due.count, due.value) != (rows.count, rows.value):
@@ -422,17 +424,20 @@ def _missing_references(
     for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
         yield from _check_token(StoredDocument._make(row), tokens)
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
-    held = {tuple(row) for row in db.execute(query, (tenant,))}
-    for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
-        for row in sorted(bent):
+    stored = {tuple(row) for row in db.execute(query, (tenant,))}
+    for detail, wrong in (
+        ("the row is missing; `rebuild` writes it", due - stored),
+        ("no receipt says so", stored - due),
+    ):
+        for row in sorted(wrong):
             yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
 
 
 def _check_token(receipt: StoredDocument, tokens: Mapping[str, StoredDocument]) -> Iterator[Fault]:
     """Compare a token with the receipts of its creation and revocation: a revoked token must not be valid again."""
     try:
-        told = receipt.json()
-        name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
+        body = receipt.json()
+        name, revoked = str(body["token"]), str(body["action"]).startswith("revoked")
         token = tokens.get(name)
         row = f"tokens {receipt.tenant}/{name}"
         if token is None:

@@ -51,12 +51,12 @@ _ALREADY_ERASED = "the content is already erased; plan the erasure again"
 
 
 class UnitOfWork(UseWrites, Reader):
-    """One open transaction; ``meet`` compares a tenant with the anchor before its first use."""
+    """One open transaction; ``check_anchor`` compares a tenant with the anchor before its first use."""
 
-    def __init__(self, db: Connection, sealer: Sealer, meet: Callable[[Connection, TenantHead], None]) -> None:
+    def __init__(self, db: Connection, sealer: Sealer, check_anchor: Callable[[Connection, TenantHead], None]) -> None:
         self._db = db
         self._sealer = sealer
-        self._check_anchor = meet
+        self._check_anchor = check_anchor
         self._states: dict[str, TenantHead] = {}
         #: The tenant that the connection shows.
         self._inside: str | None = None
@@ -164,8 +164,8 @@ class UnitOfWork(UseWrites, Reader):
         )
         commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
-        told = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
-        self._db.run_many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
+        receipt = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
+        self._db.run_many("add_commit", [commit_row(commit, self._sealer, receipt, stage.idempotency_key)])
         self._db.run_many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
@@ -190,8 +190,8 @@ class UnitOfWork(UseWrites, Reader):
         arrivals: dict[str, int] = {}
         for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
             earlier = final.get(step.after.id)
-            kept = computed if computed is not None or earlier is None else earlier[2]
-            final[step.after.id] = (n, step.after, kept)
+            current = computed if computed is not None or earlier is None else earlier[2]
+            final[step.after.id] = (n, step.after, current)
             if step.after.version == 1:
                 arrivals[step.after.id] = seq * MAX_EVENTS_PER_COMMIT + n
         known = [memory_id for memory_id in final if memory_id not in arrivals]
@@ -200,12 +200,14 @@ class UnitOfWork(UseWrites, Reader):
             ids = {"tenant": tenant, "ids": json_array(known)}
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
             old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
-            self._db.run_many("drop_mark", [mark for each in old.values() for mark in minhash_rows(tenant, *each)])
+            self._db.run_many(
+                "drop_mark", [minhash for each in old.values() for minhash in minhash_rows(tenant, *each)]
+            )
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
         rows: list[RecordRow] = []
-        kept_features: list[FeatureRow] = []
-        marks: list[Row] = []
+        valid_features: list[FeatureRow] = []
+        minhashes: list[Row] = []
         for memory_id, (n, record, given) in final.items():
             position = seq * MAX_EVENTS_PER_COMMIT + n
             row = record_row(self._sealer, tenant, position, arrivals[memory_id], record, payloads[n])
@@ -217,13 +219,13 @@ class UnitOfWork(UseWrites, Reader):
             elif before is not None and before.has_valid_seal(self._sealer, tenant):
                 features = before._replace(version=record.version).sealed(self._sealer, tenant)
             if features is not None:
-                kept_features.append(features)
+                valid_features.append(features)
             if row.status == Status.ACTIVE:
-                marks += minhash_rows(tenant, row, features)
+                minhashes += minhash_rows(tenant, row, features)
         self._db.run_many("add_record", [(tenant, *row) for row in rows])
-        self._db.run_many("put_features", [(tenant, *row) for row in kept_features])
+        self._db.run_many("put_features", [(tenant, *row) for row in valid_features])
         self._db.run_many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
-        add_minhashes(self._db, marks)
+        add_minhashes(self._db, minhashes)
         state.replace_records(self._sealer, (row for row, _ in old.values()), rows)
 
     def put_features(
@@ -234,7 +236,7 @@ class UnitOfWork(UseWrites, Reader):
         self._touched.setdefault(tenant, set()).update(features)
         dropped: list[Row] = []
         changed: list[FeatureRow] = []
-        marks: list[Row] = []
+        minhashes: list[Row] = []
         rows = self._db.run("profiles_by_id", tenant=tenant, ids=json_array(features)).fetchall()
         for row, before in map(split_record_row, rows):
             if versions is not None and versions.get(row.id) != row.version:
@@ -243,10 +245,10 @@ class UnitOfWork(UseWrites, Reader):
             dropped += minhash_rows(tenant, row, before)
             changed.append(fresh)
             if row.status == Status.ACTIVE:
-                marks += minhash_rows(tenant, row, fresh)
+                minhashes += minhash_rows(tenant, row, fresh)
         self._db.run_many("drop_mark", dropped)
         self._db.run_many("put_features", [(tenant, *row) for row in changed])
-        add_minhashes(self._db, marks)
+        add_minhashes(self._db, minhashes)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
         """Destroy the content that this transaction's commit names, and record that the file must be scrubbed.
@@ -268,7 +270,7 @@ class UnitOfWork(UseWrites, Reader):
             if row is None:
                 raise Conflict(_ALREADY_ERASED)
             self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
-        self._db.run_many("erase_event", [(tenant, *place) for place in what.events])
+        self._db.run_many("erase_event", [(tenant, *position) for position in what.events])
         self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
         self._db.run_many("forget_request", [(tenant, seq) for seq in emptied])
@@ -290,7 +292,7 @@ class UnitOfWork(UseWrites, Reader):
             Tampered: content is missing without a later erasure that names it, or exists despite one.
         """
         named = erased_positions(self._db, tenant)
-        if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
+        if missing.keys() != named.keys() or any(by <= position[0] for position, by in named.items()):
             raise Tampered("the exported journal lacks content that no erasure names, or contains erased content")
         for seq, n in sorted(missing):
             if n == DETAILS:

@@ -54,7 +54,7 @@ def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
     old = os.umask(0)
     try:
         blobs = FileBlobs(folder)
-        with blobs.with_token():
+        with blobs.locked():
             blobs.save(PLACE, b"bytes")
     finally:
         os.umask(old)
@@ -68,7 +68,7 @@ def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
     "place", ["../../etc/passwd", "/etc/passwd", "", "x", PLACE + "/..", PLACE.upper(), PLACE + "\n"]
 )
 def test_no_path_leads_out_of_the_folder(folder: Path, place: str) -> None:
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not the path"):
         FileBlobs(folder).save(place, b"bytes")
 
 
@@ -96,7 +96,7 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
         return move(self, target)
 
     blobs = FileBlobs(folder)
-    with blobs.with_token():
+    with blobs.locked():
         blobs.save(OTHER, b"first")
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "replace", replace)
@@ -144,7 +144,7 @@ def test_folders_that_are_left_empty_go(folder: Path) -> None:
 
 def test_nothing_is_made_by_looking(folder: Path) -> None:
     blobs = FileBlobs(folder)
-    with blobs.with_token(alone=True):
+    with blobs.locked(alone=True):
         blobs.paths()
     assert not folder.exists()
 
@@ -153,7 +153,7 @@ def test_who_removes_waits_for_who_adds(folder: Path) -> None:
     import fcntl
 
     blobs = FileBlobs(folder)
-    with blobs.with_token():
+    with blobs.locked():
         handle = os.open(folder / "lock", os.O_RDWR)
         try:
             with pytest.raises(BlockingIOError):
