@@ -54,7 +54,7 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         exported = anchor.export_entries()
         if exported is None:
             raise StoreUnavailable("this machine has no key of the store; adopt it first")
-        entries = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
+        entries = [entry for entry in erasures.entries() if entry.get("entry") in EXPORTED_ENTRY_KINDS]
         tombstones = erasures.key()
         content = {
             "store": store_id,
@@ -63,8 +63,8 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
             "tombstones": None if tombstones is None else tombstones.hex(),
         }
         durable.replace(target, encrypt_with_passphrase(content, passphrase))
-    except OSError as fault:
-        raise StoreUnavailable(f"the key cannot be written: {fault.strerror or 'output error'}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the key cannot be written: {exc.strerror or 'output error'}") from exc
     return KeyTransfer(path=str(target), store_id=store_id, entries=len(entries), tombstones=True)
 
 
@@ -89,11 +89,11 @@ def import_key(
         if stored_key is not None and stored_key.hex() != content["key"] and not replace:
             raise Conflict("this home has another key of that store; take this one in its place with --replace")
         anchor.import_entries(content, fresh=stored_key is None or stored_key.hex() != content["key"])
-        known = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
+        known = [entry for entry in erasures.entries() if entry.get("entry") in EXPORTED_ENTRY_KINDS]
         erasures.add([each for each in content["erasures"] if each not in known])
         same = _import_tombstone_key(erasures, content["tombstones"])
-    except OSError as fault:
-        raise StoreUnavailable(f"the key cannot be imported: {fault.strerror or 'input or output error'}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the key cannot be imported: {exc.strerror or 'input or output error'}") from exc
     return KeyTransfer(path=str(file), store_id=content["store"], entries=len(content["erasures"]), tombstones=same)
 
 

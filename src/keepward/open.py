@@ -146,10 +146,10 @@ def _served_model(
     key = os.environ.get(variable)
     try:
         found = named(choice, api_key=key)
-    except ValueError as fault:
+    except ValueError as exc:
         if choice.strip().partition(":")[0] in plugins.installed_names(f"{part}s"):
             return _plugin_part(f"{part}s", choice)
-        raise InvalidInput(str(fault)) from fault
+        raise InvalidInput(str(exc)) from exc
     if key and choice.strip().startswith("http"):
         _bind_key(variable, key, choice, config_dir)
     return found
@@ -165,8 +165,8 @@ def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> 
     host = urlsplit(server[0]).netloc if server else ""
     try:
         bound = host_of_key(config_dir or default_config_dir(), key, host)
-    except OSError as fault:
-        raise StoreUnavailable(f"the host of {variable} cannot be recorded; check the folder") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the host of {variable} cannot be recorded; check the folder") from exc
     if bound != host:
         raise InvalidInput(
             f"{variable} belongs to {bound} and is sent to no other host; set the key of this server, or "
@@ -181,8 +181,8 @@ def _counter(choice: str | TokenCounter) -> TokenCounter:
 
     try:
         return choose_counter(choice)
-    except ValueError as fault:
-        raise InvalidInput(str(fault)) from fault
+    except ValueError as exc:
+        raise InvalidInput(str(exc)) from exc
 
 
 def trust_store_in(config_dir: Path | None) -> Anchor | None:

@@ -27,8 +27,8 @@ def load(group: str, choice: str) -> Any:
     factory = _load_entry_point(group, name)
     try:
         return factory(argument) if argument else factory()
-    except Exception as fault:
-        raise _load_error(group, name, fault) from fault
+    except Exception as exc:
+        raise _load_error(group, name, exc) from exc
 
 
 def load_gates(choice: str) -> tuple[tuple[str, Any], ...]:
@@ -52,8 +52,8 @@ def _load_entry_point(group: str, name: str) -> Any:
         raise InvalidInput(hint if known else f"{hint} is installed here; see docs/howto/plugins.md")
     try:
         return found[0].load()
-    except Exception as fault:
-        raise _load_error(group, name, fault) from fault
+    except Exception as exc:
+        raise _load_error(group, name, exc) from exc
 
 
 def _load_error(group: str, name: str, fault: Exception) -> InvalidInput:

@@ -309,8 +309,8 @@ def make_data_folder(path: Path, environ: Mapping[str, str] | None = None) -> tu
     made = tuple(each for each in (folder, *folder.parents) if not each.exists())
     try:
         folder.mkdir(mode=0o700, parents=True)
-    except OSError as fault:
-        raise StoreUnavailable(f"the data folder {folder} cannot be made: {fault.strerror}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the data folder {folder} cannot be made: {exc.strerror}") from exc
     return made
 
 
@@ -341,23 +341,23 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
     try:
         raw = read_file(path)
         return tomllib.loads(raw.decode("utf-8-sig")), raw
-    except FileNotFoundError as fault:
+    except FileNotFoundError as exc:
         if required:
-            raise InvalidInput("there is no settings file at the path that was named") from fault
+            raise InvalidInput("there is no settings file at the path that was named") from exc
         return {}, None
-    except OSError as fault:
-        raise InvalidInput(f"{path.name} cannot be read: {fault.strerror}") from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+    except OSError as exc:
+        raise InvalidInput(f"{path.name} cannot be read: {exc.strerror}") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         # The position helps. The rest of the decoder's message may quote the file.
-        where = str(fault).rpartition("(")[2].rstrip(")") if "(at " in str(fault) else "not UTF-8 text"
-        raise InvalidInput(f"{path.name} is not TOML ({where})") from fault
+        where = str(exc).rpartition("(")[2].rstrip(")") if "(at " in str(exc) else "not UTF-8 text"
+        raise InvalidInput(f"{path.name} is not TOML ({where})") from exc
 
 
 def _settings(table: Mapping[str, Any], path: Path) -> Settings:
     try:
         made: Settings = _apply_table(Settings, table, path)
-    except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}") from fault
+    except InvalidInput as exc:
+        raise InvalidInput(f"{path.name}: {exc}") from exc
     return made
 
 
@@ -454,8 +454,8 @@ def _convert(hint: Any, value: Any, path: Path, *name_parts: str) -> Any:
     if kind is timedelta:
         try:
             span = parse_duration(value)
-        except InvalidInput as fault:
-            raise _invalid_setting(name_parts, str(fault)) from fault
+        except InvalidInput as exc:
+            raise _invalid_setting(name_parts, str(exc)) from exc
         if span <= timedelta(0):
             raise _invalid_setting(
                 name_parts, 'write a positive duration such as "24h" or "30d", or a number of seconds'
@@ -489,8 +489,8 @@ def _check_pattern(pattern: str, name_parts: tuple[str, ...]) -> None:
     options.log_errors = False
     try:
         re2.compile(pattern, options)
-    except re2.error as fault:
-        raise _invalid_setting(name_parts, "the pattern is not one that RE2 accepts") from fault
+    except re2.error as exc:
+        raise _invalid_setting(name_parts, "the pattern is not one that RE2 accepts") from exc
 
 
 def _invalid_setting(name_parts: tuple[str, ...], says: str) -> InvalidInput:

@@ -65,8 +65,8 @@ class FileBlobs:
             handle = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as fault:
-            if fault.errno == errno.ELOOP:
+        except OSError as exc:
+            if exc.errno == errno.ELOOP:
                 return None
             raise
         with os.fdopen(handle, "rb") as file:

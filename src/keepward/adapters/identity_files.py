@@ -38,8 +38,8 @@ class IdentityFile:
             text = self._path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as fault:
-            raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from fault
+        except (OSError, UnicodeDecodeError) as exc:
+            raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from exc
         return edition_of(text)[:EDITION_ID_CHARS], text
 
     def unwritable_reason(self) -> str | None:

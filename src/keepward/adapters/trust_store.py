@@ -205,8 +205,8 @@ class TrustStore:
             except FileNotFoundError:
                 if not os.access(Path(file).parent, os.W_OK | os.X_OK):
                     return "no file can be made in its folder"
-        except OSError as fault:
-            return fault.strerror or "the disk gave an error"
+        except OSError as exc:
+            return exc.strerror or "the disk gave an error"
         return None
 
     def tenant_digests(self) -> set[str]:
@@ -361,7 +361,7 @@ class FileErasures:
             return frozenset()
         stamp = (about.st_mtime_ns, about.st_size)
         if stamp != self._revoked[0]:
-            hashes = {str(each.get("hash")) for each in self.entries() if each.get("entry") == "revocation"}
+            hashes = {str(entry.get("hash")) for entry in self.entries() if entry.get("entry") == "revocation"}
             self._revoked = (stamp, frozenset(hashes))
         return self._revoked[1]
 
@@ -404,8 +404,8 @@ def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
         )
         nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(sealed_file["sealed"])
         bytes.fromhex(head["salt"])
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise InvalidInput("the file is not a key that Keepward exported") from fault
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise InvalidInput("the file is not a key that Keepward exported") from exc
     if not fits:
         raise InvalidInput("the file is not a key that Keepward exported, or a newer release exported it")
     cipher = _cipher(head, passphrase)
@@ -413,15 +413,15 @@ def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
 
     try:
         return dict(json.loads(cipher.decrypt(nonce, sealed, _bound(head))))
-    except (InvalidTag, ValueError) as fault:
-        raise InvalidInput("the passphrase does not open the file, or the file was changed") from fault
+    except (InvalidTag, ValueError) as exc:
+        raise InvalidInput("the passphrase does not open the file, or the file was changed") from exc
 
 
 def _cipher(head: dict[str, Any], passphrase: str) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    except ModuleNotFoundError as fault:
-        raise ModelUnavailable("exporting and importing keys takes `pip install 'keepward[key]'`") from fault
+    except ModuleNotFoundError as exc:
+        raise ModelUnavailable("exporting and importing keys takes `pip install 'keepward[key]'`") from exc
     cost = {name: int(head[name]) for name in ("n", "r", "p")}
     salt = bytes.fromhex(str(head["salt"]))
     key = hashlib.scrypt(passphrase.encode(), salt=salt, **cost, maxmem=1 << 30, dklen=32)

@@ -90,7 +90,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         with closing(open_copy(aside)) as copy:
             copied = _copy_blobs(copy, blobs_of(source), target)
             revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
-        separate = any(_original_exists(each, store_id, target) for each in entries)
+        separate = any(_original_exists(entry, store_id, target) for entry in entries)
         if separate:
             store_id = give_copy_new_id(aside)
         aside.rename(target)
@@ -126,7 +126,7 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
     _, faults = store.verify()
     if store.foreign is not None:
         # Another sealing key is the definition of untrusted, and no damage.
-        faults = [each for each in faults if each.row != "meta sealed_by"]
+        faults = [fault for fault in faults if fault.row != "meta sealed_by"]
     with store.inspecting():
         heads = dict(sorted(store.heads().items()))
         core = [each for name in heads for each in _core_blocks(store, name, now)]
@@ -140,7 +140,7 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
         waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in heads}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
     named_heads = {name: [head.seq, head.hash.hex()] for name, head in heads.items()}
-    named = digest("adopt", canonical([store.store_id, named_heads, shown, [each.id for each in tokens]])).hex()
+    named = digest("adopt", canonical([store.store_id, named_heads, shown, [token.id for token in tokens]])).hex()
     return AdoptionPlan(
         digest=named,
         heads=_names(heads),
@@ -186,7 +186,9 @@ def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
 def _core_blocks(store: EventStore, tenant: str, now: datetime) -> list[AdoptedBlock]:
     """Return the live core blocks of a tenant, unchecked."""
     found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
-    blocks = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
+    blocks = [
+        AdoptedBlock(tenant=tenant, scope=record.scope, key=record.key, text=record.text) for record in found.records
+    ]
     return sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))
 
 
@@ -228,7 +230,7 @@ def _check_noted_heads(engine: Engine, source: Path, entries: list[dict[str, Any
     Raises:
         Tampered: it does not contain them.
     """
-    made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
+    made = [entry for entry in entries if entry.get("entry") == "backup" and entry["path"] == str(source)]
     noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
     for tenant in engine.store.tenants():
         said = noted.pop(tenant_digest(tenant), None)

@@ -43,8 +43,8 @@ def finish_interrupted_erasure(engine: Engine) -> None:
     try:
         session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
         finish_erasures(session)
-    except (KeepwardError, OSError) as fault:
-        logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
+    except (KeepwardError, OSError) as exc:
+        logger.warning("an erasure is not finished: %s", exc, extra={"action": "erasing"})
 
 
 def reapply_erasures(session: RequestContext) -> None:
@@ -95,9 +95,9 @@ def _remove_blob_files(engine: Engine) -> bool:
     try:
         if engine.blobs is not None:
             remove_orphans(engine)
-    except KeepwardError as fault:
+    except KeepwardError as exc:
         # The erasure is valid. The scrub stays pending, and the next opening tries again.
-        logger.warning("erased blobs are still there: %s", fault, extra={"action": "erasing"})
+        logger.warning("erased blobs are still there: %s", exc, extra={"action": "erasing"})
         return False
     return True
 
@@ -107,7 +107,7 @@ def clean_backups(session: RequestContext) -> list[dict[str, str]]:
     if session.engine.erasures is None:
         return []
     entries = session.engine.erasures.entries()
-    mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == session.store.store_id]
+    mine = [entry for entry in entries if entry.get("entry") == "backup" and entry["store"] == session.store.store_id]
     outcomes = []
     for path in dict.fromkeys(each["path"] for each in mine):
         state = "not found"
@@ -145,7 +145,7 @@ def apply_erasures_in_all_tenants(session: RequestContext, store: Any, entries: 
     erased = 0
     for tenant in store.tenants():
         name = tenant_digest(tenant)
-        own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
+        own = [entry for entry in entries if entry.get("entry") == "erasure" and entry["tenant"] == name]
         if own:
             erased += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
     return erased

@@ -47,10 +47,10 @@ def migrate_store(
     done, places = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
     steps = 2 * len(names) + len(places)
     with closing(open_store(address_of(target), anchor=trust_store_in(config_dir))) as store:
-        for each in names:
+        for name in names:
             # Blobs come last: while rows are copied, no read looks for their files.
-            carried = store.copy_tenant(engine.store, each)
-            done.append(_migrated_tenant(store, each, carried=carried))
+            carried = store.copy_tenant(engine.store, name)
+            done.append(_migrated_tenant(store, name, carried=carried))
             report(len(done), steps)
         files = store.blob_store() or blobs_of(address_of(target))
         with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():

@@ -179,7 +179,7 @@ class _DamagedTenant:
         except (KeyError, *_INVALID):
             return None
         back = commit.commitment().hex() in self._erased
-        return None if back or not all(self._event(each) for each in events) else (commit, own)
+        return None if back or not all(self._event(event) for event in events) else (commit, own)
 
     def _event(self, row: EventRow) -> bool:
         flaw = event_flaw(self._sealer, self._tenant.encode(), row)

@@ -54,7 +54,7 @@ def index_next_batch(db: Connection, sealer: Sealer, tenant: str, most: int = IN
         return True
     rows = db.run("candidates_unread", tenant=tenant, after=after, most=most).fetchall()
     pairs = [split_record_row(row) for row in rows]
-    _add(db, tenant, [profile_of(sealer, tenant, *each) for each in pairs])
+    _add(db, tenant, [profile_of(sealer, tenant, *pair) for pair in pairs])
     done = len(rows) < most
     db.run_many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
     return done
@@ -64,7 +64,7 @@ def refresh(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -
     """Update the rows of these memories, as far as the tenant is indexed; see (1)."""
     last, level = db.run("candidate_state", tenant=tenant).fetchone()
     pairs = [split_record_row(row) for row in db.run("profiles_by_id", tenant=tenant, ids=json_array(ids))]
-    pairs = [each for each in pairs if level or each[0].arrival <= last]
+    pairs = [pair for pair in pairs if level or pair[0].arrival <= last]
     db.run("drop_candidates", tenant=tenant, arrivals=[row.arrival for row, _ in pairs])
     active = [each for each in pairs if each[0].status == Status.ACTIVE]
     _add(db, tenant, [profile_of(sealer, tenant, *each) for each in active])
@@ -78,26 +78,26 @@ def drop_candidates(db: Connection, tenant: str) -> None:
 
 def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> None:
     rows, vectors = [], []
-    for each in profiles:
-        if each is None:
+    for row in profiles:
+        if row is None:
             continue
-        count, length = (len(each.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(each.terms)[1]
-        terms = list(struct.unpack_from(f"<{count}I", each.terms, TERMS_HEADER.size))
+        count, length = (len(row.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(row.terms)[1]
+        terms = list(struct.unpack_from(f"<{count}I", row.terms, TERMS_HEADER.size))
         space, units = None, list[bytes]()
-        if each.units is not None and each.vector_model is not None:
-            _, _, dim, many = VECTORS_HEADER.unpack_from(each.units)
+        if row.units is not None and row.vector_model is not None:
+            _, _, dim, many = VECTORS_HEADER.unpack_from(row.units)
             if dim <= MAX_DIM:
                 space, codes = (
-                    vector_space_id(tenant, each.vector_model, dim),
-                    each.units[VECTORS_HEADER.size + 4 * many :],
+                    vector_space_id(tenant, row.vector_model, dim),
+                    row.units[VECTORS_HEADER.size + 4 * many :],
                 )
                 units = [codes[n * dim : (n + 1) * dim] for n in range(many)]
-        hidden = (each.scope, int(each.sensitive), each.trust, each.expires_at)
-        has_session = int(each.session is not None)
-        rows.append((tenant, each.position, *hidden, has_session, length, space, len(units), terms))
+        hidden = (row.scope, int(row.sensitive), row.trust, row.expires_at)
+        has_session = int(row.session is not None)
+        rows.append((tenant, row.position, *hidden, has_session, length, space, len(units), terms))
         # A code is the middle of a quantisation step, so twice the value is an integer.
         doubled = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
-        vectors += [(tenant, each.position, n, space, str(unit)) for n, unit in enumerate(doubled)]
+        vectors += [(tenant, row.position, n, space, str(unit)) for n, unit in enumerate(doubled)]
     db.run_many("add_candidate", rows)
     db.run_many("add_candidate_vector", vectors)
 
@@ -211,7 +211,7 @@ class CandidateReads(Snapshot):
         """Return active memories by arrival or id, in no stated order, without damaged rows."""
         rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=json_array(ids))
         found = (profile_of(self._sealer, tenant, *split_record_row(row)) for row in rows)
-        return [each for each in found if each is not None]
+        return [match for match in found if match is not None]
 
     def missing_indexes(self, tenant: str) -> list[str]:
         """Return the statements that create a tenant's missing vector indexes; they run outside transactions."""

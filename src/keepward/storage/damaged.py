@@ -54,10 +54,10 @@ def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], t
                 skipped: list[str] = []
                 tables = {table: _rows(db, table, columns, skipped) for table, columns in _COLUMNS.items()}
                 store_id = _store_id(db, path)
-        except _UNREADABLE as fault:
+        except _UNREADABLE as exc:
             raise NotAStore(
                 f"nothing of {path} can be read as a store: its first page or its schema is damaged; restore a backup"
-            ) from fault
+            ) from exc
     return store_id, tables, tuple(skipped)
 
 

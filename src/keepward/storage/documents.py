@@ -126,8 +126,8 @@ def parse_body(kind: str, body: bytes) -> dict[str, Any]:
     """Return the body of a document; raise Tampered if it is invalid."""
     try:
         value = json.loads(decompress_body(body))
-    except (ValueError, zlib.error) as fault:
-        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
+    except (ValueError, zlib.error) as exc:
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from exc
     if not isinstance(value, dict):
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
     return value
@@ -153,8 +153,8 @@ def encode_body(value: object) -> bytes:
     """Encode a value as a body; raise InvalidInput if it is not JSON."""
     try:
         return _encode(value).encode()
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from exc
 
 
 def names_in(names: Iterable[str | None]) -> str:
@@ -216,8 +216,8 @@ def value_of(kind: type[_T], document: StoredDocument) -> _T:
             found = ReceiptArtefact(document.tenant, named, version, document.body.decode())
         else:
             found = decode(kind, document.body)
-    except (KeyError, ValueError, TypeError) as fault:
-        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from fault
+    except (KeyError, ValueError, TypeError) as exc:
+        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from exc
     return found  # type: ignore[no-any-return]
 
 
@@ -227,8 +227,8 @@ def values_of(kind: type[_T], documents: Iterable[StoredDocument]) -> list[_T]:
     for document in documents:
         try:
             values.append(value_of(kind, document))
-        except Tampered as fault:
-            _log.warning("%s was left out: %s", document.id, fault, extra={"action": "damaged"})
+        except Tampered as exc:
+            _log.warning("%s was left out: %s", document.id, exc, extra={"action": "damaged"})
     return values
 
 
@@ -320,7 +320,7 @@ class Repository(Generic[_T]):
             Tampered: ``strict``, and a seal does not match.
         """
         rows = self.rows(**asked)
-        if strict and not all(each.has_valid_seal(self._sealer) for each in rows):
+        if strict and not all(row.has_valid_seal(self._sealer) for row in rows):
             raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
         values = values_of(self._kind, verified(rows, self._sealer))
         self._check_tenants(value.tenant for value in values)
@@ -340,7 +340,7 @@ class Repository(Generic[_T]):
         where = " AND ".join([SQL["of_kind"], *(_CONDITIONS[name] for name in given if name in _CONDITIONS)])
         with self._reading() as db:
             found = db.execute(
-                f"{SQL['whole_document']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
+                f"{SQL['select_documents']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
             ).fetchall()
         return [StoredDocument._make(row) for row in found]
 
@@ -404,8 +404,8 @@ class DocumentReads(Snapshot):
         """Return uncompacted receipts up to an instant that may be compacted, by id, those above ``after``."""
         asked = {"states": json_array(_COMPACTABLE_STATES), "until": to_micros(until), "after": after, "limit": limit}
         with self._reading(tenant) as db:
-            rows = select_verified(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
-            return [each.json() for each in rows]
+            rows = select_verified(db, self._sealer, "documents_in_states", tenant=tenant, kind="receipts", **asked)
+            return [row.json() for row in rows]
 
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a text that receipts name; None without one.
@@ -418,14 +418,14 @@ class DocumentReads(Snapshot):
 
     def proposal_fingerprints(self, tenant: str) -> dict[str, tuple[Any, ...]]:
         """Return, by id of every proposal, oldest first, values that change when the proposal is rewritten."""
-        return {row[0]: tuple(row[1:]) for row in self._run("proposal_marks", tenant)}
+        return {row[0]: tuple(row[1:]) for row in self._run("proposal_fingerprints", tenant)}
 
     def count_unnotified(self, tenant: str, now: datetime) -> int:
         """Return how many proposals ended without being stored, and without a notice to their proposer.
 
         The count trusts the unverified rows; the review queue verifies them.
         """
-        return int(self._run("untold", tenant, now=to_micros(now))[0][0])
+        return int(self._run("count_unnotified", tenant, now=to_micros(now))[0][0])
 
     def feedback_count(self, tenant: str) -> int:
         """Return the number of the newest feedback; 0 without any."""
@@ -452,7 +452,7 @@ class DocumentReads(Snapshot):
 
     def blob_holders(self, tenant: str, ref: str) -> list[str]:
         """Return the sorted ids of memories whose newest version refers to a blob, in any status."""
-        return [name for (name,) in self._run("holders_of_blob", tenant, ref=ref)]
+        return [name for (name,) in self._run("blob_holders", tenant, ref=ref)]
 
     def blob_refs(self, tenant: str) -> set[str]:
         """Return the blobs that any unerased version in the journal refers to."""

@@ -100,10 +100,10 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
-    except UnicodeDecodeError as fault:
+    except UnicodeDecodeError as exc:
         # The driver cannot decode the damaged schema that it wants to report.
         connection.close()
-        raise sqlite3.DatabaseError("the schema is damaged") from fault
+        raise sqlite3.DatabaseError("the schema is damaged") from exc
     except sqlite3.Error:
         connection.close()
         raise
@@ -143,7 +143,7 @@ def first_unwritable_path(file: Path) -> Path | None:
     """Return the first path of a store that this user may not write: file, folder or sidecar file. None if all are."""
     real = sidecar_path(file, "")
     needed = (real, real.parent, sidecar_path(file, "-wal"), sidecar_path(file, "-shm"))
-    return next((each for each in needed if each.exists() and not os.access(each, os.W_OK)), None)
+    return next((path for path in needed if path.exists() and not os.access(path, os.W_OK)), None)
 
 
 @contextmanager
@@ -151,8 +151,8 @@ def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except sqlite3.Error as fault:
-        raise translate_error(fault) from fault
+    except sqlite3.Error as exc:
+        raise translate_error(exc) from exc
 
 
 def translate_error(fault: Exception) -> KeepwardError:

@@ -79,7 +79,7 @@ def check(db: Connection, tenant: str) -> Iterator[Fault]:
     """Yield differences between the documents of erased details and the commits of kind ``erase``, in order."""
     due = {f"{seq}/{n}": by for (seq, n), by in erased_positions(db, tenant).items() if n == DETAILS}
     rows = map(StoredDocument._make, db.run("documents", tenant=tenant, kind="erased"))
-    stored = {each.id: each.at for each in rows}
+    stored = {row.id: row.at for row in rows}
     for name in sorted(due.keys() | stored.keys()):
         if due.get(name) != stored.get(name):
             detail = "no erasure names it" if name not in due else "it differs from the erasure"

@@ -71,10 +71,10 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
             raise NotAStore(f"{path} is not a file; name a file for the store")
         _inspect(path)
         writable = not read_only and first_unwritable_path(path) is None
-    except PermissionError as fault:
-        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
-    except OSError as fault:
-        raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
+    except PermissionError as exc:
+        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from exc
+    except OSError as exc:
+        raise StoreUnavailable(f"{path} cannot be reached: {exc.strerror or 'the disk gave an error'}") from exc
     return "rw" if writable else "ro"
 
 
@@ -190,14 +190,14 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                     int(db.execute(f"PRAGMA {name}").fetchone()[0])
                     for name in ("application_id", "user_version", "page_size")
                 )
-        except sqlite3.Error as fault:
-            name = getattr(fault, "sqlite_errorname", None)
+        except sqlite3.Error as exc:
+            name = getattr(exc, "sqlite_errorname", None)
             if name == "SQLITE_CORRUPT" and not short:
                 short = True
                 continue
             if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
                 return None, 0, short
-            raise translate_error(fault) from fault
+            raise translate_error(exc) from exc
         # SQLite counts a partial page as a complete one. The log may have the missing pages.
         short = short or path.stat().st_size % page > 0
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
@@ -236,8 +236,8 @@ def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
         said = id_path.read_text("ascii", errors="replace").strip()
     except FileNotFoundError:
         said = ""
-    except OSError as fault:
-        raise StoreUnavailable(f"{id_path} cannot be read; check its permissions") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"{id_path} cannot be read; check its permissions") from exc
     if said and said != store_id:
         raise NotAStore(
             f"{path} is not the store that was here: {id_path.name} names another. Put the right file back, "
@@ -246,9 +246,9 @@ def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
     if not said and writable:
         try:
             durable.replace(id_path, f"{store_id}\n".encode("ascii"))
-        except OSError as fault:
-            why = fault.strerror or "the disk gave an error"
-            raise StoreUnavailable(f"{id_path} cannot be written: {why}; fix that and try again") from fault
+        except OSError as exc:
+            why = exc.strerror or "the disk gave an error"
+            raise StoreUnavailable(f"{id_path} cannot be written: {why}; fix that and try again") from exc
 
 
 def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:

@@ -118,7 +118,7 @@ def _compared(db: Connection, sealer: Sealer, written_row: TenantHead) -> list[C
     tenants.count_records(db, sealer, stored)
     if written_row.same_records(stored):
         return []
-    rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
+    rows = {row.id: row for row in map(RecordRow._make, db.run("all_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
     for name, row, record in tenants.project_records(db, sealer, tenant):
         due.add(name)

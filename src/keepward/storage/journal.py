@@ -214,15 +214,15 @@ class JournalReads(Snapshot):
         events = _events(db, tenant, row.seq)
         commit, details = self._checked(db, tenant, row, events)
         steps = []
-        for each in events:
+        for event in events:
             before = None
-            if each.version > 1:
-                found = db.run("event_at", tenant=tenant, id=each.memory_id, version=each.version - 1).fetchone()
+            if event.version > 1:
+                found = db.run("event_at", tenant=tenant, id=event.memory_id, version=event.version - 1).fetchone()
                 earlier = None if found is None else EventRow._make(found)
-                if earlier is None or earlier.version != each.version - 1:
+                if earlier is None or earlier.version != event.version - 1:
                     raise Tampered("an earlier version is missing; run `keepward verify`")
                 before = record_or_erased(db, self._sealer, tenant, earlier)
-            steps.append(Step(op=each.op, before=before, after=record_or_erased(db, self._sealer, tenant, each)))
+            steps.append(Step(op=event.op, before=before, after=record_or_erased(db, self._sealer, tenant, event)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
 
 
@@ -241,7 +241,7 @@ def verified_commit(
     raw = tenant.encode()
     if not has_commit_types(row) or not all(has_event_types(each) for each in events):
         raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
-    hashes = [_hash_of(each) for each in events]
+    hashes = [_hash_of(event) for event in events]
     numbered = [each.n for each in events] == list(range(len(events)))
     if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
         raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")

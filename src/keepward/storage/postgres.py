@@ -27,10 +27,10 @@ try:
 
     from keepward.storage import postgres_schema as schema
     from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translated_errors
-except ImportError as fault:
+except ImportError as exc:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
-    ) from fault
+    ) from exc
 
 #: Seconds that a writer waits for another of the same tenant, and a caller for a connection.
 LOCK_TIMEOUT_S = 30
@@ -227,8 +227,8 @@ class PostgresDatabase:
             with self._connection() as connection:
                 for table in (*schema.tables(), "server_state"):
                     connection.execute(f"VACUUM (FULL) {table}")
-        except StoreUnavailable as fault:
-            return str(fault)
+        except StoreUnavailable as exc:
+            return str(exc)
         return None
 
     def backup(self, target: Path) -> None:

@@ -84,10 +84,10 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
         command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
         try:
             connection.execute(command)
-        except errors.InsufficientPrivilege as fault:
+        except errors.InsufficientPrivilege as exc:
             raise StoreUnavailable(
                 f"the database lacks the extension pgvector; let a superuser run there: {command}"
-            ) from fault
+            ) from exc
 
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:

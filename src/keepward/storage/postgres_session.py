@@ -85,8 +85,8 @@ def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except psycopg.Error as fault:
-        raise translate_error(fault) from fault
+    except psycopg.Error as exc:
+        raise translate_error(exc) from exc
 
 
 @cache
@@ -178,8 +178,8 @@ class PostgresConnection:
         fault: psycopg.Error | None = None
         try:
             self._leave.close()
-        except psycopg.Error as error:
-            fault = error
+        except psycopg.Error as exc:
+            fault = exc
         if ended.statusmessage != "COMMIT":
             # The server answers COMMIT with a rollback if a statement of the transaction failed.
             raise fault or errors.InFailedSqlTransaction

@@ -196,8 +196,8 @@ class MemoryReads(Snapshot):
             memory_id = row[0] if as_of is None else EventRow._make(row).memory_id
             try:
                 by_id[memory_id] = self._record(db, tenant, row, as_of)
-            except Tampered as fault:
-                _damaged(found, memory_id, fault)
+            except Tampered as exc:
+                _damaged(found, memory_id, exc)
 
     def _record(self, db: Connection, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
         """Return the record of a ``record_row``, or of an event within the first ``as_of`` commits."""
@@ -230,8 +230,8 @@ class MemoryReads(Snapshot):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, newest)
-                except Tampered as fault:
-                    _damaged(found, row.id, fault)
+                except Tampered as exc:
+                    _damaged(found, row.id, exc)
                     continue
                 if matches_filter(record, filters):
                     found.records.append(record)
@@ -247,8 +247,8 @@ class MemoryReads(Snapshot):
                     break
                 try:
                     record = self._record(db, tenant, cells, as_of)
-                except Tampered as fault:
-                    _damaged(found, EventRow._make(cells).memory_id, fault)
+                except Tampered as exc:
+                    _damaged(found, EventRow._make(cells).memory_id, exc)
                     continue
                 if matches_filter(record, filters) and (live_at is None or record.is_live(live_at)):
                     found.records.append(record)
@@ -262,8 +262,8 @@ class MemoryReads(Snapshot):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, row.version)
-                except Tampered as fault:
-                    _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
+                except Tampered as exc:
+                    _log.warning("memory %s was left out: %s", row.id, exc, extra={"action": "damaged"})
                     continue
                 verified = verified_features(self._sealer, tenant, features)
                 yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
@@ -296,8 +296,8 @@ class MemoryReads(Snapshot):
                     row_then = record_row(self._sealer, tenant, at, arrival, record, event.payload)
                     features = None if cells[0] is None else FeatureRow._make(cells)
                     profile = profile_of(self._sealer, tenant, row_then, features)
-            except Tampered as fault:
-                _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
+            except Tampered as exc:
+                _log.warning("memory %s was left out: %s", event.memory_id, exc, extra={"action": "damaged"})
             yield event.memory_id, profile
 
     # --- duplicates
@@ -333,7 +333,7 @@ class MemoryReads(Snapshot):
         """Return what the database counts at an instant in microseconds."""
         values = {"tenant": tenant, "now": now}
         with self._reading(tenant) as db:
-            attached = {name for (name,) in db.run("blobs_held", tenant=tenant)}
+            attached = {name for (name,) in db.run("attached_blobs", tenant=tenant)}
             blobs = {
                 row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
             }
@@ -561,7 +561,7 @@ def _minhash_holders(db: Connection, tenant: str, minhashes: Iterable[set[int]])
     wanted: set[int] = set().union(*minhashes)
     # One more than counted, because the memory itself may be among them.
     values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": MAX_HOLDERS_PER_MINHASH + 1}
-    rows = db.run("holders", values)
+    rows = db.run("minhash_holders", values)
     return {minhash: positions.split(" ") for minhash, positions in rows if positions is not None}
 
 

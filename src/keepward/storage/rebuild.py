@@ -45,7 +45,7 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
     """
     unsealed = Sealer(None)
     with database.writing() as db:
-        db.run("hold_seals").fetchall()
+        db.run("lock_seals").fetchall()
         key = anchor.key()
         if note is None and key is not None:
             return Sealer(key)  # Another process was first.
@@ -185,7 +185,7 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         _check_export(tenant, head, commit, events)
         missing |= empty_positions(commit, events)
         db.run("add_commit", commit_row(commit, sealer))
-        db.run_many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
+        db.run_many("add_event", [event_row(tenant, raw, event, sealer) for event in events])
         head = Head(seq=commit.seq, hash=commit.hash)
     state.head, state.restored = head, head.seq
     writer.restore_erasures(tenant, missing)
@@ -193,10 +193,10 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         raise Tampered("the exported journal skips a version of a memory; export it again")
     try:
         rebuild(writer, sealer, tenant)
-    except Tampered as fault:
+    except Tampered as exc:
         raise Tampered(
             "the newest version of a memory in the exported journal has no content; export it again"
-        ) from fault
+        ) from exc
     return head
 
 

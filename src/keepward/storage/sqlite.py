@@ -372,10 +372,10 @@ class SqliteDatabase:
         """Begin to write. Return False while another process writes, unless this is the ``last`` try."""
         try:
             connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as fault:
-            name = getattr(fault, "sqlite_errorname", None) or ""
+        except sqlite3.Error as exc:
+            name = getattr(exc, "sqlite_errorname", None) or ""
             if last or not name.startswith("SQLITE_BUSY"):
-                raise translate_error(fault) from fault
+                raise translate_error(exc) from exc
             return False
         return True
 
@@ -400,8 +400,8 @@ class SqliteDatabase:
                 db.execute("VACUUM")
                 busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return "another reader holds on to an earlier state of the file" if busy else None
-        except StoreUnavailable as fault:
-            return str(fault)
+        except StoreUnavailable as exc:
+            return str(exc)
 
     def backup(self, target: Path) -> None:
         with self.reading() as db:
@@ -463,8 +463,8 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
         durable.flush(aside)
         aside.rename(target)
         durable.flush(target.parent)
-    except OSError as fault:
-        raise StoreUnavailable(f"cannot write {target.name}: {fault.strerror or 'output error'}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"cannot write {target.name}: {exc.strerror or 'output error'}") from exc
     finally:
         remove(aside)
 
@@ -472,7 +472,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
 def leftover_sidecar(file: Path) -> Path | None:
     """Return the leftover log of an earlier store at this path; SQLite would read it into a new store."""
     logs = (sidecar_path(file, end) for end in ("-wal", "-journal"))
-    return next((each for each in logs if each.exists() and each.stat().st_size), None)
+    return next((log for log in logs if log.exists() and log.stat().st_size), None)
 
 
 def check_free(target: Path) -> None:

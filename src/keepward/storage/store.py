@@ -171,9 +171,9 @@ class EventStore(Reader):
             head, sums = state.head if state.head.seq else None, state.sums_head() if self._sealer.active else None
             try:
                 self._anchor.record_head(tenant, head, sums)
-            except (OSError, KeepwardError) as fault:
+            except (OSError, KeepwardError) as exc:
                 text = "the write is stored, but its head is not recorded in the configuration folder; fix that: %s"
-                _log.warning(text, fault, extra={"action": "anchor_failed"})
+                _log.warning(text, exc, extra={"action": "anchor_failed"})
 
     def _require_trusted(self) -> None:
         """Refuse an untrusted store, unless this thread inspects it.
@@ -274,7 +274,7 @@ class EventStore(Reader):
         version = self._watch.change_counter()
         with self._reading(tenant) as db:
             found = self._watch.corrupt_records(db, self._sealer, tenant, version)
-        return [each.as_unreadable() for each in found if each.passes(filters, live_at)]
+        return [match.as_unreadable() for match in found if match.passes(filters, live_at)]
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """See ``MemoryReads.profiles``. A read of all of them also checks whether a row is missing or edited."""
@@ -372,8 +372,8 @@ class EventStore(Reader):
             if self.is_copy and isinstance(self._database, SqliteDatabase):
                 self.store_id = give_new_id(self._database, self._anchor)
             self._sealer = rebuild.adopt(self._database, self._anchor, (name, note))
-        except OSError as fault:
-            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
+        except OSError as exc:
+            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from exc
         self.foreign, self.is_copy, self._state = None, False, "kept"
         with self._known_lock:
             self._known.clear()
@@ -480,11 +480,11 @@ def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: 
     try:
         known = anchor.bind(store_id, path)
         key = anchor.key()
-    except OSError as fault:
-        _raise_if_disk_failed(fault)
+    except OSError as exc:
+        _raise_if_disk_failed(exc)
         if database.writable and _is_new(database):
-            raise _no_key_folder_error(fault) from fault
-        return _without_key(fault.strerror or "its folder cannot be read")
+            raise _no_key_folder_error(exc) from exc
+        return _without_key(exc.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
         if _written_elsewhere(database, sealer, anchor):
@@ -496,9 +496,9 @@ def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: 
         return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:
         sealer = rebuild.adopt(database, anchor, None) if database.writable else Sealer(None)
-    except OSError as fault:
-        _raise_if_disk_failed(fault)
-        raise _no_key_folder_error(fault) from fault
+    except OSError as exc:
+        _raise_if_disk_failed(exc)
+        raise _no_key_folder_error(exc) from exc
     if not sealer.active:
         return _without_key("the store is empty and can only be read")
     return StoreTrust(sealer=sealer, anchor=anchor, state="kept")

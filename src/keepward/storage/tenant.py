@@ -141,8 +141,8 @@ def head_of_row(sealer: Sealer, row: Row) -> TenantHead:
         for at, (each, counts) in enumerate(zip((state.documents, state.records), json.loads(tallies), strict=True)):
             each.counts.update(counts)
             each.total = int.from_bytes(sums[at * _SUM_BYTES : (at + 1) * _SUM_BYTES], "big")
-    except (ValueError, TypeError) as fault:
-        raise Tampered(_UNSEALED_HEAD_MESSAGE) from fault
+    except (ValueError, TypeError) as exc:
+        raise Tampered(_UNSEALED_HEAD_MESSAGE) from exc
     return state
 
 
@@ -219,7 +219,7 @@ def count_documents(db: Connection, sealer: Sealer, state: TenantHead) -> None:
 
 def count_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Count the stored records."""
-    rows = map(RecordRow._make, db.stream("whole_records", tenant=state.tenant))
+    rows = map(RecordRow._make, db.stream("all_records", tenant=state.tenant))
     for _ in count_while_reading(sealer, state, ((row, None) for row in rows)):
         pass
 
@@ -263,8 +263,8 @@ def check(db: Connection, sealer: Sealer, tenant: str, stored: TenantHead) -> It
         # The anchor names a missing row; see ``compare_head_with_anchor``.
         empty = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         written_row = empty if row[0] is None else head_of_row(sealer, (tenant, *row))
-    except Tampered as fault:
-        yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(fault))
+    except Tampered as exc:
+        yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(exc))
         return
     for table, here, due in (
         ("documents", stored.documents, written_row.documents),

@@ -40,7 +40,7 @@ class UseReads(DocumentReads):
         """Return, by memory id in order, the uses that importance has not learned from."""
         with self._reading(tenant) as db:
             rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_UNLEARNED)
-            counts = {each.id: _counts(each) for each in rows}
+            counts = {row.id: _counts(row) for row in rows}
         return {name: count - learned for name, (count, learned) in sorted(counts.items())}
 
     def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
@@ -114,7 +114,7 @@ class UseWrites(UseReads, DocumentWrites):
 def use_counts(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return (count, last use in microseconds since 1970) by id of the used memories."""
     rows = select_verified(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=json_array(ids))
-    return {each.id: (_counts(each)[0], each.at) for each in rows}
+    return {row.id: (_counts(row)[0], row.at) for row in rows}
 
 
 def project_deliveries(db: Connection, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:

@@ -164,8 +164,8 @@ def check_store(
         try:
             for row, detail in database.check():
                 faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
-        except KeepwardError as fault:
-            faults.append(Fault(check="file", row="file", detail=str(fault)))
+        except KeepwardError as exc:
+            faults.append(Fault(check="file", row="file", detail=str(exc)))
         _run(database, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
         here = set(map(tenant_digest, known))
         for name in sorted(seen - here):
@@ -178,8 +178,8 @@ def check_store(
         recorded: NotedHeads = (None, None)
         try:
             recorded = (anchor.last_head(name), anchor.last_head(name, "sums")) if anchor else recorded
-        except Tampered as fault:
-            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
+        except Tampered as exc:
+            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(exc)))
 
         def of_tenant(db: Connection, name: str = name, recorded: NotedHeads = recorded) -> list[_Section]:
             watched: Any = db if progress is None else _CountingConnection(db, progress)
@@ -200,12 +200,12 @@ def _run(
             for title, section in sections(db):
                 try:
                     faults += section()
-                except db.fault as fault:
-                    faults.append(Fault(check=title, row=title, detail=str(db.translate_error(fault))))
-                except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
-                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
-    except KeepwardError as fault:
-        faults.append(Fault(check="file", row="file", detail=str(fault)))
+                except db.fault as exc:
+                    faults.append(Fault(check=title, row=title, detail=str(db.translate_error(exc))))
+                except (KeepwardError, ValueError, TypeError, OverflowError) as exc:
+                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {exc}"))
+    except KeepwardError as exc:
+        faults.append(Fault(check="file", row="file", detail=str(exc)))
 
 
 def _check_database(database: Database, faults: list[Fault]) -> list[str]:
@@ -214,8 +214,8 @@ def _check_database(database: Database, faults: list[Fault]) -> list[str]:
         try:
             with database.reading() as db:
                 names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
-        except KeepwardError as fault:
-            faults.append(Fault(check="file", row=table, detail=str(fault)))
+        except KeepwardError as exc:
+            faults.append(Fault(check="file", row=table, detail=str(exc)))
     return sorted(names)
 
 
@@ -318,7 +318,7 @@ class _Check:
     def records(self) -> Iterator[Fault]:
         """Check that records equal their newest events; collect the rows to compare in ``computed``."""
         db, tenant, known = self._db, self._tenant, self._counts["features"]
-        for line in db.stream("standing_rows", tenant=tenant):
+        for line in db.stream("records_to_verify", tenant=tenant):
             row, features = split_record_row(line)
             self._counts["records"] += 1
             packed = pack("records", tenant, row[:-1])
@@ -391,7 +391,7 @@ class _Check:
     def computed(self) -> Iterator[Fault]:
         """Compare the tables that are computed from records."""
         stored = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
-        stored["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
+        stored["marks"].add_pairs(self._db.stream("all_minhashes", tenant=self._tenant))
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
             stored.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
         for kind, rows in stored.items():

@@ -201,7 +201,7 @@ class UnitOfWork(UseWrites, Reader):
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
             old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
             self._db.run_many(
-                "drop_mark", [minhash for each in old.values() for minhash in minhash_rows(tenant, *each)]
+                "drop_minhash", [minhash for value in old.values() for minhash in minhash_rows(tenant, *value)]
             )
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
@@ -246,7 +246,7 @@ class UnitOfWork(UseWrites, Reader):
             changed.append(fresh)
             if row.status == Status.ACTIVE:
                 minhashes += minhash_rows(tenant, row, fresh)
-        self._db.run_many("drop_mark", dropped)
+        self._db.run_many("drop_minhash", dropped)
         self._db.run_many("put_features", [(tenant, *row) for row in changed])
         add_minhashes(self._db, minhashes)
 
@@ -321,7 +321,7 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
 
 def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
     """Write rows of ``marks`` in the order of the table, so that neighbours are written together."""
-    db.run_many("add_mark", sorted(rows))
+    db.run_many("add_minhash", sorted(rows))
 
 
 def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
