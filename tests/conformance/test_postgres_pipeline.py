@@ -168,26 +168,26 @@ def test_who_is_interrupted_while_it_waits_can_write_afterwards(
 
 
 def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, database: str) -> None:
-    connector = store._database
+    server = store._database
 
-    def look() -> None:
-        with connector.tenantless_transaction() as db:  # type: ignore[attr-defined]
+    def read_state() -> None:
+        with server.tenantless_transaction() as db:  # type: ignore[attr-defined]
             assert db.execute("SELECT count(*) FROM server_state").fetchone() == (0,)
 
     put(store, "first")
-    before = connector.data_version()
+    before = server.data_version()
     for _ in range(3):
         put(store, "more")
-        look()
-    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
-    assert connector.data_version() == before
+        read_state()
+    server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
+    assert server.data_version() == before
     for _ in range(4):
-        look()
+        read_state()
     with psycopg.connect(database, autocommit=True) as connection:
         for _ in range(4):
             connection.execute("UPDATE records SET standing = standing")
-    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
-    assert connector.data_version() != before
+    server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
+    assert server.data_version() != before
 
 
 @pytest.mark.promise("T8")
