@@ -1,10 +1,10 @@
-"""Files that are whole or not there, also after a power cut.
+"""Files that are either complete or missing, even after a power cut.
 
 Invariants
-(1) A file under its final name is whole: it is written beside it, flushed to disk and renamed, and then the folder
+(1) A file under its final name is complete: it is written next to it, flushed to disk and renamed, and then the folder
     is flushed.
-(2) What is being written is readable by its owner alone, and never through a link that lay in wait.
-(3) A write that fails leaves what was there before, and nothing beside it. What a killed process leaves ends in
+(2) During the write only its owner can read the file, and no existing link is followed.
+(3) A failed write leaves the previous file unchanged and nothing next to it. The leftovers of a killed process end in
     ``.part``.
 """
 
@@ -17,16 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-#: What stands behind the name of a file that is not whole yet, after the final name and a word of its own.
+#: Suffix of an incomplete file, after the final name and a random word.
 PART_SUFFIX = ".part"
-#: What a file's owner may do, and nobody else.
+#: Permissions for the owner only.
 _PRIVATE_MODE = 0o600
 
 
 def flush(path: Path) -> None:
     """Flush a file or a folder to disk.
 
-    A folder keeps a rename only once it is flushed; where folders cannot be opened there is no such need.
+    A rename is durable once its folder is flushed. On systems that cannot open folders this is not needed.
     """
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
@@ -38,12 +38,12 @@ def flush(path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
-    """Lend a new file: on disk when the block ends, gone when it ends in an error. Its folder is not flushed.
+    """Open a new file for the block. It is on disk when the block ends, and removed if the block raises.
 
-    ``mode`` holds from the end on; while it is written the file is its owner's alone.
+    ``mode`` applies from the end on; during the block only the owner has access. The folder is not flushed.
 
     Raises:
-        FileExistsError: something of that name is there, be it a link.
+        FileExistsError: the path exists, even as a link.
         OSError: it cannot be written.
     """
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_MODE)
@@ -61,12 +61,12 @@ def new_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
-    """Lend a file beside ``path`` that takes its place, with ``mode``, when the block ends without an error.
+    """Open a file for the block that replaces ``path``, with ``mode``, when the block ends without an error.
 
     A link at ``path`` is replaced, not followed.
 
     Raises:
-        OSError: it cannot be written; what was there before is unchanged.
+        OSError: it cannot be written; the previous file is unchanged.
     """
     aside = _temporary_path(path)
     with new_file(aside, mode=mode) as out:
@@ -80,13 +80,13 @@ def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[byte
 
 
 def replace(path: Path, data: bytes, *, mode: int = _PRIVATE_MODE) -> None:
-    """Put bytes in the place of a file, or where there is none; see ``replacing``."""
+    """Replace or create a file with these bytes; see ``replacing``."""
     with atomic_replace(path, mode=mode) as out:
         out.write(data)
 
 
 def create_exclusive(path: Path, data: bytes) -> bytes:
-    """Put bytes where no file is; return what stands there then, theirs where another process was first.
+    """Create a file with these bytes unless it exists; return its content, which may be another process's.
 
     Raises:
         OSError: it cannot be written or read.
@@ -95,7 +95,7 @@ def create_exclusive(path: Path, data: bytes) -> bytes:
     with new_file(aside) as out:
         out.write(data)
     try:
-        # Of two that try one wins, and both go on with its bytes.
+        # Of two processes one creates the file, and both return its bytes.
         os.link(aside, path)
     except FileExistsError:
         pass
@@ -106,7 +106,7 @@ def create_exclusive(path: Path, data: bytes) -> bytes:
 
 
 def _temporary_path(path: Path) -> Path:
-    # A process's number alone would not do: two machines, or two containers, may share a folder.
+    # The process id alone is not unique: two machines or containers may share a folder.
     return path.with_name(f"{path.name}.{os.urandom(8).hex()}{PART_SUFFIX}")
 
 

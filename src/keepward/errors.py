@@ -1,21 +1,21 @@
 """Every error Keepward raises, under one root.
 
 KeepwardError
-├── InvalidInput            an argument or a file that cannot mean anything
+├── InvalidInput            an invalid argument or file
 ├── NotFound                no such memory, commit, proposal or receipt
-├── Conflict                the state has moved on
-│   └── StaleVersion        the version or base that was named is no longer the newest
-├── Unauthorised            this handle may not do that
-├── ContextTooSmall         the core memory alone is larger than the budget
+├── Conflict                the state has changed
+│   └── StaleVersion        the named version or base is no longer the newest
+├── Unauthorised            this handle lacks the right
+├── ContextTooSmall         core memory alone exceeds the budget
 ├── ModelUnavailable        an embedder or another model cannot be used
-└── StoreError              the bytes on disk
+└── StoreError              the stored bytes
     ├── StoreUnavailable    locked, read-only, full, or out of reach
-    ├── NotAStore           the file holds something else, or is damaged
+    ├── NotAStore           the file is not a store, or is damaged
     ├── NewerSchema         written by a newer Keepward
-    ├── NotAdopted          this machine does not know the store, and nobody has accepted it here
+    ├── NotAdopted          untrusted: this machine does not know the store and its owner has not accepted it here
     └── Tampered            a row does not match its seal
 
-An expected outcome of a write (refused, held, duplicate) is a value and never an error.
+An expected outcome of a write (refused, quarantined, duplicate) is a value and never an error.
 Each class carries a stable ``code``; surfaces map codes to exit codes and HTTP status.
 Messages say what to do and never repeat memory content.
 """
@@ -31,7 +31,7 @@ class KeepwardError(Exception):
     code: ClassVar[str] = "error"
 
     def __init_subclass__(cls) -> None:
-        # The name of the class in small letters.
+        # The lower-case name of the class.
         cls.code = "".join(f"_{each.lower()}" if each.isupper() else each for each in cls.__name__)[1:]
 
     def __init__(self, message: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Folders of a user, by the environment alone; as texts, and without a library, for what has to start at once."""
+"""Folders of a user, from environment variables alone, as texts and without imports, for commands that start fast."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def config_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder where keys and head anchors live; it need not exist.
+    """Return the folder of keys and recorded heads, which may not exist.
 
     `KEEPWARD_HOME`, else `keepward` in an absolute `XDG_CONFIG_HOME`, else in `.config` of the home
     folder. A user without a home folder gets `.keepward` in the working folder.
     """
     if environ.get("KEEPWARD_HOME"):
         return os.path.expanduser(environ["KEEPWARD_HOME"])
-    # The XDG specification says that a relative path there is to be ignored.
+    # The XDG specification ignores a relative path.
     if os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
         return os.path.join(environ["XDG_CONFIG_HOME"], "keepward")
     own = environ.get("HOME") or _login_folder()
@@ -25,7 +25,7 @@ def config_folder(environ: Mapping[str, str]) -> str:
 
 
 def _login_folder() -> str:
-    """Return the folder that the system has for this login, whatever HOME says; ``~`` where it has none."""
+    """Return the home folder of this login in the system's user database, ignoring HOME; ``~`` without one."""
     try:
         import pwd
 
@@ -35,17 +35,17 @@ def _login_folder() -> str:
 
 
 def data_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder of the user's own store and models; it need not exist. `KEEPWARD_DATA`, else the platform's."""
+    """Return the folder of the user's own store and models, `KEEPWARD_DATA` or the platform's; it may not exist."""
     if environ.get("KEEPWARD_DATA"):
         return os.path.abspath(os.path.expanduser(environ["KEEPWARD_DATA"]))
     from platformdirs import user_data_dir
 
     found = user_data_dir("keepward", appauthor=False)
-    # A user without a home folder has no such place.
+    # A user without a home folder has none.
     return found if os.path.isabs(found) else config_folder(environ)
 
 
 def runtime_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder of what lives no longer than a login: the system's, or one in `home`."""
+    """Return the folder of files that last as long as a login: the system's, or one in `home`."""
     given = environ.get("XDG_RUNTIME_DIR", "")
     return os.path.join(given, "keepward") if os.path.isabs(given) else os.path.join(config_folder(environ), "run")

@@ -1,7 +1,7 @@
-"""How many texts of a call may have been guesses at what was erased.
+"""Count the texts of a request that may guess at erased content.
 
-A proposal or a batch that is refused because of erased text tells its sender which text it was. All its texts count
-as guesses then; one that holds no erased text counts as none.
+A refusal because of erased text shows the sender which text was erased. So all texts of a refused proposal or batch
+count as guesses. A request without erased text counts none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _counted: ContextVar[list[int] | None] = ContextVar("counted", default=None)
 
 @contextmanager
 def count_guesses() -> Iterator[Callable[[], int]]:
-    """Count the guesses of the block; yield what returns how many there were so far."""
+    """Count the guesses of the block; yield a function that returns their number so far."""
     found: list[int] = []
     token = _counted.set(found)
     try:
@@ -25,7 +25,7 @@ def count_guesses() -> Iterator[Callable[[], int]]:
 
 
 def add_guesses(texts: int) -> None:
-    """Count so many guesses, where anybody counts."""
+    """Add guesses to the count, if a block counts them."""
     found = _counted.get()
     if found is not None:
         found.append(texts)

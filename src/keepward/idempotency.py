@@ -1,6 +1,6 @@
-"""The idempotency key of a call: what the call commits is committed once, however often it is sent.
+"""The idempotency key of a request: its commit is written once, however often the request is sent.
 
-The key goes with the call, as ``guesses`` and ``deadline`` do; ``storage.writer`` writes it with the commit.
+The key is a context variable, as in ``guesses`` and ``deadline``; ``storage.writer`` writes it with the commit.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _current: ContextVar[IdempotencyKey | None] = ContextVar("idempotency_key", defa
 
 @dataclass(slots=True)
 class IdempotencyKey:
-    """The key of one call, and everything that tells this call from another."""
+    """The key of one request, and a digest of its content."""
 
-    #: The key, and the actor whose key it is.
+    #: The key, and the actor who sent it.
     name: tuple[str, str]
-    #: Digest of the call.
+    #: Digest of the request.
     request: bytes
-    #: Whether a commit of the call has it already.
+    #: Whether a commit of the request has the key already.
     used: bool = False
 
 
@@ -42,6 +42,6 @@ def with_key(key: IdempotencyKey) -> Iterator[None]:
 
 
 def unused_key() -> IdempotencyKey | None:
-    """Return the key for the next commit; None where there is none, or a commit has it."""
+    """Return the key for the next commit; None without one, or if a commit already has it."""
     key = _current.get()
     return None if key is None or key.used else key

@@ -1,9 +1,7 @@
-"""Carry a store's key to another home: a container, a second machine, or the same one after a loss.
+"""Export a store's key to another home: a container, a second machine, or the same machine after a loss.
 
-Invariants
-(1) What is carried is the sealing key, the noted heads, and what keeps the erased erased and the revoked revoked. No
-    token and no content is in it.
-(2) A key that another home has of the store is not overwritten unless that is asked for.
+The export contains the sealing key, the recorded heads, and the records of erasures and revocations. It contains no
+token and no content. A key of another home is replaced only on request.
 """
 
 from __future__ import annotations
@@ -25,19 +23,19 @@ from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthoris
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-#: Shortest passphrase.
+#: Shortest passphrase, in characters.
 MIN_PASSPHRASE_CHARS = 12
-#: Entries of the list of erasures that mean something in another home; paths of backups do not.
+#: Kinds of entries of the erasure list that are valid in another home; paths of backups are not.
 EXPORTED_ENTRY_KINDS = frozenset({"erasure", "revocation"})
 
 
 def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir: Path | None = None) -> KeyTransfer:
-    """Write the key of an owner's store to a file that is not there yet, sealed with a passphrase.
+    """Write the key of an owner's store to a new file, sealed with a passphrase.
 
     Raises:
         Unauthorised: the handle is not an owner's.
-        InvalidInput: the file is there already, or the passphrase has fewer than 12 characters.
-        StoreUnavailable: this machine keeps no key of the store, or the file cannot be written.
+        InvalidInput: the file exists, or the passphrase has fewer than 12 characters.
+        StoreUnavailable: this machine has no key of the store, or the file cannot be written.
         ModelUnavailable: `keepward[key]` is not installed.
     """
 
@@ -53,30 +51,30 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
         anchor.bind(store_id, Path(memory.path))
-        carried = anchor.carried()
-        if carried is None:
-            raise StoreUnavailable("this machine keeps no key of the store; adopt it first")
-        entries = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
+        exported = anchor.export_entries()
+        if exported is None:
+            raise StoreUnavailable("this machine has no key of the store; adopt it first")
+        entries = [entry for entry in erasures.entries() if entry.get("entry") in EXPORTED_ENTRY_KINDS]
         tombstones = erasures.key()
         content = {
             "store": store_id,
-            **carried,
+            **exported,
             "erasures": entries,
             "tombstones": None if tombstones is None else tombstones.hex(),
         }
         durable.replace(target, encrypt_with_passphrase(content, passphrase))
-    except OSError as fault:
-        raise StoreUnavailable(f"the key cannot be written: {fault.strerror or 'output error'}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the key cannot be written: {exc.strerror or 'output error'}") from exc
     return KeyTransfer(path=str(target), store_id=store_id, entries=len(entries), tombstones=True)
 
 
 def import_key(
     path: str | Path, passphrase: str, *, config_dir: Path | None = None, replace: bool = False
 ) -> KeyTransfer:
-    """Take a key into this home, so that the store is known here wherever it lies; see (2).
+    """Import a key into this home, so that the store is known here at any path.
 
     Raises:
-        InvalidInput: it is no such file, or the passphrase is another.
+        InvalidInput: the file has another format, or the passphrase is wrong.
         Conflict: this home has another key of the store, and ``replace`` is not given.
         StoreUnavailable: the file cannot be read, or the configuration folder cannot be written.
     """
@@ -87,21 +85,21 @@ def import_key(
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
         anchor.bind(content["store"])
-        held = anchor.key()
-        if held is not None and held.hex() != content["key"] and not replace:
+        stored_key = anchor.key()
+        if stored_key is not None and stored_key.hex() != content["key"] and not replace:
             raise Conflict("this home has another key of that store; take this one in its place with --replace")
-        anchor.take(content, fresh=held is None or held.hex() != content["key"])
-        known = [each for each in erasures.entries() if each.get("entry") in EXPORTED_ENTRY_KINDS]
-        erasures.note([each for each in content["erasures"] if each not in known])
+        anchor.import_entries(content, fresh=stored_key is None or stored_key.hex() != content["key"])
+        known = [entry for entry in erasures.entries() if entry.get("entry") in EXPORTED_ENTRY_KINDS]
+        erasures.add([each for each in content["erasures"] if each not in known])
         same = _import_tombstone_key(erasures, content["tombstones"])
-    except OSError as fault:
-        raise StoreUnavailable(f"the key cannot be taken in: {fault.strerror or 'input or output error'}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the key cannot be imported: {exc.strerror or 'input or output error'}") from exc
     return KeyTransfer(path=str(file), store_id=content["store"], entries=len(content["erasures"]), tombstones=same)
 
 
 def _import_tombstone_key(erasures: Any, key: str | None) -> bool:
-    """Keep the key of tombstones where this home has none; return whether it is the one of this home now."""
+    """Store the key of tombstones unless this home has one; return whether this home now has this key."""
     if key is None:
         return True
-    held = erasures.key()
-    return bool((held or erasures.take_key(bytes.fromhex(key))) == bytes.fromhex(key))
+    stored_key = erasures.key()
+    return bool((stored_key or erasures.take_key(bytes.fromhex(key))) == bytes.fromhex(key))

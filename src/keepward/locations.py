@@ -1,7 +1,6 @@
-"""Where a store is: the path of a file, or the address of a PostgreSQL database.
+"""Locations of stores: the path of a file, or the URL of a PostgreSQL database.
 
-Invariants
-(1) An address is shown without its password, wherever it is shown.
+A URL is always shown without its password.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from keepward.errors import InvalidInput
 
-#: What an address begins with.
+#: URL schemes of PostgreSQL.
 SCHEMES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """A database on a server; as a text it is its address without the password, see (1)."""
+    """A database on a server. As text it is its URL without the password."""
 
     url: str
 
@@ -35,22 +34,22 @@ class DatabaseUrl:
 
     @property
     def has_password(self) -> bool:
-        """Whether the address itself holds a password."""
+        """Whether the URL contains a password."""
         parts = urlsplit(self.url)
         return ":" in parts.netloc.rpartition("@")[0] or "password" in dict(parse_qsl(parts.query))
 
     def exists(self) -> bool:
-        """Whether there is a store in it.
+        """Whether the database has a store.
 
         Raises:
-            StoreUnavailable: nobody knows: it cannot be reached.
+            StoreUnavailable: the database cannot be reached.
         """
         from keepward.storage.postgres import holds_store
 
         return holds_store(self.url)
 
     def absolute(self) -> DatabaseUrl:
-        """Return it: an address is the same from any folder."""
+        """Return itself: a URL is the same from any folder."""
         return self
 
 
@@ -58,10 +57,10 @@ Location = Path | DatabaseUrl
 
 
 def parse_location(named: str) -> Location:
-    """Return the place that a person named.
+    """Return the location in a text.
 
     Raises:
-        InvalidInput: it is an address of another kind.
+        InvalidInput: it is a URL of another kind.
     """
     if named.startswith(("http://", "https://")):
         raise InvalidInput("a store is a file or a postgresql:// address; a server is asked with `Client(url, token)`")
@@ -76,14 +75,14 @@ def parse_location(named: str) -> Location:
 
 
 def _is_cut(url: str) -> bool:
-    """Whether a login in an address, by libpq's reading or by others', ends before its host."""
+    """Whether a login in a URL ends before its host, as libpq or other parsers read it."""
     rest = url.partition("://")[2]
-    whole = re.split("[/?#]", rest, maxsplit=1)[0]
-    port = whole.rpartition("@")[2].rpartition(":")[2] if ":" in whole else ""
-    left = "@" not in whole and "@" in rest and not re.fullmatch(r"\d*\]?", port)
-    return whole.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", whole))
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    port = authority.rpartition("@")[2].rpartition(":")[2] if ":" in authority else ""
+    left = "@" not in authority and "@" in rest and not re.fullmatch(r"\d*\]?", port)
+    return authority.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", authority))
 
 
-def address_of(place: Location) -> str:
-    """Return what opens a store at a place; of a database it may hold a password."""
-    return place.url if isinstance(place, DatabaseUrl) else str(place)
+def address_of(location: Location) -> str:
+    """Return the text that opens a store at a location; for a database it may contain a password."""
+    return location.url if isinstance(location, DatabaseUrl) else str(location)

@@ -1,7 +1,7 @@
-"""Locks that nobody waits for in vain: whoever held them is free to be gone.
+"""Reentrant locks that a forked child resets.
 
-A thread that held one as a child was forked off does not run in the child: nobody would ever release it there, and what
-it guards may be half changed. What a thread has left to the collector ends in another thread.
+In a child only the forking thread runs. A lock that another thread held would never be released there, and the state
+that it guards may be incomplete. The garbage collector may release a lock in another thread.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable
 
 
 class ForkSafeLock:
-    """A reentrant lock for the block of a ``with``.
+    """A reentrant lock for a ``with`` block.
 
-    ``forget`` is a method of who has the lock. It is called in a child, where another thread of the parent held it.
+    ``forget`` is a method of the object that owns the lock. It is called in a child if another thread of the parent
+    held the lock.
     """
 
     def __init__(self, forget: Callable[[], object] | None = None) -> None:
         self._lock = threading.RLock()
-        # Who has the lock is let go of as soon as nobody else needs it.
+        # A weak reference, so that the lock does not keep its owner alive.
         self._forget = None if forget is None else weakref.WeakMethod(forget)
         _all.add(self)
 
@@ -31,7 +32,7 @@ class ForkSafeLock:
         self._lock.release()
 
     def reset_after_fork(self) -> None:
-        """Be free, in a child that has one thread as yet."""
+        """Reset the lock in a child, which has one thread."""
         if self._lock.acquire(blocking=False):
             self._lock.release()
             return
@@ -41,10 +42,10 @@ class ForkSafeLock:
 
 
 class ReleasableLock:
-    """A reentrant lock that any thread may release for the one that has it."""
+    """A reentrant lock that any thread may release for the thread that acquired it."""
 
     def __init__(self) -> None:
-        # Reentrant itself: the collector, which releases, may run wherever this allocates.
+        # Reentrant itself: the garbage collector, which releases locks, may run wherever this allocates.
         self._changed = threading.Condition(threading.RLock())
         self._owner: int | None = None
         self._depth = 0
@@ -56,7 +57,7 @@ class ReleasableLock:
         self.release()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it, in so many seconds, or for as long as it takes with -1; return whether that was so."""
+        """Acquire the lock within ``timeout`` seconds, -1 for no limit; return whether that succeeded."""
         me = threading.get_ident()
         patience = (None if timeout < 0 else timeout) if blocking else 0
         with self._changed:
@@ -67,7 +68,7 @@ class ReleasableLock:
             return True
 
     def release(self) -> None:
-        """Give it back once."""
+        """Release the lock once."""
         with self._changed:
             self._depth -= 1
             if self._depth == 0:

@@ -1,4 +1,4 @@
-"""The composition root: the one place that chooses a store, models and adapters, and reads the environment."""
+"""The composition root: only this module chooses a store, models and adapters, and reads the environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from keepward.settings_trust import host_of_key
 from keepward.storage.store import EventStore
 
 Model = TypeVar("Model")
-#: What each model is asked by, and which may be given by name.
+#: The method of each part that can be replaced, and whether a name may choose it.
 _REQUIRED_METHODS = {
     "embedder": "embed",
     "counter": "count",
@@ -58,13 +58,13 @@ def open_engine(
     ids: IdSource | None = None,
     **more: Any,
 ) -> Engine:
-    """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
+    """Open a store with all its parts; ``more`` are further parts of an engine, see ``Memory.open``."""
     from keepward.storage.store import open_store
 
     given: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
     given |= {"redactor": redactor, "reranker": reranker}
     _check_parts(**given, clock=clock, ids=ids, **more)
-    # Models are chosen first: a name that means nothing must not leave a new store behind.
+    # Models come first, so that an unknown name does not leave a new store behind.
     served = _served_model(choose_embedder, embedder, "embedder", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
     parts["extractor"] = _served_model(choose_extractor, extractor, "extractor", config_dir)
@@ -72,10 +72,15 @@ def open_engine(
     _check_parts(**parts)
     named = "" if gates == "none" else gates or ""
     parts["gates"] = plugins.load_gates(named) if isinstance(named, str) else tuple(named.items())
-    place = parse_location(path)
-    store = open_store(address_of(place), anchor=trust_store_in(config_dir), create=create)
+    location = parse_location(path)
+    store = open_store(address_of(location), anchor=trust_store_in(config_dir), create=create)
     parts |= {"identity": IdentityFile(identity), "user_file": IdentityFile(user_file)}
-    parts |= {"path": str(place), "policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
+    parts |= {
+        "path": str(location),
+        "policy": policy or Policy(),
+        "blobs": store.blob_store() or blobs_of(path),
+        **more,
+    }
     return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 
@@ -87,7 +92,7 @@ def bare_engine(
     ids: IdSource | None = None,
     **more: Any,
 ) -> Engine:
-    """Return a store with what an erasure needs around it, and no models but those given."""
+    """Return an engine for erasing in a store, without models except those given."""
     parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": IndexCache()}
     parts |= {"identity": IdentityFile(None), "user_file": IdentityFile(None), **more}
     if "counter" not in parts:
@@ -98,7 +103,7 @@ def bare_engine(
 
 
 def blobs_of(path: str | Path) -> BlobStore:
-    """Return where a store in a file keeps its blobs: beside it, or in this process; a database keeps them itself."""
+    """Return the blob store of a store in a file or in memory; a database stores blobs itself."""
     return MemoryBlobs() if str(path) == ":memory:" else FileBlobs(folder_of(path))
 
 
@@ -110,10 +115,10 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
 
 
 def _check_parts(**given: Any) -> None:
-    """Refuse what is no such part: one that is no name has the method that is asked of it.
+    """Check that a part is a name, or has the method that is called.
 
     Raises:
-        InvalidInput: it has not.
+        InvalidInput: it is neither.
     """
     for name, method in _REQUIRED_METHODS.items():
         part = given.get(name)
@@ -124,7 +129,7 @@ def _check_parts(**given: Any) -> None:
 
 
 def _plugin_part(group: str, choice: str | Model | None) -> Model | None:
-    """Return the part that a plug-in makes for a name; None for "none"."""
+    """Return the part that a plug-in creates for a name; None for "none"."""
     if not isinstance(choice, str):
         return choice
     found: Model | None = None if choice.strip() in {"none", ""} else plugins.load(group, choice)
@@ -134,34 +139,34 @@ def _plugin_part(group: str, choice: str | Model | None) -> Model | None:
 def _served_model(
     named: Callable[..., Model | None], choice: str | Model | None, part: str, config_dir: Path | None
 ) -> Model | None:
-    """Return the model of a name; the key in a variable of the environment goes to its server and no other."""
+    """Return the model with a name; the key in an environment variable is sent to its server only."""
     if not isinstance(choice, str):
         return choice
     variable = f"KEEPWARD_{part.upper()}_KEY"
     key = os.environ.get(variable)
     try:
         found = named(choice, api_key=key)
-    except ValueError as fault:
+    except ValueError as exc:
         if choice.strip().partition(":")[0] in plugins.installed_names(f"{part}s"):
             return _plugin_part(f"{part}s", choice)
-        raise InvalidInput(str(fault)) from fault
+        raise InvalidInput(str(exc)) from exc
     if key and choice.strip().startswith("http"):
         _bind_key(variable, key, choice, config_dir)
     return found
 
 
 def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> None:
-    """Let a key go to one host alone.
+    """Bind a key to one host.
 
     Raises:
-        InvalidInput: it went to another before.
+        InvalidInput: it is bound to another host.
     """
     server = parse_server_name(choice)
     host = urlsplit(server[0]).netloc if server else ""
     try:
         bound = host_of_key(config_dir or default_config_dir(), key, host)
-    except OSError as fault:
-        raise StoreUnavailable(f"the host of {variable} cannot be noted; see to the folder") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the host of {variable} cannot be recorded; check the folder") from exc
     if bound != host:
         raise InvalidInput(
             f"{variable} belongs to {bound} and is sent to no other host; set the key of this server, or "
@@ -176,14 +181,14 @@ def _counter(choice: str | TokenCounter) -> TokenCounter:
 
     try:
         return choose_counter(choice)
-    except ValueError as fault:
-        raise InvalidInput(str(fault)) from fault
+    except ValueError as exc:
+        raise InvalidInput(str(exc)) from exc
 
 
 def trust_store_in(config_dir: Path | None) -> Anchor | None:
-    """Return the anchor of a configuration folder, the user's own by default; None where there is no home."""
+    """Return the trust store of a configuration folder, the user's own by default; None without a home folder."""
     try:
         return TrustStore(config_dir or default_config_dir())
     except OSError:
-        # No home at all: the store works unsealed, and status and verify say so.
+        # Without a home folder the store works unsealed, and status and verify say so.
         return None

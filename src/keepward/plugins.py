@@ -1,4 +1,4 @@
-"""Plug-ins: parts of a store that other distributions offer by entry points, chosen by name in the settings."""
+"""Plug-ins: parts of a store that other distributions provide as entry points; a setting chooses them by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
 
-#: The groups of entry points are these names after `keepward.`, such as `keepward.embedders`.
+#: Groups of entry points, after `keepward.`: for example `keepward.embedders`.
 GROUPS = ("embedders", "rerankers", "extractors", "redactors", "gates")
 
 
@@ -18,21 +18,21 @@ def installed_names(group: str) -> list[str]:
 
 
 def load(group: str, choice: str) -> Any:
-    """Return what a plug-in makes: it is called with the text after the first colon of a choice, if there is one.
+    """Create a part: call the plug-in with the text after the first colon of its name, if there is one.
 
     Raises:
-        InvalidInput: no plug-in has this name, or it fails.
+        InvalidInput: no plug-in has this name, or it raises.
     """
     name, _, argument = choice.strip().partition(":")
     factory = _load_entry_point(group, name)
     try:
         return factory(argument) if argument else factory()
-    except Exception as fault:
-        raise _load_error(group, name, fault) from fault
+    except Exception as exc:
+        raise _load_error(group, name, exc) from exc
 
 
 def load_gates(choice: str) -> tuple[tuple[str, Any], ...]:
-    """Return the gates of a list of names with commas, each with its name.
+    """Return the gates in a comma-separated list, each with its name.
 
     Raises:
         InvalidInput: no plug-in has one of the names, or it cannot be imported.
@@ -52,10 +52,10 @@ def _load_entry_point(group: str, name: str) -> Any:
         raise InvalidInput(hint if known else f"{hint} is installed here; see docs/howto/plugins.md")
     try:
         return found[0].load()
-    except Exception as fault:
-        raise _load_error(group, name, fault) from fault
+    except Exception as exc:
+        raise _load_error(group, name, exc) from exc
 
 
 def _load_error(group: str, name: str, fault: Exception) -> InvalidInput:
-    # Its message may quote what it was given.
+    # Its message may quote its input.
     return InvalidInput(f"the plug-in {name} of keepward.{group} fails with {type(fault).__name__}")

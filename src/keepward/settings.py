@@ -1,13 +1,13 @@
-"""Settings: what a `keepward.toml` file and the environment choose.
+"""Settings: the choices of a `keepward.toml` file and the environment.
 
 Invariants
 (1) The command line beats the environment, the environment beats the file, the file beats the default.
-(2) An unknown name or a wrong value is ``InvalidInput`` that names the key and never repeats the value.
+(2) An unknown name or an invalid value is ``InvalidInput`` that names the key and never repeats the value.
 (3) Every field of ``core.policy.Policy`` can be set under ``[policy]``; a table replaces only the
-    entries it names.
-(4) A start costs nothing that is not used: what reads patterns or settings files is imported with the first of them.
-(5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
-(6) A file that was found and not named applies only after its owner has accepted it.
+    entries that it names.
+(4) A start imports only what it uses: patterns and settings files load their modules when needed.
+(5) ``[server]`` sets where a server listens and which clients it accepts; only the command line opens reads.
+(6) A file that is found, not named, applies only after its owner has accepted it.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ from keepward.core.value import Data, parse_duration, suggestion
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.locations import Location
 
-#: Looked for in the folder of the store.
+#: Name of the settings file in the folder of the store.
 FILE_NAME = "keepward.toml"
 #: Longest settings file, in bytes.
 MAX_FILE_BYTES = 1_048_576
-#: Name of the user's own store, in the data folder; and of one in the working folder, where this machine knows it.
+#: Name of the user's own store, in the data folder, and of a known one in the working folder.
 STORE_NAME = "keepward.db"
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 
 
 class ServerSettings(Data):
-    """Where `keepward serve` listens, whom it lets in, and how much it takes."""
+    """Where `keepward serve` listens, which clients it accepts, and its limits."""
 
-    #: Where to listen; other than loopback takes TLS or a proxy in front.
+    #: Address to listen on; any other than loopback needs TLS or a proxy in front.
     host: str = "127.0.0.1"
-    #: Port; 0 takes a free one.
+    #: Port; 0 chooses a free one.
     port: int = 8321
-    #: Whether a proxy that speaks TLS stands in front.
+    #: Whether a TLS proxy is in front.
     behind_proxy: bool = False
     #: Certificate chain and private key, as PEM; relative to the settings file.
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    #: Further names by which the server is asked for, with `:port` where it is another.
+    #: Further accepted Host headers, with `:port` unless it is the server's.
     allow_hosts: tuple[str, ...] = ()
-    #: Origins, such as `https://console.example`, whose pages may call beside the server's own.
+    #: Further origins whose pages may call, such as `https://console.example`.
     allow_origins: tuple[str, ...] = ()
-    #: Changing calls of one principal in a minute, the owner's apart; 0 for no limit.
+    #: Changing requests of one principal in a minute, except the owner's; 0 for no limit.
     writes_per_minute: int = 60
-    #: Longest body of a call, of a blob, and of an import, in bytes; each is held in memory.
+    #: Longest body of a request, of a blob, and of an import, in bytes; each is read into memory.
     body_limit: int = 1_048_576
     blob_limit: int = 33_554_432
     import_limit: int = 67_108_864
-    #: Seconds in which the body of a call has to come, and one more for each 64 KB of it.
+    #: Seconds in which a request body must arrive, plus one for each 64 KB of it.
     body_timeout: int = 30
     #: Whether `/mcp` is served, and with which tools.
     mcp: bool = True
@@ -77,7 +77,7 @@ class ServerSettings(Data):
 
 
 class Settings(Data):
-    """Everything that can be chosen outside a call."""
+    """All settings outside a request."""
 
     #: Tenant of a command that names none.
     tenant: str = "default"
@@ -85,47 +85,47 @@ class Settings(Data):
     scope: str = "/"
     #: Principal of every command, as `agent`, `user`, `operator` or `reviewer`, with `:name`.
     actor: str | None = None
-    #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
+    #: The embedder: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
     embedder: str = "auto"
-    #: What finds further facts of a talk: `none`, or a chat server's model as `http:URL#MODEL`.
+    #: The extractor of facts from messages: `none`, or a chat server's model as `http:URL#MODEL`.
     extractor: str = "none"
-    #: What finds names and the like in texts before they are stored: `none`, or the name of a plug-in.
+    #: The redactor of names and the like, before texts are stored: `none`, or the name of a plug-in.
     redactor: str = "none"
-    #: What orders the results of a search: `none`, or the name of a plug-in.
+    #: The reranker of search results: `none`, or the name of a plug-in.
     reranker: str = "none"
-    #: Further gates that judge writes: `none`, or names of plug-ins with commas between them.
+    #: Further gates for writes: `none`, or names of plug-ins with commas between them.
     gates: str = "none"
-    #: What counts tokens: `estimate`, or the name of a tokenizer.
+    #: The token counter: `estimate`, or the name of a tokenizer.
     counter: str = "estimate"
     #: The identity document, rendered as the persona; relative to the settings file.
     identity: Path | None = None
-    #: Text about the person the agent serves; relative to the settings file.
+    #: Text about the user that the agent serves; relative to the settings file.
     user_file: Path | None = None
-    #: Whether jobs that are due run by themselves: while a server or a program keeps the store open, and after writes.
+    #: Whether due jobs run by themselves: while a server or program has the store open, and after writes.
     maintenance: bool = True
-    #: Limits, floors, budgets and permissions.
+    #: Limits, thresholds, budgets and permissions.
     policy: Policy = field(default_factory=Policy)
-    #: Where `keepward serve` listens and whom it lets in.
+    #: Where `keepward serve` listens and which clients it accepts.
     server: ServerSettings = field(default_factory=ServerSettings)
-    #: The file that was read, the digest of what it said, and whether somebody named it.
+    #: The settings file, the digest of its content, and whether the user named it.
     file: Path | None = None
     digest: str = ""
     named: bool = False
     #: Every setting of the file, with its value.
     loosens: Mapping[str, str] = field(default_factory=dict)
-    #: The settings of the file that do not apply, since the owner has not accepted the file.
+    #: The settings of a file that do not apply because the owner has not accepted it.
     withheld: tuple[str, ...] = ()
-    #: Where each setting comes from that is not the default: `file` or `environment`, by name or `table.name`.
+    #: The source of each setting that is not the default: `file` or `environment`, by name or `table.name`.
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def opening(self) -> dict[str, Any]:
-        """What every opening of a store takes of them."""
+        """The arguments with which every command opens a store."""
         names = ("policy", "extractor", "redactor", "reranker", "gates", "counter", "identity", "user_file")
         return {name: getattr(self, name) for name in names}
 
 
-#: Names of texts at the top of the file, and what each is called in the environment.
+#: Text settings at the top of the file, and their environment variables.
 SETTING_VARIABLES = {
     name: f"KEEPWARD_{name.upper()}"
     for name in (
@@ -135,16 +135,16 @@ SETTING_VARIABLES = {
 }
 #: Variables with the keys of models' servers.
 KEY_VARIABLES = {"embedder": "KEEPWARD_EMBEDDER_KEY", "extractor": "KEEPWARD_EXTRACTOR_KEY"}
-#: Of the settings at the top of the file the one that is a switch.
+#: The one switch at the top of the file.
 MAINTENANCE_VARIABLE = "KEEPWARD_MAINTENANCE"
 #: Policy switches that the environment can turn.
 SWITCH_VARIABLES = {name: f"KEEPWARD_{name.upper()}" for name in ("enabled", "capture", "recall")}
-#: What the environment alone names.
+#: Variables without a setting in the file.
 PATH_VARIABLES = {
     "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
     "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
     "KEEPWARD_MODELS": "Folder of what `keepward model install` stores; default `models` in the data folder.",
-    "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
+    "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` next to the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
     "KEEPWARD_PASSPHRASE": "Passphrase of `keepward key`, where it cannot be asked for.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
@@ -155,17 +155,18 @@ _PATHS = ("identity", "user_file")
 
 
 def load(*, store: Location, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings that hold for a store.
+    """Read the settings of a store.
 
-    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may, or for a
-    database in the folder of keys. One that is only found applies once its owner has accepted it: see ``accepted``.
+    `file`, if given, must exist; else `KEEPWARD_CONFIG` must; else `keepward.toml` next to the store may exist, or for
+    a database in the folder of keys. A file that is only found applies after its owner has accepted it: see
+    ``settings_trust``.
 
     Raises:
-        InvalidInput: the file is missing or is not TOML, a name is unknown, a value is wrong.
+        InvalidInput: the file is missing or is not TOML, a name is unknown, a value is invalid.
     """
     env = os.environ if environ is None else environ
     named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
-    # Beside a database there is no file.
+    # Next to a database there is no file.
     path = named or (store.parent / FILE_NAME if isinstance(store, Path) else config_folder(env) / FILE_NAME)
     table, raw = _read(path, required=named is not None)
     settings = _settings(table, path)
@@ -198,21 +199,21 @@ def load(*, store: Location, file: Path | None = None, environ: Mapping[str, str
 
 
 class EffectiveSetting(Data):
-    """One setting as it holds, and where that comes from."""
+    """One effective setting and its source."""
 
-    #: As `name`, or `table.name` as in the file.
+    #: `name`, or `table.name` as in the file.
     name: str
     #: As JSON values.
     value: Any
     default: Any
-    #: `default`, `file`, `environment`, or `program` for what was chosen where the store or server was started.
+    #: `default`, `file`, `environment`, or `program` for a value given to the store or server when it was started.
     origin: Literal["default", "file", "environment", "program"]
     #: The value in a settings file that its owner has not accepted.
     waiting: str | None = None
 
 
 def effective_settings(settings: Settings, policy: Policy, server: ServerSettings) -> list[EffectiveSetting]:
-    """Return every setting in the order of the file; ``policy`` and ``server`` are those that hold by now."""
+    """Return every setting in the order of the file; ``policy`` and ``server`` are the current ones."""
     usual, found = Settings(), []
     tables: list[tuple[str, Any, Any, Any]] = [
         ("", [*SETTING_VARIABLES, "maintenance"], settings, usual),
@@ -220,9 +221,9 @@ def effective_settings(settings: Settings, policy: Policy, server: ServerSetting
         ("server.", ServerSettings.__struct_fields__, server, usual.server),
     ]
     read = {"": settings, "policy.": settings.policy, "server.": settings.server}
-    for prefix, names, held, default in tables:
+    for prefix, names, values, default in tables:
         for name in names:
-            value, known = getattr(held, name), settings.origins.get(prefix + name, "default")
+            value, known = getattr(values, name), settings.origins.get(prefix + name, "default")
             origin: Any = known if value == getattr(read[prefix], name) else "program"
             found.append(
                 EffectiveSetting(
@@ -237,7 +238,7 @@ def effective_settings(settings: Settings, policy: Policy, server: ServerSetting
 
 
 def changed_since(settings: Settings) -> bool:
-    """Whether the settings file says something else by now than when it was read."""
+    """Whether the settings file has changed since it was read."""
     if settings.file is None:
         return False
     try:
@@ -261,12 +262,12 @@ def _names_in(table: Mapping[str, Any]) -> list[str]:
 
 
 def maintenance_enabled() -> bool:
-    """Whether the environment lets jobs that are due run by themselves; it does unless it says otherwise."""
+    """Whether the environment lets due jobs run by themselves, which is the default."""
     return _switch(os.environ, MAINTENANCE_VARIABLE) is not False
 
 
 def config_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder where keys and head anchors live; see ``folders``."""
+    """Return the folder of keys and recorded heads; see ``folders``."""
     return Path(folders.config_folder(os.environ if environ is None else environ))
 
 
@@ -276,15 +277,15 @@ def data_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path | None = None) -> tuple[Path, str]:
-    """Return the path of the store where none is named, and a sentence on one here that was left alone, or nothing.
+    """Return the path of the default store, and a note on an unknown store in the working folder.
 
-    One in the working folder is used only where this machine knows it, by its id and its place.
+    A store in the working folder is used only if this machine knows its id and path.
     """
     own = data_folder(environ) / STORE_NAME
     try:
         here = Path.cwd() / STORE_NAME
     except FileNotFoundError:
-        # The working folder was removed, as that of a branch that is done with.
+        # The working folder was removed, for example with its branch.
         return own, ""
     if here == own or not here.is_file():
         return own, ""
@@ -298,9 +299,9 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
 
 
 def make_data_folder(path: Path, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store.
+    """Create the data folder for a new store in it; no other folder is created for a store.
 
-    Return the folders that were made, the innermost first.
+    Return the created folders, the innermost first.
     """
     folder = data_folder(environ)
     if path.parent != folder or folder.exists():
@@ -308,23 +309,23 @@ def make_data_folder(path: Path, environ: Mapping[str, str] | None = None) -> tu
     made = tuple(each for each in (folder, *folder.parents) if not each.exists())
     try:
         folder.mkdir(mode=0o700, parents=True)
-    except OSError as fault:
-        raise StoreUnavailable(f"the data folder {folder} cannot be made: {fault.strerror}") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"the data folder {folder} cannot be made: {exc.strerror}") from exc
     return made
 
 
 def _as_text(table: Mapping[str, Any], name: str) -> str:
-    """Return the value of a setting for a person to look at."""
+    """Return the value of a setting as text for a person."""
     outer, _, inner = name.partition(".")
     value = table[outer][inner] if inner else table[outer]
     return _printable_name(json.dumps(value, ensure_ascii=True, default=str), 200)
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a settings file. A pipe or a device could keep a command waiting for ever.
+    """Return the content of a settings file; reading a pipe or a device could wait for ever.
 
     Raises:
-        InvalidInput: it is no regular file, or longer than 1 MB.
+        InvalidInput: it is not a regular file, or longer than 1 MB.
         OSError: it cannot be read.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
@@ -340,32 +341,32 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
     try:
         raw = read_file(path)
         return tomllib.loads(raw.decode("utf-8-sig")), raw
-    except FileNotFoundError as fault:
+    except FileNotFoundError as exc:
         if required:
-            raise InvalidInput("there is no settings file at the path that was named") from fault
+            raise InvalidInput("there is no settings file at the path that was named") from exc
         return {}, None
-    except OSError as fault:
-        raise InvalidInput(f"{path.name} cannot be read: {fault.strerror}") from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        # The position helps and the rest of the decoder's message may quote the file.
-        where = str(fault).rpartition("(")[2].rstrip(")") if "(at " in str(fault) else "not UTF-8 text"
-        raise InvalidInput(f"{path.name} is not TOML ({where})") from fault
+    except OSError as exc:
+        raise InvalidInput(f"{path.name} cannot be read: {exc.strerror}") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        # The position helps. The rest of the decoder's message may quote the file.
+        where = str(exc).rpartition("(")[2].rstrip(")") if "(at " in str(exc) else "not UTF-8 text"
+        raise InvalidInput(f"{path.name} is not TOML ({where})") from exc
 
 
 def _settings(table: Mapping[str, Any], path: Path) -> Settings:
     try:
         made: Settings = _apply_table(Settings, table, path)
-    except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}") from fault
+    except InvalidInput as exc:
+        raise InvalidInput(f"{path.name}: {exc}") from exc
     return made
 
 
 def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
-    """Return what the environment chooses; of the policy, its switches."""
+    """Return the settings of the environment, including the switches of the policy."""
     chosen: dict[str, Any] = {name: env[variable] for name, variable in SETTING_VARIABLES.items() if env.get(variable)}
     chosen |= {name: Path(chosen[name]).expanduser() for name in _PATHS if name in chosen}
-    if (kept := _switch(env, MAINTENANCE_VARIABLE)) is not None:
-        chosen["maintenance"] = kept
+    if (maintenance := _switch(env, MAINTENANCE_VARIABLE)) is not None:
+        chosen["maintenance"] = maintenance
     turned: dict[str, Any] = {
         name: on for name, variable in SWITCH_VARIABLES.items() if (on := _switch(env, variable)) is not None
     }
@@ -373,7 +374,7 @@ def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return the variables that look like ours and do nothing, such as a misspelt one, sorted."""
+    """Return the sorted variables that look like ours and have no effect, for example a misspelt one."""
     known = {
         *SETTING_VARIABLES.values(),
         *KEY_VARIABLES.values(),
@@ -392,108 +393,111 @@ def _switch(env: Mapping[str, str], variable: str) -> bool | None:
     return word in _TRUE_WORDS if word else None
 
 
-def _apply_table(kind: Any, table: Any, path: Path, *place: str) -> Any:
-    """Return what a table of the file makes of the defaults; see (2) and (3)."""
+def _apply_table(kind: Any, table: Any, path: Path, *name_parts: str) -> Any:
+    """Return the defaults with the values of a table of the file; see (2) and (3)."""
     hints = get_type_hints(kind)
     known = [*SETTING_VARIABLES, "maintenance", "policy", "server"] if kind is Settings else list(hints)
     if not isinstance(table, dict):
-        raise _invalid_setting(place, f"must be a table; write its settings under [{place[0]}]")
+        raise _invalid_setting(name_parts, f"must be a table; write its settings under [{name_parts[0]}]")
     changed: dict[str, Any] = {}
     for name, given in table.items():
         if name not in known:
-            others = "" if place else f"there are {', '.join(known)}"
+            others = "" if name_parts else f"there are {', '.join(known)}"
             guess = f"{suggestion(name, known)}{others}".rstrip()
-            raise _invalid_setting((*place, name), "there is no such setting" + (f"; {guess}" if guess else ""))
-        value = _convert(hints[name], given, path, *place, name)
+            raise _invalid_setting((*name_parts, name), "there is no such setting" + (f"; {guess}" if guess else ""))
+        value = _convert(hints[name], given, path, *name_parts, name)
         changed[name] = MappingProxyType({**getattr(kind(), name), **value}) if isinstance(value, dict) else value
     for each in msgspec.structs.fields(kind):
         if each.required and each.name not in changed:
-            raise _invalid_setting((*place, each.name), "Field required")
+            raise _invalid_setting((*name_parts, each.name), "Field required")
     return kind(**changed)
 
 
-#: Types of numbers in the file: none is below 0, and a fraction is a share.
+#: Number types in the file: none is negative, and a fraction is at most 1.
 _NUMBERS: Mapping[Any, Any] = {
     int: Annotated[int, msgspec.Meta(ge=0)],
     float: Annotated[float, msgspec.Meta(ge=0, le=1)],
 }
-#: What a person calls the types that `msgspec` names.
+#: Readable names of the types that `msgspec` reports.
 _WORDS = {"bool": "true or false", "str": "text", "int": "a whole number", "float": "a number"}
 _WORDS |= {"array": "a list", "object": "a table"}
-#: Names that a table takes, where its field says less. Core is bounded by its token budgets: a capacity of it would
-#: never be read.
+#: Keys of tables whose type does not list them. Core memory has no capacity: its token budgets limit it.
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
 
 
-def _convert(hint: Any, value: Any, path: Path, *place: str) -> Any:
-    """Return a value of the file as a field of this type takes it; ``place`` is the name of the setting, in parts."""
+def _convert(hint: Any, value: Any, path: Path, *name_parts: str) -> Any:
+    """Convert a value of the file to a field's type; ``name_parts`` is the name of the setting, in parts."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if type(None) in inner:
-        # Left out it is None; no file says so.
+        # TOML has no None: the setting is left out instead.
         kind, inner = inner[0], ()
     if kind is Mapping:
-        table, names = _convert_type(dict[str, Any], value, place), _NAMES.get(place[-1], inner[0])
+        table, names = _convert_type(dict[str, Any], value, name_parts), _NAMES.get(name_parts[-1], inner[0])
         return {
-            name if names is str else _one_of(names, name, (*place, name)): _convert(inner[1], each, path, *place, name)
+            name if names is str else _one_of(names, name, (*name_parts, name)): _convert(
+                inner[1], each, path, *name_parts, name
+            )
             for name, each in table.items()
         }
     if kind is tuple:
-        items = enumerate(_convert_type(list[Any], value, place))
-        return tuple(_convert(inner[0], each, path, *place, str(number)) for number, each in items)
+        items = enumerate(_convert_type(list[Any], value, name_parts))
+        return tuple(_convert(inner[0], each, path, *name_parts, str(number)) for number, each in items)
     if isinstance(kind, type) and issubclass(kind, Data):
-        made = _apply_table(kind, value, path, *place)
+        made = _apply_table(kind, value, path, *name_parts)
         if isinstance(made, EthicsRule):
-            _check_pattern(made.pattern, place)
+            _check_pattern(made.pattern, name_parts)
         return made
-    if kind is Path or (kind is str and len(place) == 1):
+    if kind is Path or (kind is str and len(name_parts) == 1):
         if not (isinstance(value, str) and value):
-            raise _invalid_setting(place, "must be text" if kind is str else "must be the path of a file, as text")
+            raise _invalid_setting(name_parts, "must be text" if kind is str else "must be the path of a file, as text")
         return value if kind is str else path.parent / Path(value).expanduser()
     if kind is timedelta:
         try:
             span = parse_duration(value)
-        except InvalidInput as fault:
-            raise _invalid_setting(place, str(fault)) from fault
+        except InvalidInput as exc:
+            raise _invalid_setting(name_parts, str(exc)) from exc
         if span <= timedelta(0):
-            raise _invalid_setting(place, 'write a positive duration such as "24h" or "30d", or a number of seconds')
+            raise _invalid_setting(
+                name_parts, 'write a positive duration such as "24h" or "30d", or a number of seconds'
+            )
         return span
     if kind is Literal or issubclass(kind, Enum):
-        return _one_of(inner or kind, value, place)
-    return _convert_type(_NUMBERS.get(kind, kind), value, place)
+        return _one_of(inner or kind, value, name_parts)
+    return _convert_type(_NUMBERS.get(kind, kind), value, name_parts)
 
 
-def _one_of(known: Iterable[Any], value: Any, place: tuple[str, ...]) -> Any:
-    """Return the one of these values that has a name."""
+def _one_of(known: Iterable[Any], value: Any, name_parts: tuple[str, ...]) -> Any:
+    """Return the member with this name."""
     names = {getattr(each, "label", each): each for each in known}
     if not isinstance(value, str) or value not in names:
-        raise _invalid_setting(place, f"{suggestion(value, names)}use one of {', '.join(names)}")
+        raise _invalid_setting(name_parts, f"{suggestion(value, names)}use one of {', '.join(names)}")
     return names[value]
 
 
-def _convert_type(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
+def _convert_type(kind: Any, value: Any, name_parts: tuple[str, ...]) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
         says = re.sub(r"`(\w+)`", lambda found: _WORDS.get(found[1], found[0]), str(exc))
-        raise _invalid_setting(place, says.replace("Expected", "expected")) from exc
+        raise _invalid_setting(name_parts, says.replace("Expected", "expected")) from exc
 
 
-def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:
+def _check_pattern(pattern: str, name_parts: tuple[str, ...]) -> None:
     import re2
 
     options = re2.Options()
     options.log_errors = False
     try:
         re2.compile(pattern, options)
-    except re2.error as fault:
-        raise _invalid_setting(place, "the pattern is not one that RE2 accepts") from fault
+    except re2.error as exc:
+        raise _invalid_setting(name_parts, "the pattern is not one that RE2 accepts") from exc
 
 
-def _invalid_setting(place: tuple[str, ...], says: str) -> InvalidInput:
-    return InvalidInput(f"{'.'.join(map(_printable_name, place))}: {says}")
+def _invalid_setting(name_parts: tuple[str, ...], says: str) -> InvalidInput:
+    return InvalidInput(f"{'.'.join(map(_printable_name, name_parts))}: {says}")
 
 
 def _printable_name(name: str, most: int = 40) -> str:
-    """Return a name from a file fit for a message: short, and printable ASCII alone."""
+    """Return a name from a file in a short form of printable ASCII, safe for a message."""
     shown = "".join(char if char.isascii() and char.isprintable() else "?" for char in name)
     return shown if len(shown) <= most else shown[:most] + "..."

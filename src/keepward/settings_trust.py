@@ -1,7 +1,7 @@
-"""Accepted settings files, and the one host that each key of a model is sent to.
+"""Accepted settings files, and the one host that each model's key is sent to.
 
-A settings file that is found beside a store may have come with the store, from anybody. None of it applies until its
-owner accepts its digest. A file that somebody names is that person's choice and applies.
+A settings file next to a store may have come with the store, from anyone. It applies only after its owner has accepted
+its digest. A file that the user names applies at once.
 
 Layout: ``<config_dir>/accepted.json`` maps the path of a file to its SHA-256, and a key's fingerprint to a host.
 """
@@ -16,44 +16,44 @@ from keepward import durable
 
 
 def digest_of(raw: bytes) -> str:
-    """Return the digest by which a settings file is accepted; 64 hex digits."""
+    """Return the digest by which a settings file is accepted, as 64 hex digits."""
     return hashlib.sha256(raw).hexdigest()
 
 
 def is_accepted(config_dir: Path, file: Path, raw: bytes) -> bool:
-    """Whether the owner has accepted a file with exactly this content at this place."""
+    """Whether the owner has accepted exactly this content at this path."""
     return _read(config_dir)["files"].get(str(file.resolve())) == digest_of(raw)
 
 
 def accept(config_dir: Path, file: Path, raw: bytes) -> None:
-    """Accept a file with exactly this content at this place.
+    """Accept exactly this content at this path.
 
     Raises:
-        OSError: it cannot be noted.
+        OSError: the acceptance cannot be recorded.
     """
-    kept = _read(config_dir)
-    kept["files"][str(file.resolve())] = digest_of(raw)
-    _write(config_dir, kept)
+    accepted = _read(config_dir)
+    accepted["files"][str(file.resolve())] = digest_of(raw)
+    _write(config_dir, accepted)
 
 
 def host_of_key(config_dir: Path, key: str, host: str) -> str:
-    """Return the host that a key is sent to; one that was sent to none yet is bound to ``host`` from here on.
+    """Return the host of a key; bind an unbound key to ``host``.
 
     Raises:
-        OSError: it cannot be noted.
+        OSError: the host cannot be recorded.
     """
-    kept, name = _read(config_dir), _fingerprint(key)
-    if name not in kept["keys"]:
-        kept["keys"][name] = host
-        _write(config_dir, kept)
-    return str(kept["keys"][name])
+    accepted, name = _read(config_dir), _fingerprint(key)
+    if name not in accepted["keys"]:
+        accepted["keys"][name] = host
+        _write(config_dir, accepted)
+    return str(accepted["keys"][name])
 
 
 def release_key(config_dir: Path, key: str) -> None:
-    """Let a key be bound anew, by its next use."""
-    kept = _read(config_dir)
-    if kept["keys"].pop(_fingerprint(key), None) is not None:
-        _write(config_dir, kept)
+    """Unbind a key, so that its next use binds it again."""
+    accepted = _read(config_dir)
+    if accepted["keys"].pop(_fingerprint(key), None) is not None:
+        _write(config_dir, accepted)
 
 
 def _fingerprint(key: str) -> str:
@@ -62,13 +62,13 @@ def _fingerprint(key: str) -> str:
 
 def _read(config_dir: Path) -> dict[str, dict[str, str]]:
     try:
-        kept = json.loads((config_dir / "accepted.json").read_bytes())
+        accepted = json.loads((config_dir / "accepted.json").read_bytes())
     except (OSError, ValueError):
-        kept = {}
-    found = kept if isinstance(kept, dict) else {}
+        accepted = {}
+    found = accepted if isinstance(accepted, dict) else {}
     return {part: dict(found[part]) if isinstance(found.get(part), dict) else {} for part in ("files", "keys")}
 
 
-def _write(config_dir: Path, kept: dict[str, dict[str, str]]) -> None:
+def _write(config_dir: Path, accepted: dict[str, dict[str, str]]) -> None:
     config_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    durable.replace(config_dir / "accepted.json", json.dumps(kept, indent=1, sort_keys=True).encode())
+    durable.replace(config_dir / "accepted.json", json.dumps(accepted, indent=1, sort_keys=True).encode())

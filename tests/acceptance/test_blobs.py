@@ -457,11 +457,11 @@ def test_a_process_killed_between_file_and_row_leaves_a_stray_file_at_worst(tmp_
         from keepward import Actor, Memory
         from keepward.services import blobs
         from keepward.adapters.blobs import FileBlobs
-        keep = FileBlobs.keep
+        keep = FileBlobs.save
         def killed(self, place, data):
             keep(self, place, data)
             os.kill(os.getpid(), signal.SIGKILL)
-        FileBlobs.keep = killed
+        FileBlobs.save = killed
         from pathlib import Path
         given = {"embedder": None, "config_dir": Path(sys.argv[2])}
         with Memory.open(sys.argv[1], actor=Actor.operator("olga"), **given) as memory:

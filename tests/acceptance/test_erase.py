@@ -609,7 +609,7 @@ def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening
     owner.close()
     with opened("store/memory", actor=Actor.operator("olga")) as again:
         assert (unclean, traces(tmp_path)) == (True, [])
-        assert "anew" in again.certificate(number)["cleaned"]["file_and_log"]
+        assert "rewritten" in again.certificate(number)["cleaned"]["file_and_log"]
 
 
 def test_an_erasure_in_one_tenant_leaves_another_alone(owner, number):

@@ -266,7 +266,7 @@ def test_without_a_document_that_can_be_replaced_nothing_waits_and_the_error_say
         None: "keepward.toml",
         tmp_path / "none.md": "its owner writes the first edition",
         Path("/proc/version"): "cannot be replaced",
-        Path("/dev/null"): "no plain file",
+        Path("/dev/null"): "is not a regular file",
         secret: "take that out",
     }
     for place, said in wanted.items():

@@ -101,7 +101,7 @@ def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: s
 
 def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS])
-    assert "gone from the records and from the journal" in " ".join(mem.list_memories().notes)
+    assert "missing from the records and from the journal" in " ".join(mem.list_memories().notes)
 
 
 def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Path) -> None:

@@ -13,13 +13,13 @@ SOURCE = Path(keepward.__file__).parent
 MODULES = [path for folder in ("services", "jobs") for path in sorted((SOURCE / folder).glob("*.py"))]
 #: What reads contents of memories, commits, proposals or receipts from the store.
 READS = {
-    "ids_with_prefix", "commit", "commits", "contents", "events", "find", "histories", "history", "likely", "receipt",
+    "ids_with_prefix", "commit", "commits", "contents", "events", "find", "histories", "history", "duplicate_candidates", "receipt",
     "receipts", "receipts_before", "records", "steps", "superseded",
 }  # fmt: skip
 #: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
 WITHOUT_READER = {
     # They judge, build and store changes.
-    "gate_context": {"find", "likely", "records", "steps", "superseded"},
+    "gate_context": {"find", "duplicate_candidates", "records", "steps", "superseded"},
     "review": {"Proposal", "records"},
     "rollback": {"commit", "histories", "history", "steps"},
     "feedback": {"records"},

@@ -66,7 +66,7 @@ def test_a_taken_key_is_a_conflict_although_more_was_sent(store: EventStore) -> 
 
 def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
-    with pytest.raises(NotAStore, match="does not hold the tables"), store.write() as writer:
+    with pytest.raises(NotAStore, match="does not have the tables"), store.write() as writer:
         append(writer, "second")
         writer.session.execute("INSERT INTO nowhere VALUES (1)")
     put(store, "second")
@@ -115,7 +115,7 @@ def test_a_blob_that_cannot_be_stored_fails_at_once(store: EventStore, database:
         connection.execute("ALTER TABLE blob_bytes ADD CONSTRAINT none CHECK (false) NOT VALID")
         try:
             with pytest.raises(Exception, match="refused"):
-                blobs.keep(f"{'0' * 16}/2026/01/01/{'0' * 64}", b"bytes")
+                blobs.save(f"{'0' * 16}/2026/01/01/{'0' * 64}", b"bytes")
         finally:
             connection.execute("ALTER TABLE blob_bytes DROP CONSTRAINT none")
 
@@ -127,7 +127,10 @@ def test_a_write_that_waits_too_long_stores_nothing(
     put(store, "first")
     with open_store(database, anchor=TrustStore(tmp_path / "config")) as other, store.write() as writer:
         writer.head("ada")
-        with ThreadPoolExecutor(1) as pool, pytest.raises(StoreUnavailable, match="another writes to the same tenant"):
+        with (
+            ThreadPoolExecutor(1) as pool,
+            pytest.raises(StoreUnavailable, match="another transaction holds the tenant"),
+        ):
 
             def second() -> None:
                 with other.write(brief=True) as late:
@@ -165,26 +168,26 @@ def test_who_is_interrupted_while_it_waits_can_write_afterwards(
 
 
 def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, database: str) -> None:
-    connector = store._connector
+    server = store._database
 
-    def look() -> None:
-        with connector.tenantless_transaction() as db:  # type: ignore[attr-defined]
+    def read_state() -> None:
+        with server.tenantless_transaction() as db:  # type: ignore[attr-defined]
             assert db.execute("SELECT count(*) FROM server_state").fetchone() == (0,)
 
     put(store, "first")
-    before = connector.others()
+    before = server.data_version()
     for _ in range(3):
         put(store, "more")
-        look()
-    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
-    assert connector.others() == before
+        read_state()
+    server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
+    assert server.data_version() == before
     for _ in range(4):
-        look()
+        read_state()
     with psycopg.connect(database, autocommit=True) as connection:
         for _ in range(4):
             connection.execute("UPDATE records SET standing = standing")
-    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
-    assert connector.others() != before
+    server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
+    assert server.data_version() != before
 
 
 @pytest.mark.promise("T8")

@@ -82,7 +82,7 @@ def test_every_query_is_understood_by_sqlite(database):
     for table, columns in (("links", "kind, name, id"), ("marks", "mark, position")):
         database.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
     # Fragments are tested through those that include them.
-    fragments = {"live", "record_columns", "feature_columns", "whole_document", "record_row", "profile", "passes"}
+    fragments = {"live", "record_columns", "feature_columns", "select_documents", "record_row", "profile", "passes"}
     fragments |= {"event_row", "due_row", "commit_row", "searched", "of_kind", "listing"}
     for name in sorted(SQL.keys() - fragments):
         values = Values() if ":" in SQL[name] else [None] * SQL[name].count("?")

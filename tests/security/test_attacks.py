@@ -75,9 +75,9 @@ def test_an_attack_goes_through_without_its_gate(status, monkeypatch, gate, atta
 
 #: An attack, the functions that are its defence, and what a broken build has in their place.
 BROKEN = [
-    ("foreign_store", ["storage.store.Store._admit"], lambda _: None),
-    ("foreign_settings", ["accepted.is_accepted"], lambda *_: True),
-    ("bend_receipt", ["storage.seals.Sealer.holds_row"], lambda *_: True),
+    ("foreign_store", ["storage.store.EventStore._require_trusted"], lambda _: None),
+    ("foreign_settings", ["settings_trust.is_accepted"], lambda *_: True),
+    ("bend_receipt", ["storage.seals.Sealer.matches_row"], lambda *_: True),
     ("read_below", ["services.reader.Reader.can_see"], lambda *_: True),
     ("borrow_voice", ["context.lines.trust_label"], lambda *_: None),
     ("outlive_erasure", ["services.erasure._is_chosen"], lambda *_: False),

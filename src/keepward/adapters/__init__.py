@@ -1,1 +1,1 @@
-"""Adapters: the world and the models, each behind its port."""
+"""Adapters: implementations of the protocols for files, the clock and randomness."""

@@ -1,12 +1,12 @@
-"""Blobs on disk, and in memory for a store that is there.
+"""Blobs on disk, and in memory for a store in memory.
 
-Layout: ``<store>.blobs/<tenant's digest>/<year>/<month>/<day>/<SHA-256>``, beside ``lock``.
+Layout: ``<store>.blobs/<tenant's digest>/<year>/<month>/<day>/<SHA-256>``, next to ``lock``.
 
 Invariants
-(1) Folders are 0700, files 0600; nothing is made before the first blob.
-(2) A file under its final name is whole and on disk, see ``durable``. What an interrupted write leaves is listed
-    with the places, so that it can be removed.
-(3) Only places are read, written or removed, and a link in their stead is neither followed nor read.
+(1) Folders are 0700, files 0600; nothing is created before the first blob.
+(2) A file under its final name is complete and on disk, see ``durable``. The leftovers of interrupted writes are listed
+    with the paths, so that they can be removed.
+(3) Only paths of blobs are read, written or removed. A link in place of a file is never followed or read.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _LOCK = "lock"
 
 
 def folder_of(store: str | Path) -> Path:
-    """Return the folder of blobs next to a store's file; where a link leads to the file, next to the file."""
+    """Return the folder of blobs next to a store's file, or next to the target of a link."""
     return Path(f"{os.path.realpath(store)}.blobs")
 
 
 class FileBlobs:
-    """Keeps bytes in a folder, which need not exist yet; see the port. Safe for threads and processes."""
+    """Stores bytes in a folder, created when needed; see the protocol. Safe for threads and processes."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
-        """Hold the folder; see the port. Without a folder there is nothing to hold for ``alone``."""
+    def locked(self, *, alone: bool = False) -> Iterator[None]:
+        """Lock the folder; see the protocol. Without a folder, ``alone`` locks nothing."""
         if alone and not self._folder.is_dir():
             yield
             return
@@ -50,39 +50,35 @@ class FileBlobs:
         finally:
             os.close(handle)
 
-    def keep(self, place: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes) -> None:
         """Write bytes durably; see (2)."""
-        file = self._file(place)
-        if self.size(place) == len(data) and self.read(place) == data:
-            # Whoever wrote it may have been cut off before its folder was flushed.
+        file = self._file(path)
+        if self.size(path) == len(data) and self.read(path) == data:
+            # Another process may have been interrupted before it flushed the folder.
             durable.flush(file.parent)
             return
         _make_folder(file.parent, below=self._folder)
         durable.replace(file, data)
 
-    def read(self, place: str) -> bytes | None:
+    def read(self, path: str) -> bytes | None:
         try:
-            handle = os.open(self._file(place), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as fault:
-            if fault.errno == errno.ELOOP:
+        except OSError as exc:
+            if exc.errno == errno.ELOOP:
                 return None
             raise
         with os.fdopen(handle, "rb") as file:
             return file.read()
 
-    def size(self, place: str) -> int | None:
-        file = self._file(place)
+    def size(self, path: str) -> int | None:
+        file = self._file(path)
         return file.stat().st_size if file.is_file() and not file.is_symlink() else None
 
-    def remove(self, place: str) -> None:
-        """Remove a file and the folders that it leaves empty."""
-        file = (
-            self._folder / place
-            if place.endswith(durable.PART_SUFFIX) and place in self.places()
-            else self._file(place)
-        )
+    def remove(self, path: str) -> None:
+        """Remove a file and the folders that become empty."""
+        file = self._folder / path if path.endswith(durable.PART_SUFFIX) and path in self.paths() else self._file(path)
         file.unlink(missing_ok=True)
         durable.flush(file.parent)
         for folder in file.parents:
@@ -93,10 +89,10 @@ class FileBlobs:
             except FileNotFoundError:
                 continue
             except OSError:
-                return  # Others are still in it.
+                return  # The folder is not empty.
 
-    def places(self) -> list[str]:
-        """Return the paths of all files, and of links in their stead, sorted; what is no place is left out."""
+    def paths(self) -> list[str]:
+        """Return the sorted paths of all files, and of links in their place; other names are left out."""
         found = []
         for folder, _, names in os.walk(self._folder):
             for name in names:
@@ -105,44 +101,44 @@ class FileBlobs:
                     found.append(path)
         return sorted(found)
 
-    def _file(self, place: str) -> Path:
-        if not is_blob_path(place):
-            raise ValueError("that is no place of a blob")
-        return self._folder / place
+    def _file(self, path: str) -> Path:
+        if not is_blob_path(path):
+            raise ValueError("that is not the path of a blob")
+        return self._folder / path
 
 
 class MemoryBlobs:
-    """Keeps bytes for as long as the process lives."""
+    """Stores bytes for the lifetime of the process."""
 
     def __init__(self) -> None:
-        self._held: dict[str, bytes] = {}
+        self._blobs: dict[str, bytes] = {}
         self._lock = threading.RLock()
 
     @contextmanager
-    def holding(self, *, alone: bool = False) -> Iterator[None]:
+    def locked(self, *, alone: bool = False) -> Iterator[None]:
         del alone
         with self._lock:
             yield
 
-    def keep(self, place: str, data: bytes) -> None:
-        self._held[place] = bytes(data)
+    def save(self, path: str, data: bytes) -> None:
+        self._blobs[path] = bytes(data)
 
-    def read(self, place: str) -> bytes | None:
-        return self._held.get(place)
+    def read(self, path: str) -> bytes | None:
+        return self._blobs.get(path)
 
-    def size(self, place: str) -> int | None:
-        held = self._held.get(place)
-        return None if held is None else len(held)
+    def size(self, path: str) -> int | None:
+        data = self._blobs.get(path)
+        return None if data is None else len(data)
 
-    def remove(self, place: str) -> None:
-        self._held.pop(place, None)
+    def remove(self, path: str) -> None:
+        self._blobs.pop(path, None)
 
-    def places(self) -> list[str]:
-        return sorted(self._held)
+    def paths(self) -> list[str]:
+        return sorted(self._blobs)
 
 
 def _make_folder(folder: Path, *, below: Path | None = None) -> None:
-    """Make a folder and those above it, each flushed into the one above, up to ``below``."""
+    """Create a folder and its parents up to ``below``, each flushed into its parent."""
     if folder.is_dir():
         return
     if below is not None and folder != below:

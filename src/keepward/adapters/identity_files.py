@@ -1,10 +1,10 @@
-"""Text files of the user's that stand outside the store: read anew at each call, and replaced as a whole.
+"""Text files of the user outside the store: read again at each call, and replaced completely.
 
 Invariants
-(1) What is there is what is read: nothing of it is cached, and a file that is not there is no document.
-(2) A new text takes the place of the old one in one step, once it is whole and on disk.
-(3) A link is followed to write as it is to read: what it names is replaced, and the link stays. So do mode,
-    owner and line ends of the file, the owner where this program may give files away.
+(1) Nothing is cached; a missing file is no document.
+(2) A new text replaces the old one in one step, once it is complete and on disk.
+(3) Reads and writes follow a link: its target is replaced and the link stays. Mode and line ends of the file stay too,
+    and its owner if this process may set it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_IDENTITY_MESSAGE = (
 
 
 class IdentityFile:
-    """A document in a file, which need not be there; without a path there is none. See the port."""
+    """A document in an optional file; without a path there is no document. See the protocol."""
 
     def __init__(self, path: str | Path | None) -> None:
         self._path = None if path is None else Path(path)
@@ -38,35 +38,35 @@ class IdentityFile:
             text = self._path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as fault:
-            raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from fault
+        except (OSError, UnicodeDecodeError) as exc:
+            raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from exc
         return edition_of(text)[:EDITION_ID_CHARS], text
 
-    def obstacle(self) -> str | None:
+    def unwritable_reason(self) -> str | None:
         if self._path is None:
             return _NO_IDENTITY_MESSAGE
         name = self._path.name
         if self() is None:
             return f"there is no {name} yet: its owner writes the first edition of the identity"
         if not self._path.is_file():
-            return f"{name} is no plain file, so it is not replaced: name a file as `identity` in keepward.toml"
+            return f"{name} is not a regular file, so it is not replaced: name a file as `identity` in keepward.toml"
         return None
 
     def check_writable(self) -> None:
-        with tempfile.TemporaryFile(dir=self._place().parent):
+        with tempfile.TemporaryFile(dir=self._real_path().parent):
             pass
 
     def replace(self, text: str) -> None:
-        place = self._place()
-        ends = "\r\n" if b"\r\n" in place.read_bytes() else "\n"
-        now = place.stat()
-        with durable.atomic_replace(place, mode=stat.S_IMODE(now.st_mode)) as out:
+        path = self._real_path()
+        ends = "\r\n" if b"\r\n" in path.read_bytes() else "\n"
+        now = path.stat()
+        with durable.atomic_replace(path, mode=stat.S_IMODE(now.st_mode)) as out:
             out.write(text.replace("\n", ends).encode())
             with suppress(OSError):
-                # Who serves it may be another than who edits it; by name it could be another file by now.
+                # Set the owner by descriptor: the name may already belong to another file.
                 os.fchown(out.fileno(), now.st_uid, now.st_gid)
 
-    def _place(self) -> Path:
+    def _real_path(self) -> Path:
         assert self._path is not None
-        # Links that lead in a circle are no error before the file is read.
+        # A circle of links raises no error before the file is read.
         return Path(os.path.realpath(self._path))

@@ -1,20 +1,20 @@
-"""What this machine keeps of stores for its user, in the configuration folder: keys, heads, tokens, erasures.
+"""What this machine records of stores for its user, in the configuration directory: keys, heads, tokens, erasures.
 
-Layout: ``stores/<store_id>/key`` (32 bytes), ``owner.token``, ``place`` (JSON: where the store was opened last) and
-``heads/<digest of the tenant's name>`` (two records of 72 bytes, of the journal and of what stands beside it: seq as
-8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
+Layout: ``stores/<store_id>/key`` (32 bytes), ``owner.token``, ``place`` (JSON: the last path of the store) and
+``heads/<digest of the tenant's name>`` (two records of 72 bytes, one of the journal and one of the rows outside it: seq
+as 8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros for an unrecorded head).
 One list of erasures serves all stores: ``erasures/key`` and ``erasures/list.jsonl`` (one JSON object a line).
 
 Invariants
-(1) Folders are 0700, files 0600. Neither key nor token ever enters the store's folder.
-(2) A noted head only moves forward, also when several processes note at once.
-(3) The key is flushed to disk, since without it the store must be adopted again; so are erasures, since backups are
-    trusted to them. A head is not: one that is lost in a power cut is only older than the store.
+(1) Folders are 0700, files 0600. Neither key nor token is ever written to the store's folder.
+(2) A recorded head only advances, even when several processes record heads at once.
+(3) Keys and erasures are flushed to disk: without its key a store must be adopted again, and backups depend on the
+    list. A head is not flushed: after a power cut the recorded head is only older than the store.
 (4) A store is known by its id and its path. If its file is at another path and no longer at the recorded one, it has
     moved. If the file is still there too, the store is a copy, which gets an id of its own when its owner adopts it.
-(5) The key of erasures outlives that of any store: accepting a store anew must not make its tombstones blind.
-(6) A token is listed by its hash. What was revoked stays so when its row, or the whole store, is put back.
-(7) A last line of the list that a crash cut short is passed over; the journal says it again.
+(5) The key of erasures outlives that of any store, so that tombstones are recognised after an adoption.
+(6) A token is listed by its hash. A revoked token stays revoked when its row, or the complete store, is restored.
+(7) A last line of the list that a crash cut short is skipped; the erasure is added again from the journal.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from keepward.errors import InvalidInput, ModelUnavailable, Tampered
 from keepward.ports.world import HeadKind, StoreRecognition
 
 _HEAD_BYTES = 72
-#: Tenants whose files are remembered.
+#: Most tenants whose files are kept open.
 _MAX_OPEN_FILES = 1_024
-_HEAD_OFFSETS: dict[HeadKind, int] = {"journal": 0, "beside": _HEAD_BYTES}
-_LABELS: dict[HeadKind, bytes] = {"journal": b"keepward/anchor/v1\0", "beside": b"keepward/anchor/beside/v1\0"}
-_DAMAGED = "what this machine noted of the store is damaged; run `keepward verify`, then `adopt`"
+_HEAD_OFFSETS: dict[HeadKind, int] = {"journal": 0, "sums": _HEAD_BYTES}
+_LABELS: dict[HeadKind, bytes] = {"journal": b"keepward/anchor/v1\0", "sums": b"keepward/anchor/beside/v1\0"}
+_DAMAGED = "the record of the store on this machine is damaged; run `keepward verify`, then `adopt`"
 
 #: The format of a file sealed with a passphrase: scrypt for the key (RFC 7914), ChaCha20-Poly1305 for the seal
 #: (RFC 8439). One JSON object with ``format``, ``n``, ``r``, ``p``, ``salt``, ``nonce`` and ``sealed``, the last three
-#: in hex; everything but ``sealed`` is authenticated as it stands.
+#: in hex; everything but ``sealed`` is authenticated exactly as written.
 KEY_FILE_FORMAT = "keepward-key/1"
-#: 128 MB and about half a second a guess.
+#: 128 MB and about half a second for each guess.
 _SCRYPT_COST = {"n": 1 << 17, "r": 8, "p": 1}
-#: What a file may ask for, so that none can exhaust the memory.
+#: Most memory that a file may ask for, in bytes.
 _MAX_SCRYPT_COST = {"n": 1 << 18, "r": 16, "p": 4}
 
 
@@ -58,7 +58,7 @@ def default_config_dir() -> Path:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what a file holds, None where there is none."""
+    """Return the content of a file; None without one."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -71,59 +71,59 @@ def _make(*folders: Path) -> None:
 
 
 class TrustStore:
-    """Keeps the key and the heads of one store in files; see the port. ``config_dir`` need not exist yet."""
+    """Stores the key and the heads of one store in files; see the protocol. Creates ``config_dir`` when needed."""
 
     def __init__(self, config_dir: str | Path) -> None:
         self._config = Path(config_dir)
         self._folder: Path | None = None
-        self._place_file: dict[str, Any] | None = None
+        self._location: dict[str, Any] | None = None
         self._key: bytes | None = None
-        #: Files of heads by tenant, for they are opened at every write.
+        #: Files of heads by tenant, kept open because every write uses them.
         self._files: dict[str, str] = {}
 
-    def bind(self, store_id: str, place: Path | None = None) -> StoreRecognition:
-        """Say which store this is about, by an id of letters and digits, and where it is; see (4).
+    def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
+        """Set the store by its alphanumeric id, and its path; see (4).
 
         Raises:
-            OSError: what is known of the store cannot be read or written.
+            OSError: the record of the store cannot be read or written.
         """
         self._folder = self._config / "stores" / store_id
-        self._place_file = None if place is None else _location_text(place)
+        self._location = None if path is None else _location_text(path)
         self._files.clear()
         if not (self._folder / "key").exists():
             return "unknown"
-        here, there = self._place_file, _read_location(self._folder)
+        here, there = self._location, _read_location(self._folder)
         if here is None:
             return "known"
-        # A configuration folder that was itself copied speaks of the store that was copied along.
+        # A copied configuration directory belongs to the store that was copied with it.
         if there is not None and there["folder"] == self._folder.stat().st_ino and there["path"] != here["path"]:
             same = (there["device"], there["inode"]) == (here["device"], here["inode"])
             if _is_store_at(there, store_id):
-                # A link leads to the file that is known.
+                # A link leads to the known file.
                 return "known" if same else "copied"
         self._record_location(there)
         return "known"
 
-    def _record_location(self, noted: dict[str, Any] | None = None) -> None:
-        """Record where the store's file is, unless that is noted already."""
-        if self._place_file is not None:
-            place = {**self._place_file, "folder": self._place().stat().st_ino}
-            if place != noted:
-                durable.replace(self._place() / "place", json.dumps(place).encode())
+    def _record_location(self, recorded: dict[str, Any] | None = None) -> None:
+        """Record the path of the store's file, unless it is recorded already."""
+        if self._location is not None:
+            location = {**self._location, "folder": self._store_folder().stat().st_ino}
+            if location != recorded:
+                durable.replace(self._store_folder() / "place", json.dumps(location).encode())
 
-    def had_store_at(self, place: Path) -> bool:
-        """Whether a store of this configuration folder was opened at a place last."""
-        return store_at(self._config, place) is not None
+    def had_store_at(self, path: Path) -> bool:
+        """Whether the store at a path was opened with this configuration directory before."""
+        return store_at(self._config, path) is not None
 
     def key(self) -> bytes | None:
-        key = _read(self._place() / "key")
+        key = _read(self._store_folder() / "key")
         if key is None:
             return None
         self._key = key if len(key) == 32 else None
         return self._key
 
     def adopt(self) -> bytes:
-        folder = self._place()
+        folder = self._store_folder()
         _make(self._config, self._config / "stores", folder)
         self._record_location()
         shutil.rmtree(folder / "heads", ignore_errors=True)
@@ -133,23 +133,26 @@ class TrustStore:
         self._key = key
         return key
 
-    def carried(self) -> dict[str, Any] | None:
-        """Return the key and the noted heads as plain values, for another home; None where there is no key."""
+    def export_entries(self) -> dict[str, Any] | None:
+        """Return the key and the heads as plain values, for another home; None without a key."""
         key = self.key()
         if key is None:
             return None
-        heads = self._place() / "heads"
-        return {"key": key.hex(), "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.names())}}
+        heads = self._store_folder() / "heads"
+        return {
+            "key": key.hex(),
+            "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.tenant_digests())},
+        }
 
-    def take(self, entries: dict[str, Any], *, fresh: bool) -> None:
-        """Keep a key and heads from another home; heads of this one stay unless the key is ``fresh``.
+    def import_entries(self, entries: dict[str, Any], *, fresh: bool) -> None:
+        """Store a key and heads from another home. Heads of this home stay unless the key is ``fresh``.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: they cannot be written.
         """
-        folder = self._place()
+        folder = self._store_folder()
         if fresh:
-            # Seals of the heads are of the other key.
+            # The recorded heads are sealed with the other key.
             shutil.rmtree(folder, ignore_errors=True)
         _make(self._config, self._config / "stores", folder, folder / "heads")
         for name, raw in entries["heads"].items():
@@ -157,7 +160,7 @@ class TrustStore:
                 durable.replace(folder / "heads" / name, bytes.fromhex(raw))
         durable.replace(folder / "key", bytes.fromhex(entries["key"]))
 
-    def noted(self, tenant: str, of: HeadKind = "journal") -> Head | None:
+    def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         try:
             handle = os.open(self._head_file(tenant), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
@@ -169,12 +172,12 @@ class TrustStore:
             os.close(handle)
         if len(raw) not in {0, _HEAD_BYTES, 2 * _HEAD_BYTES}:
             raise Tampered(_DAMAGED)
-        # Empty: another process has made the file and is about to note its first head.
+        # Empty: another process has created the file and is about to record its first head.
         own = raw[_HEAD_OFFSETS[of] : _HEAD_OFFSETS[of] + _HEAD_BYTES]
         return self._read(tenant, own, of) if own.strip(b"\0") else None
 
-    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
-        """Note heads, each if it is ahead of what is noted.
+    def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
+        """Record each head that is ahead of its recorded one.
 
         Raises:
             OSError: it cannot be written.
@@ -184,17 +187,17 @@ class TrustStore:
             fcntl.flock(handle, fcntl.LOCK_EX)
             raw = os.pread(handle, 2 * _HEAD_BYTES, 0).ljust(2 * _HEAD_BYTES, b"\0")
             fresh = raw
-            given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("beside", beside))
+            given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("sums", sums))
             for of, each in given:
-                place = _HEAD_OFFSETS[of]
-                if each is not None and int.from_bytes(raw[place : place + 8], "big") < each.seq:
-                    fresh = fresh[:place] + self._record(tenant, each, of) + fresh[place + _HEAD_BYTES :]
+                offset = _HEAD_OFFSETS[of]
+                if each is not None and int.from_bytes(raw[offset : offset + 8], "big") < each.seq:
+                    fresh = fresh[:offset] + self._record(tenant, each, of) + fresh[offset + _HEAD_BYTES :]
             if fresh != raw:
                 os.pwrite(handle, fresh, 0)
         finally:
             os.close(handle)
 
-    def obstacle(self, tenant: str) -> str | None:
+    def unwritable_reason(self, tenant: str) -> str | None:
         file = self._head_file(tenant)
         try:
             try:
@@ -202,17 +205,17 @@ class TrustStore:
             except FileNotFoundError:
                 if not os.access(Path(file).parent, os.W_OK | os.X_OK):
                     return "no file can be made in its folder"
-        except OSError as fault:
-            return fault.strerror or "the disk gave an error"
+        except OSError as exc:
+            return exc.strerror or "the disk gave an error"
         return None
 
-    def names(self) -> set[str]:
+    def tenant_digests(self) -> set[str]:
         try:
-            return {entry.name for entry in (self._place() / "heads").iterdir()}
+            return {entry.name for entry in (self._store_folder() / "heads").iterdir()}
         except (FileNotFoundError, NotADirectoryError):
             return set()
 
-    def _place(self) -> Path:
+    def _store_folder(self) -> Path:
         if self._folder is None:
             raise ValueError("the anchor is not bound to a store")
         return self._folder
@@ -220,7 +223,7 @@ class TrustStore:
     def _head_file(self, tenant: str) -> str:
         file = self._files.get(tenant)
         if file is None:
-            file = str(self._place() / "heads" / tenant_digest(tenant))
+            file = str(self._store_folder() / "heads" / tenant_digest(tenant))
             if len(self._files) < _MAX_OPEN_FILES:
                 self._files[tenant] = file
         return file
@@ -238,7 +241,7 @@ class TrustStore:
 
 
 def store_at(config_dir: str | Path, path: Path) -> str | None:
-    """Return the id of the store that this configuration folder knows at a path, or None."""
+    """Return the id of the store that this configuration directory knows at a path; None without one."""
     named = str(path.resolve())
     for folder in sorted((Path(config_dir) / "stores").glob("*/")):
         there = _read_location(folder)
@@ -254,16 +257,16 @@ def _location_text(path: Path) -> dict[str, Any]:
 
 
 def _read_location(folder: Path) -> dict[str, Any] | None:
-    """Return what was noted of a place; None where nothing was, as by releases that did not."""
+    """Return the recorded identity of a path; None without one, for example in records of older releases."""
     try:
-        place = json.loads(_read(folder / "place") or b"null")
+        location = json.loads(_read(folder / "place") or b"null")
     except ValueError:
         return None
-    return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode", "folder"} else None
+    return location if isinstance(location, dict) and location.keys() == {"path", "device", "inode", "folder"} else None
 
 
 def _is_store_at(there: dict[str, Any], store_id: str) -> bool:
-    """Whether the store is still at a place: its file is, and the file beside it names no other."""
+    """Whether the store is still at a path: its file exists, and the id file there names no other."""
     path = Path(there["path"])
     try:
         return path.exists() and path.with_name(path.name + ".id").read_text("ascii").strip() == store_id
@@ -277,20 +280,20 @@ class TokenFile:
     """The file of an owner's token of one store. ``config_dir`` None is the default one.
 
     Raises:
-        OSError: this user has no home.
+        OSError: this user has no home directory.
     """
 
     def __init__(self, config_dir: str | Path | None, store_id: str) -> None:
-        #: Where the token is, or would be.
+        #: Path of the token file, which may not exist.
         self.path = Path(config_dir or default_config_dir()) / "stores" / store_id / "owner.token"
 
     def read(self) -> str | None:
-        """Return the token, or None when there is no file."""
+        """Return the token; None without a file."""
         raw = _read(self.path) or b""
         return raw.decode().strip() or None if raw.isascii() else None
 
     def write(self, secret: str) -> None:
-        """Keep a token in place of any other.
+        """Replace the token.
 
         Raises:
             OSError: it cannot be written.
@@ -300,41 +303,41 @@ class TokenFile:
 
 
 class FileErasures:
-    """Keeps the list of erasures and of revoked tokens in ``config_dir``, which need not exist yet; see the port."""
+    """Stores the list of erasures and revoked tokens in ``config_dir``, created when needed; see the protocol."""
 
     def __init__(self, config_dir: str | Path) -> None:
         self._folder = Path(config_dir) / "erasures"
         self._key_file = str(self._folder / "key")
         self._key: bytes | None = None
-        #: Time of change and size of the list, and the hashes that it names.
+        #: Modification time and size of the list, and the hashes in it.
         self._revoked: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
 
     def key(self, *, make: bool = False) -> bytes | None:
         if self._key is not None:
             return self._key
-        # Asked before every write, mostly of a file that is not there.
+        # Every write calls this, and mostly the file does not exist.
         try:
             handle = os.open(self._key_file, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
-            held = b""
+            stored = b""
         else:
             try:
-                held = os.read(handle, 33)
+                stored = os.read(handle, 33)
             finally:
                 os.close(handle)
-        if len(held) == 32:
-            self._key = held
+        if len(stored) == 32:
+            self._key = stored
         elif make:
             self.take_key(os.urandom(32))
         return self._key
 
     def take_key(self, key: bytes) -> bytes:
-        """Keep a key from another home where there is none; return the one that is kept."""
+        """Store a key from another home unless there is one; return the stored one."""
         _make(self._folder)
         self._key = durable.create_exclusive(Path(self._key_file), key)
         return self._key
 
-    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         if not entries:
             return
         _make(self._folder)
@@ -358,7 +361,7 @@ class FileErasures:
             return frozenset()
         stamp = (about.st_mtime_ns, about.st_size)
         if stamp != self._revoked[0]:
-            hashes = {str(each.get("hash")) for each in self.entries() if each.get("entry") == "revocation"}
+            hashes = {str(entry.get("hash")) for entry in self.entries() if entry.get("entry") == "revocation"}
             self._revoked = (stamp, frozenset(hashes))
         return self._revoked[1]
 
@@ -375,7 +378,7 @@ class FileErasures:
 
 
 def encrypt_with_passphrase(content: dict[str, Any], passphrase: str) -> bytes:
-    """Return a file that only the passphrase opens.
+    """Return the content of a file that only the passphrase opens.
 
     Raises:
         ModelUnavailable: the package for it is not installed.
@@ -387,38 +390,38 @@ def encrypt_with_passphrase(content: dict[str, Any], passphrase: str) -> bytes:
 
 
 def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
-    """Return what a file holds.
+    """Return the sealed content of a file.
 
     Raises:
-        InvalidInput: it is no such file, or the passphrase is another, or it was changed.
+        InvalidInput: the file has another format or was changed, or the passphrase is wrong.
         ModelUnavailable: the package for it is not installed.
     """
     try:
-        whole = json.loads(raw)
-        head = {name: value for name, value in whole.items() if name != "sealed"}
+        sealed_file = json.loads(raw)
+        head = {name: value for name, value in sealed_file.items() if name != "sealed"}
         fits = head["format"] == KEY_FILE_FORMAT and all(
             0 < int(head[name]) <= most for name, most in _MAX_SCRYPT_COST.items()
         )
-        nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(whole["sealed"])
+        nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(sealed_file["sealed"])
         bytes.fromhex(head["salt"])
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise InvalidInput("the file is no key that was exported by Keepward") from fault
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise InvalidInput("the file is not a key that Keepward exported") from exc
     if not fits:
-        raise InvalidInput("the file is no key that was exported by Keepward, or by a newer one")
+        raise InvalidInput("the file is not a key that Keepward exported, or a newer release exported it")
     cipher = _cipher(head, passphrase)
     from cryptography.exceptions import InvalidTag
 
     try:
         return dict(json.loads(cipher.decrypt(nonce, sealed, _bound(head))))
-    except (InvalidTag, ValueError) as fault:
-        raise InvalidInput("the passphrase does not open the file, or the file was changed") from fault
+    except (InvalidTag, ValueError) as exc:
+        raise InvalidInput("the passphrase does not open the file, or the file was changed") from exc
 
 
 def _cipher(head: dict[str, Any], passphrase: str) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    except ModuleNotFoundError as fault:
-        raise ModelUnavailable("carrying a key takes `pip install 'keepward[key]'`") from fault
+    except ModuleNotFoundError as exc:
+        raise ModelUnavailable("exporting and importing keys takes `pip install 'keepward[key]'`") from exc
     cost = {name: int(head[name]) for name in ("n", "r", "p")}
     salt = bytes.fromhex(str(head["salt"]))
     key = hashlib.scrypt(passphrase.encode(), salt=salt, **cost, maxmem=1 << 30, dklen=32)

@@ -1,8 +1,8 @@
-"""The system's clock, and fresh ids and salts from its randomness.
+"""The system's clock, and new ids and salts from its randomness.
 
 Invariants
-(1) Ids of one source rise in the order given, also when the clock stands still or steps back.
-(2) Two processes never share a counter: the random part is drawn anew after a fork.
+(1) Ids of one source rise in the order in which they are made, even when the clock stands still or steps back.
+(2) Two processes never share a counter: a fork resets the random part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COUNTER_BITS = 74
 
 
 class SystemClock:
-    """Tells the present instant in UTC; ``datetime`` counts whole microseconds already."""
+    """Returns the current time in UTC; ``datetime`` counts whole microseconds already."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -33,7 +33,7 @@ class RandomIds:
 
     def new_id(self, now: datetime) -> str:
         millis = min(max(to_micros(now) // 1000, 0), 2**48 - 1)
-        # The top bit is left clear, so that there is room to count up within one millisecond.
+        # The top bit is clear, so that the value can count up within one millisecond.
         fresh = (millis << _COUNTER_BITS) | (int.from_bytes(os.urandom(10), "big") & (2 ** (_COUNTER_BITS - 1) - 1))
         with self._lock:
             if self._pid != os.getpid():

@@ -1,1 +1,1 @@
-"""Copies of a store: backups, rescued stores, keys in other homes, and what was erased in all of them."""
+"""Copies of a store: backups, recovered and migrated stores, exported keys, and erasures in all of them."""

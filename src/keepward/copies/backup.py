@@ -1,10 +1,10 @@
-"""Backups, their return, and accepting a store that came from elsewhere. For the owner alone.
+"""Backup, restore, and adoption of a store from elsewhere. Only the owner may call them.
 
 Invariants
-(1) A backup that comes back holds nothing that this machine has erased since: the list is carried out in it before
-    it stands under its name.
-(2) Nor does a token that was revoked since hold in it again.
-(3) An older state is accepted only by name: ``restore`` is asked for it, ``adopt`` takes the digest of what was shown.
+(1) A restored backup has nothing that this machine has erased since: the recorded erasures are applied to it before it
+    gets its final name.
+(2) A token that was revoked since is not valid in it either.
+(3) An older state is accepted only on request: the caller calls ``restore``, or gives ``adopt`` the digest of the plan.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore
 from keepward.storage.sqlite import remove
 from keepward.storage.store import EventStore, open_copy
 
-#: Said of a backup of which this machine's lists know nothing.
+#: Note on a backup that this machine's erasure list does not know.
 NO_ERASURE_LIST_MESSAGE = (
     "this machine has no list of what was erased and revoked in that store. What was erased or revoked after the "
     "backup was made may be back, and erased texts may be stored again. Import the list with `keepward key import` "
@@ -47,15 +47,15 @@ NO_ERASURE_LIST_MESSAGE = (
 
 
 def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
-    """Write a copy of the live store, whose own file is ``store``; see ``Memory.backup``."""
+    """Write a copy of the live store, whose file is ``store``; see ``Memory.backup``."""
     target = Path(path).expanduser().absolute()
-    # Held, so that nothing is removed between the copy of the rows and that of the files.
-    held = blobs.files_of(engine).holding() if engine.store.blob_tenants() else contextlib.nullcontext()
-    with blobs.translate_file_errors(), held:
+    # Locked, so that no file is removed between the copy of the rows and that of the files.
+    lock = blobs.files_of(engine).locked() if engine.store.blob_tenants() else contextlib.nullcontext()
+    with blobs.translate_file_errors(), lock:
         engine.store.backup(target)
         with closing(open_copy(target)) as copy:
-            heads = copy.tails()
-            carried = _copy_blobs(copy, blobs.files_of(engine), target)
+            heads = copy.heads()
+            copied = _copy_blobs(copy, blobs.files_of(engine), target)
     listed = engine.erasures is not None
     try:
         _list_backup(engine, engine.store.store_id, target, Path(store).absolute(), heads)
@@ -66,13 +66,13 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
         bytes=target.stat().st_size,
         heads=_names(heads),
         listed=listed,
-        blobs=carried.blobs,
-        faulty=carried.faulty,
+        blobs=copied.blobs,
+        faulty=copied.faulty,
     )
 
 
 def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Path | None, **world: Any) -> Restored:
-    """Bring a backup back as a store that is not there yet; see ``Memory.restore_backup``."""
+    """Restore a backup as a new store; see ``Memory.restore_backup``."""
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("restoring a backup takes the owner")
     source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
@@ -86,11 +86,11 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         restore_file(source, aside, target)
         store_id, engine, entries, warning = _check_source(source, aside, **world)
         session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
-        gone = apply_erasures_to(session, aside, entries)
+        erased = apply_erasures_to(session, aside, entries)
         with closing(open_copy(aside)) as copy:
-            carried = _copy_blobs(copy, blobs_of(source), target)
+            copied = _copy_blobs(copy, blobs_of(source), target)
             revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
-        separate = any(_original_exists(each, store_id, target) for each in entries)
+        separate = any(_original_exists(entry, store_id, target) for entry in entries)
         if separate:
             store_id = give_copy_new_id(aside)
         aside.rename(target)
@@ -99,51 +99,51 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     finally:
         remove(aside)
     with closing(open_copy(target)) as copy:
-        heads = copy.tails()
+        heads = copy.heads()
         engine = bare_engine(copy, **world)
         if engine.erasures is not None:
             # The backup is one of the restored store too.
             _list_backup(engine, store_id, source, target, {})
             restore_erasure_list(engine)
-        # A folder that was there already may hold what was erased since.
+        # An existing folder may contain blobs that were erased since.
         blobs.remove_orphans(replace(engine, blobs=blobs_of(target)))
     return Restored(
         path=str(target),
         store_id=store_id,
         separate=separate,
         heads=_names(heads),
-        erased=gone,
+        erased=erased,
         revoked=revoked,
         warning=warning,
-        blobs=carried.blobs,
-        faulty=carried.faulty,
+        blobs=copied.blobs,
+        faulty=copied.faulty,
     )
 
 
 def plan_adopt(session: RequestContext) -> AdoptionPlan:
-    """Return what adopting this copy of a store would accept, under a digest; change nothing."""
+    """Return what adopting this store would accept, with a digest; change nothing."""
     store, now = session.store, session.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:
-        # That it was sealed elsewhere is what foreign means, and no damage.
-        faults = [each for each in faults if each.row != "meta sealed_by"]
+        # Another sealing key is the definition of untrusted, and no damage.
+        faults = [fault for fault in faults if fault.row != "meta sealed_by"]
     with store.inspecting():
-        tails = dict(sorted(store.tails().items()))
-        core = [each for name in tails for each in _core_blocks(store, name, now)]
+        heads = dict(sorted(store.heads().items()))
+        core = [each for name in heads for each in _core_blocks(store, name, now)]
         tokens = [
             AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
             for each in store.documents(Token, None).list()
             if each.state(now) == "valid"
         ]
-        facts = {name: store.facts(name, now) for name in tails}
+        facts = {name: store.facts(name, now) for name in heads}
         live = {name: int(found["live"]) for name, found in facts.items()}
-        waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in tails}
+        waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in heads}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
-    whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
-    named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
+    named_heads = {name: [head.seq, head.hash.hex()] for name, head in heads.items()}
+    named = digest("adopt", canonical([store.store_id, named_heads, shown, [token.id for token in tokens]])).hex()
     return AdoptionPlan(
         digest=named,
-        heads=_names(tails),
+        heads=_names(heads),
         faults=tuple(faults),
         foreign=store.foreign is not None and not store.is_copy,
         core=tuple(core),
@@ -155,19 +155,19 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
 
 
 def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
-    """Accept the store as it stands, given the digest of what was shown; see ``Memory.adopt``."""
+    """Accept the store, given the digest of the plan that was shown; see ``Memory.adopt``."""
     plan = plan_adopt(session)
     if plan.digest != digest:
-        raise Conflict("the store is not in the state that was shown; look at it again")
-    note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
+        raise Conflict("the store has changed since it was shown; look at the plan again")
+    note = "the store was accepted as it was and all rows were resealed, on an owner's request"
     if session.store.is_copy:
         note = f"the store is a copy that was adopted on {session.clock.now():%Y-%m-%d} as a store of its own"
     elif plan.foreign:
-        # Before it is accepted: there is no moment in which they open it.
+        # Before the store is accepted, so that the tokens never open it.
         with session.store.inspecting():
             revoke_all(session.engine)
         note = (
-            f"the store came from elsewhere and was adopted on {session.clock.now():%Y-%m-%d} as it stood, with "
+            f"the store came from elsewhere and was adopted on {session.clock.now():%Y-%m-%d} as it was, with "
             f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
         )
         if plan.erased:
@@ -184,18 +184,20 @@ def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
 
 
 def _core_blocks(store: EventStore, tenant: str, now: datetime) -> list[AdoptedBlock]:
-    """Return the live core blocks of a tenant as they stand."""
+    """Return the live core blocks of a tenant, unchecked."""
     found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
-    told = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
-    return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
+    blocks = [
+        AdoptedBlock(tenant=tenant, scope=record.scope, key=record.key, text=record.text) for record in found.records
+    ]
+    return sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))
 
 
 def _list_backup(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
-    """Note a backup of a store on this machine's list, where there is one."""
+    """Add a backup of a store to this machine's list, if there is one."""
     if engine.erasures is not None:
         entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
         named = {tenant_digest(name): head.name for name, head in sorted(heads.items())}
-        engine.erasures.note([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
+        engine.erasures.add([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
 
 
 def _names(heads: Mapping[str, Head]) -> dict[str, str]:
@@ -203,9 +205,9 @@ def _names(heads: Mapping[str, Head]) -> dict[str, str]:
 
 
 def _check_source(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
-    """Check a backup against this machine's list, before it is a store.
+    """Check a backup against this machine's list before it becomes a store.
 
-    Returns the id of the store it was made of, an engine, the entries of the list, and what has to be said of it.
+    Returns the id of its original store, an engine, the entries of the list, and notes for the owner.
     """
     with closing(open_copy(aside)) as copy:
         engine = bare_engine(copy, **world)
@@ -215,20 +217,20 @@ def _check_source(source: Path, aside: Path, **world: Any) -> tuple[str, Engine,
 
 
 def _copy_blobs(copy: EventStore, source: BlobStore, target: Path) -> blobs.CopyResult:
-    """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
+    """Copy the blobs of a copied store to the folder next to ``target``."""
     wanted = [each for tenant in copy.blob_tenants() for each in copy.documents(StoredBlob, tenant).list()]
     return blobs.copy(source, blobs_of(target), wanted)
 
 
 def _check_noted_heads(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:
-    """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
+    """Compare a backup with the heads recorded when it was made: its journal must contain them.
 
-    Returns whether this machine has a list that tells of a backup of this store.
+    Returns whether this machine has a list that names a backup of this store.
 
     Raises:
-        Tampered: it does not.
+        Tampered: it does not contain them.
     """
-    made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
+    made = [entry for entry in entries if entry.get("entry") == "backup" and entry["path"] == str(source)]
     noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
     for tenant in engine.store.tenants():
         said = noted.pop(tenant_digest(tenant), None)
@@ -236,12 +238,12 @@ def _check_noted_heads(engine: Engine, source: Path, entries: list[dict[str, Any
         if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
             raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
     if noted:
-        raise Tampered("the backup is not the one that was made: a tenant is gone")
+        raise Tampered("the backup is not the one that was made: a tenant is missing")
     return any(each.get("store") == engine.store.store_id for each in entries)
 
 
 def _original_exists(entry: dict[str, Any], store_id: str, target: Path) -> bool:
-    """Whether the store that a backup was made of is still where it was."""
+    """Whether the original store of a backup still exists at its path."""
     if entry.get("entry") != "backup" or entry["store"] != store_id or entry["of"] == str(target):
         return False
     of = Path(entry["of"])

@@ -1,10 +1,10 @@
-"""What follows an erasure beyond the store: this machine's list of erasures, and our backups.
+"""Everything that follows an erasure outside the store: this machine's list of erasures, and the backups.
 
 Invariants
-(1) What follows the erasing commit (the list, our backups, a clean file, the certificate) is resumed when the store is
-    opened next, should it be interrupted: the store notes that it is unclean until all of it is done.
-(2) A backup that is restored is erased as the list says, where it has the very content that was erased. Where the
-    list was lost, nobody knows what was erased after the backup was made.
+(1) An interrupted erasure is finished when the store is opened next: its list entry, backups, scrubbed file and
+    certificate. Until then the store records that a scrub is pending.
+(2) The erasures of the list are applied to a restored backup, where it has exactly the erased content. If the list is
+    lost, nothing shows what was erased after the backup was made.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ logger = logging.getLogger(__name__)
 
 
 def finish_interrupted_erasure(engine: Engine) -> None:
-    """Finish an erasure that was interrupted.
+    """Finish an interrupted erasure.
 
-    A store that cannot be written now is finished another time.
+    If the store cannot be written now, the next opening tries again.
     """
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Role.OWNER)
     try:
         session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
         finish_erasures(session)
-    except (KeepwardError, OSError) as fault:
-        logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
+    except (KeepwardError, OSError) as exc:
+        logger.warning("an erasure is not finished: %s", exc, extra={"action": "erasing"})
 
 
 def reapply_erasures(session: RequestContext) -> None:
-    """Carry out in a store what this machine has erased and revoked."""
+    """Apply to a store the erasures and revocations that this machine has recorded."""
     if session.engine.erasures is not None and apply_erasures_in_all_tenants(
         session, session.store, session.engine.erasures.entries()
     ):
@@ -57,14 +57,14 @@ def reapply_erasures(session: RequestContext) -> None:
 
 
 def erase_everywhere(session: RequestContext, digest: str, chosen: Selection, *, reason: str) -> Erased:
-    """Carry out an erasure, here and in the backups of the store; see ``services.erase``."""
+    """Apply an erasure to the store and its backups; see ``services.erasure``."""
     done = erase(session, digest, chosen, reason=reason)
     finish_erasures(session)
     return done
 
 
 def finish_erasures(session: RequestContext) -> None:
-    """Finish what erasing commits began: the list, our backups, the file, the certificates; see (1)."""
+    """Finish erasing commits: list entry, backups, file, certificates; see (1)."""
     open_ones = []
     for tenant in session.store.tenants():
         for commit, events in certificate.erasing_commits(session.engine, tenant):
@@ -78,43 +78,43 @@ def finish_erasures(session: RequestContext) -> None:
         return
     with session.store.write() as writer:
         for commit, events in open_ones:
-            told = certificate.certificate(
+            issued = certificate.certificate(
                 session.engine,
                 commit,
                 events,
-                file="the file was written anew from what is live, and its log emptied",
+                file="the file was rewritten from its live rows, and its log emptied",
                 backups=outcomes,
             )
-            text = json.dumps(told, ensure_ascii=False, sort_keys=True)
+            text = json.dumps(issued, ensure_ascii=False, sort_keys=True)
             writer.put(ReceiptArtefact(commit.tenant, certificate.CERTIFICATE_KIND, commit.id, text))
         writer.clear_scrub_pending()
 
 
 def _remove_blob_files(engine: Engine) -> bool:
-    """Remove the files of erased blobs, which have no row any more; return whether that is done."""
+    """Remove the files of erased blobs without a row; return whether that succeeded."""
     try:
         if engine.blobs is not None:
             remove_orphans(engine)
-    except KeepwardError as fault:
-        # The erasure stands; the store stays unclean, and the next opening tries again.
-        logger.warning("erased blobs are still there: %s", fault, extra={"action": "erasing"})
+    except KeepwardError as exc:
+        # The erasure is valid. The scrub stays pending, and the next opening tries again.
+        logger.warning("erased blobs are still there: %s", exc, extra={"action": "erasing"})
         return False
     return True
 
 
 def clean_backups(session: RequestContext) -> list[dict[str, str]]:
-    """Erase in every backup of this store what was erased since it was made; return how that went."""
+    """Apply to every backup of this store the erasures since it was made; return the results."""
     if session.engine.erasures is None:
         return []
     entries = session.engine.erasures.entries()
-    mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == session.store.store_id]
+    mine = [entry for entry in entries if entry.get("entry") == "backup" and entry["store"] == session.store.store_id]
     outcomes = []
     for path in dict.fromkeys(each["path"] for each in mine):
         state = "not found"
         if Path(path).exists():
             try:
-                gone = apply_erasures_to(session, Path(path), entries)
-                state = f"cleaned: {gone} places" if gone else "held nothing of it"
+                erased = apply_erasures_to(session, Path(path), entries)
+                state = f"cleaned: {erased} places" if erased else "held nothing of it"
             except KeepwardError as exc:
                 state = f"not cleaned: {exc}"
         outcomes.append({"path": path, "state": state})
@@ -122,45 +122,45 @@ def clean_backups(session: RequestContext) -> list[dict[str, str]]:
 
 
 def apply_erasures_to(session: RequestContext, file: Path, entries: Sequence[dict[str, Any]]) -> int:
-    """Carry out the erasures of the list in a copy of a store, and clean its file; return how many places went.
+    """Apply the listed erasures to a copy of a store and scrub its file; return the number of erased payloads.
 
     Raises:
         StoreUnavailable, NotAStore, Tampered: the copy cannot be used.
     """
     with closing(open_copy(file)) as store:
-        gone = apply_erasures_in_all_tenants(session, store, entries)
-        if gone or store.scrub_pending():
+        erased = apply_erasures_in_all_tenants(session, store, entries)
+        if erased or store.scrub_pending():
             remove_orphans(replace(session.engine, store=store, blobs=blobs_of(file)))
             waits = store.scrub()
             if waits is not None:
                 raise KeepwardError(waits)
             with store.write() as writer:
                 writer.clear_scrub_pending()
-        return gone
+        return erased
 
 
 def apply_erasures_in_all_tenants(session: RequestContext, store: Any, entries: Sequence[dict[str, Any]]) -> int:
-    """Carry out the erasures of the list in every tenant of a store; return how many places went."""
+    """Apply the listed erasures to every tenant of a store; return the number of erased payloads."""
     copy = replace(session.engine, store=store, indexes=IndexCache(), embedder=None)
-    gone = 0
+    erased = 0
     for tenant in store.tenants():
         name = tenant_digest(tenant)
-        own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
+        own = [entry for entry in entries if entry.get("entry") == "erasure" and entry["tenant"] == name]
         if own:
-            gone += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
-    return gone
+            erased += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
+    return erased
 
 
 def add_to_erasure_list(engine: Engine, entries: Sequence[dict[str, Any]]) -> None:
-    """Add erasures to this machine's list, those that it does not name yet."""
+    """Add missing erasures to this machine's list."""
     if engine.erasures is None:
         return
     known = {entry.get("commit") for entry in engine.erasures.entries()}
-    engine.erasures.note([entry for entry in entries if entry["commit"] not in known])
+    engine.erasures.add([entry for entry in entries if entry["commit"] not in known])
 
 
 def restore_erasure_list(engine: Engine) -> None:
-    """Add to this machine's list what the journal says was erased, where the list has lost it."""
+    """Add to this machine's list the erasures of the journal that the list has lost."""
     known = {entry.get("commit") for entry in engine.erasures.entries()} if engine.erasures else set()
     for tenant in engine.store.tenants():
         if known.issuperset(engine.store.erasing(tenant)):

@@ -1,11 +1,11 @@
-"""Moving a store to another place or backend: everything that it holds, with its heads. For the owner alone.
+"""Migration of a store to another path or database, with all its content and heads. Only the owner may call it.
 
 Invariants
-(1) The store that is moved is only read, and whole: one in which ``verify`` finds a fault is not moved.
-(2) A tenant comes over in one transaction. Whatever stops a move, the next one goes on with what is missing, and
-    carries a tenant again that has been written to since.
-(3) The heads are those of the store that was moved; the seals are the new store's own.
-(4) What is written to the old store meanwhile is not moved, and the owner is told so.
+(1) The source is only read, and must be intact: a store with a fault is not migrated.
+(2) A tenant is copied in one transaction. After an interruption, the next run copies the missing tenants, and copies
+    again those that have changed since.
+(3) The heads are those of the source; the seals are the new store's own.
+(4) Later writes to the source are not copied, and the owner is warned of them.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from keepward.services.request_context import Engine
 from keepward.storage.store import EventStore, open_store
 
 _log = logging.getLogger(__name__)
-#: Done so far, of so many: tenants, blobs and the tenants that are verified.
+#: Progress: done and total of tenants, blobs and verified tenants.
 ProgressCallback = Callable[[int, int], None]
 
 
 def migrate_store(
     engine: Engine, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: ProgressCallback
 ) -> MigrationResult:
-    """Carry a store, which is at ``source``, over to another place; see ``Memory.move_store``."""
-    place = parse_location(str(to))
-    if isinstance(place, Path) and (place.is_dir() or str(place) == ":memory:"):
+    """Copy the store at ``source`` to another path or database; see ``Memory.move_store``."""
+    target = parse_location(str(to))
+    if isinstance(target, Path) and (target.is_dir() or str(target) == ":memory:"):
         raise InvalidInput("a store is moved to a file, or to the address of a database")
-    if place.absolute() == parse_location(source).absolute():
+    if target.absolute() == parse_location(source).absolute():
         raise InvalidInput("the store is there already; name another place")
     names = engine.store.tenants()
     _require_verified(engine.store, names)
     if dry_run:
         return MigrationResult(
-            place=str(place), tenants=tuple(_standing(engine.store, each, carried=False) for each in names)
+            place=str(target), tenants=tuple(_migrated_tenant(engine.store, each, carried=False) for each in names)
         )
-    done, places = [], blobs.files_of(engine).places() if engine.store.blob_tenants() else []
+    done, places = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
     steps = 2 * len(names) + len(places)
-    with closing(open_store(address_of(place), anchor=trust_store_in(config_dir))) as store:
-        for each in names:
-            # Blobs last: while rows come over, nothing that they name is looked for.
-            carried = store.copy_tenant(engine.store, each)
-            done.append(_standing(store, each, carried=carried))
+    with closing(open_store(address_of(target), anchor=trust_store_in(config_dir))) as store:
+        for name in names:
+            # Blobs come last: while rows are copied, no read looks for their files.
+            carried = store.copy_tenant(engine.store, name)
+            done.append(_migrated_tenant(store, name, carried=carried))
             report(len(done), steps)
-        files = store.blob_store() or blobs_of(address_of(place))
-        with blobs.translate_file_errors(), blobs.files_of(engine).holding(), files.holding():
+        files = store.blob_store() or blobs_of(address_of(target))
+        with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():
             for n, each in enumerate(places):
                 content = blobs.files_of(engine).read(each)
                 if content is not None:
-                    files.keep(each, content)
+                    files.save(each, content)
                 report(len(names) + n + 1, steps)
         for n, tenant in enumerate(done):
             report(steps - len(names) + n, steps)
@@ -65,25 +65,25 @@ def migrate_store(
             here = engine.store.head(tenant.tenant)
             differs = here.name != tenant.head and here.seq <= tenant.commits
             if faults or differs or store.head(tenant.tenant).name != tenant.head:
-                raise Tampered(f"what came over of the tenant {tenant.tenant} does not hold; move again")
+                raise Tampered(f"the copy of the tenant {tenant.tenant} is damaged; move again")
         restore_erasure_list(bare_engine(store, config_dir=config_dir, clock=engine.clock, ids=engine.ids))
         report(steps, steps)
         if behind := [each.tenant for each in done if engine.store.head(each.tenant).name != each.head]:
             text = "written to while it was moved: %s; end what writes to the old store, then move again for the rest"
             _log.warning(text, ", ".join(behind), extra={"action": "moved_in_part"})
-        return MigrationResult(place=str(place), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
+        return MigrationResult(place=str(target), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
 
 
 def _require_verified(store: EventStore, names: list[str]) -> None:
-    """See that a store holds; see (1)."""
+    """Verify that a store is intact; see (1)."""
     if not names:
         raise StoreUnavailable("there is nothing to move: no tenant has a commit")
     for tenant in names:
         _, faults = store.verify(tenant)
         if faults:
-            raise Tampered(f"the tenant {tenant} does not hold ({faults[0].row}); run `keepward verify`, then `rescue`")
+            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `rescue`")
 
 
-def _standing(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:
+def _migrated_tenant(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:
     head = store.head(tenant)
     return MigratedTenant(tenant=tenant, commits=head.seq, head=head.name, carried=carried)

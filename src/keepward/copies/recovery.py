@@ -2,10 +2,10 @@
 
 Invariants
 (1) The damaged file is never opened for writing: it is copied with its log, and the copy is read.
-(2) A commit is copied as it is while every one before it is valid: its hash, seals and contents.
-(3) A memory behind that comes with a commit of kind ``rescue``, at its newest version that has a valid seal or, without
-    a key, is in a commit that matches its hash. One of which a newer version is known and lost comes archived.
-(4) What this machine has erased is not brought back, and everything that was lost or skipped is named.
+(2) A commit is copied unchanged while every commit before it is valid: its hash, seals and contents.
+(3) A later memory is written by a commit of kind ``rescue``, at its newest version that has a valid seal or, without
+    a key, is in a commit that matches its hash. If a newer version is known but lost, the memory is archived.
+(4) Content that this machine has erased is not copied. The result names everything that was lost or skipped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def recover(
     ids: IdSource | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> RecoveryResult:
-    """Make the store ``new`` out of what is valid in ``broken``; see ``Memory.rescue``."""
+    """Create the store ``new`` from the valid content of ``broken``; see ``Memory.rescue``."""
     broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("rescuing a store takes the owner")
@@ -88,7 +88,7 @@ def recover(
                 report(f"tenant {name}: {tenants[-1].commits} of {known} commits hold")
             new_id = engine.store.store_id
     except BaseException:
-        # All of it was made here.
+        # Everything in the new store was created on this machine.
         remove(new, ".id", ".id.turns")
         raise
     return RecoveryResult(
@@ -104,17 +104,17 @@ def recover(
 
 
 def _sealer(store_id: str, config_dir: Path | None) -> Sealer:
-    """Return the damaged store's seals, those of a store without a key where this machine has none."""
+    """Return the sealer of the damaged store; one without a key if this machine has none."""
     anchor = trust_store_in(config_dir)
     if anchor is None or not store_id.isalnum():
         return Sealer(None)
-    # Bound by its id alone: nothing is noted of a path where a damaged file is.
+    # Bound by its id alone: the path of a damaged file is not recorded.
     anchor.bind(store_id)
     return Sealer(anchor.key())
 
 
 class _DamagedTenant:
-    """What is valid of one tenant."""
+    """The valid content of one tenant."""
 
     def __init__(self, tenant: str, sealer: Sealer, erased: Collection[str], tables: dict[str, list[Row]]) -> None:
         self._tenant, self._sealer, self._erased = tenant, sealer, erased
@@ -123,7 +123,7 @@ class _DamagedTenant:
         self._commits = {row.seq: row for row in commits if _is_number(row.seq)}
         self._events: dict[int, list[EventRow]] = {}
         self._versions: dict[str, list[EventRow]] = {}
-        #: By memory, the newest version that any row names, in the order of the journal.
+        #: By memory, the newest version that any row names, in journal order.
         self.newest: dict[str, int] = {}
         events = (EventRow._make(row[1:]) for row in own["events"])
         numbered = (row for row in events if _is_number(row.seq) and _is_number(row.n))
@@ -140,12 +140,12 @@ class _DamagedTenant:
         #: Number of the newest commit that any row names.
         self.known_commits = max((*self._commits, *self._events, 0))
         self.commits = self._chain()
-        #: Refs of blobs in contents.
+        #: Blobs that contents refer to.
         payloads = [row.payload for rows in self._events.values() for row in rows if isinstance(row.payload, bytes)]
         self.refs = sorted({ref.decode() for payload in payloads for ref in _REF.findall(payload)})
 
     def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield id and body of the documents of a kind that can be read."""
+        """Yield id and body of the readable documents of a kind."""
         for row in self._documents:
             with suppress(ValueError, TypeError):
                 body = json.loads(row[3]) if row[1] == kind else None
@@ -153,7 +153,7 @@ class _DamagedTenant:
                     yield row[2], body
 
     def _chain(self) -> list[tuple[Commit, list[Event]]]:
-        """Return the commits from the first on that are valid; one of them names each content that is erased."""
+        """Return the valid commits from the first on; each erased content is named by one of them."""
         found: list[tuple[Commit, list[Event]]] = []
         while (valid := self._commit(len(found) + 1)) and valid[0].prev == (found[-1][0].hash if found else EMPTY_HASH):
             found.append(valid)
@@ -179,13 +179,13 @@ class _DamagedTenant:
         except (KeyError, *_INVALID):
             return None
         back = commit.commitment().hex() in self._erased
-        return None if back or not all(self._event(each) for each in events) else (commit, own)
+        return None if back or not all(self._event(event) for event in events) else (commit, own)
 
     def _event(self, row: EventRow) -> bool:
         flaw = event_flaw(self._sealer, self._tenant.encode(), row)
         return flaw is None and row.payload_commit.hex() not in self._erased and payload_matches_event(event_of(row))
 
-    def later(self, memory_id: str, above: int) -> Record | None:
+    def newest_valid_above(self, memory_id: str, above: int) -> Record | None:
         """Return a memory's newest valid version above one; see (3)."""
         for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each.version):
             sealed = self._sealer.active or self._commit(row.seq) is not None
@@ -199,10 +199,10 @@ def _is_number(value: object) -> bool:
 
 
 def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) -> tuple[set[str], list[str]]:
-    """Put the blobs that memories refer to into the new store; return those that came, and those that did not."""
+    """Copy the blobs that memories refer to; return the copied and the missing ones."""
     files, copied = blobs_of(broken), set()
     own = blob_path(session.tenant, from_micros(0), f"{REF_PREFIX}{'0' * 64}").partition("/")[0]
-    places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.places() if path.startswith(f"{own}/")}
+    places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.paths() if path.startswith(f"{own}/")}
     types = {ref: (body.get("blob") or {}).get("media_type") for ref, body in damaged.documents("blobs")}
     for ref in damaged.refs:
         with suppress(KeyError, OSError, AttributeError, *_INVALID):
@@ -213,7 +213,7 @@ def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) 
 
 
 def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> RecoveredTenant:
-    """Write what is valid of a tenant into the new store; see (2) and (3)."""
+    """Write the valid content of a tenant into the new store; see (2) and (3)."""
     tenant, store = session.tenant, session.store
     if damaged.commits:
         store.restore_journal(tenant, iter(damaged.commits))
@@ -225,7 +225,7 @@ def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> 
     after: dict[str, Record] = {}
     lost, outdated = [], []
     for name in behind:
-        record = damaged.later(name, copied.get(name, 0))
+        record = damaged.newest_valid_above(name, copied.get(name, 0))
         if (record or before.get(name)) is None or (record and record.blob and record.blob not in blobs):
             lost.append(name)
             continue
@@ -237,7 +237,7 @@ def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> 
             ended = found.status is Status.ACTIVE and not current
             after[name] = replace(found, status=Status.ARCHIVED) if ended else found
     keyed = store.find(tenant, Filter(scopes=(), keyed=True, include_sensitive=True), live_at=None, limit=None).records
-    # Of two memories with one key the later one keeps it: the commit that moved the key is lost.
+    # Of two memories with one key the later one keeps it: the commit that passed the key on is lost.
     active = (each for each in (*keyed, *after.values()) if each.status is Status.ACTIVE)
     holders = {(each.scope, each.key): each.id for each in active if after.get(each.id, each) is each}
     steps = []
@@ -248,7 +248,7 @@ def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> 
         status = Status.ARCHIVED if moved else record.status
         steps.append(Step(op="restore", before=old, after=replace(record, version=version, status=status)))
     if steps:
-        # A key is free before another memory takes it.
+        # A key must be free before another memory gets it.
         steps.sort(key=lambda step: step.after.status is Status.ACTIVE)
         base = {step.after.id: step.after.version - 1 for step in steps}
         store_steps(session, steps, base=base, reason=_REASON, kind="rescue")

@@ -1,1 +1,1 @@
-"""Protocols: what the engine needs of the world. An adapter is anything that has the methods."""
+"""Protocols that the services need from the outside. Any object with the methods is an adapter."""

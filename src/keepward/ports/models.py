@@ -1,4 +1,4 @@
-"""Models: what turns text into vectors, into token counts, and into fewer words."""
+"""Protocols of models: embedders, summarisers, extractors, rerankers, redactors and tokenizers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Embedder(Protocol):
 
     @property
     def id(self) -> str:
-        """Model, weights and dimension; vectors are comparable if and only if ids are equal."""
+        """Names model, weights and dimension. Vectors are comparable if and only if ids are equal."""
         ...
 
     @property
     def dim(self) -> int:
-        """Components of a vector."""
+        """Number of components of a vector."""
         ...
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return float32 vectors, shape (len(texts), dim), rows L2-normalised.
 
-        The same text gives the same bytes whatever stands beside it.
+        The same text gives the same bytes in every batch.
 
         Raises:
             ModelUnavailable: the model cannot be used now.
@@ -36,15 +36,15 @@ class Embedder(Protocol):
 
 
 class Summarizer(Protocol):
-    """Says in short what several texts say."""
+    """Summarises several texts."""
 
     @property
     def id(self) -> str:
-        """Names the model; stands in the receipts of runs that used it."""
+        """Names the model; the receipts of runs record it."""
         ...
 
     def summarize(self, texts: Sequence[str], *, limit: int) -> str:
-        """Return what the texts say, in their order, in at most ``limit`` characters; adds nothing of its own.
+        """Return a summary of the texts, in their order, in at most ``limit`` characters; it adds nothing of its own.
 
         Raises:
             ModelUnavailable: the model cannot be used now.
@@ -53,7 +53,7 @@ class Summarizer(Protocol):
 
 
 class Extractor(Protocol):
-    """Finds what a talk tells that is worth knowing for longer."""
+    """Extracts long-lived facts from a conversation."""
 
     @property
     def id(self) -> str:
@@ -61,41 +61,41 @@ class Extractor(Protocol):
         ...
 
     def extract(self, turns: Sequence[Turn]) -> Sequence[Fact]:
-        """Return the facts of a talk, in the order in which they were told; each quotes the turn that it names.
+        """Return the facts of a conversation, in the order of its messages; each quotes the message that it names.
 
-        Asked outside of any transaction, with at most a hundred turns.
+        Called outside of any transaction, with at most 100 messages.
 
         Raises:
-            ModelUnavailable: the model cannot be used now; what users asked to remember is kept all the same.
+            ModelUnavailable: the model cannot be used now. Facts that users asked to remember are stored all the same.
         """
         ...
 
 
 class Reranker(Protocol):
-    """Puts what a search found in another order."""
+    """Reorders the results of a search."""
 
     @property
     def id(self) -> str:
-        """Names the model; receipts show it."""
+        """Names the model; receipts record it."""
         ...
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return how well each text answers a query, from 0 to 1; the best comes first.
+        """Return how well each text answers a query, from 0 to 1; the highest comes first.
 
         Raises:
-            ModelUnavailable: the model cannot be used now; the order stays, and the result says so.
+            ModelUnavailable: the model cannot be used now. The order stays, and the result reports it.
         """
         ...
 
 
 class Redactor(Protocol):
-    """Finds what tells of a person in a text; asked beside the built-in detectors, which go by form alone."""
+    """Finds personal data in a text, in addition to the built-in detectors, which match patterns only."""
 
     def find(self, text: str) -> Sequence[tuple[int, int, str]]:
         """Return (start, end, kind) of spans in code points, such as ``(0, 9, "person")``.
 
-        The kind is lower-case letters and underscores, and becomes the marker: ``[PERSON]``. A marker is not found
-        again. Asked before anything is stored, for every text of a write, one after the other.
+        The kind is lower-case letters and underscores, and becomes the marker: ``[PERSON]``. Markers are not detected
+        again. Called before anything is stored, for every text of a write, one after the other.
 
         Raises:
             ModelUnavailable: the model cannot be used now; then nothing is stored.
@@ -104,11 +104,11 @@ class Redactor(Protocol):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as some model would."""
+    """Counts the tokens of some model."""
 
     @property
     def name(self) -> str:
-        """Stands in every compile receipt."""
+        """Names the tokenizer; every compile receipt records it."""
         ...
 
     def count(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out of it."""
+"""Types that go into the store and come out of it."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback
 from keepward.idempotency import IdempotencyKey
 
-#: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
-#: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and
-#: 8-bit components. See ``retrieval.analyze`` and ``retrieval.vectors``.
+#: Headers of packed features, whose first byte is the layout version. Terms: the length of the text in terms; then
+#: ascending uint32 hashes with one byte each. Vectors: 0, dimension and number; then a float32 step for each, and 8-bit
+#: components. See ``retrieval.tokenizer`` and ``retrieval.vector_index``.
 TERMS_HEADER, VECTORS_HEADER = struct.Struct("<BI"), struct.Struct("<BBHI")
-#: Characters of an id that are taken for the whole of it, where no other begins so.
+#: Shortest unique prefix that is accepted as an id, in characters.
 MIN_ID_PREFIX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What is computed from one version of a memory for recall."""
+    """Values for recall that are computed from one version of a memory."""
 
-    #: Packed terms, see ``retrieval.analyze.pack``.
+    #: Packed terms, see ``retrieval.tokenizer.pack``.
     terms: bytes
-    #: Id of the embedder, or None when there are no vectors yet.
+    #: Id of the embedder; None without vectors.
     model: str | None = None
-    #: By what rules the embedded texts were made, see ``retrieval.units.RECIPE``; "" before there were numbers of them.
+    #: Embedding version of the texts, see ``retrieval.chunking``; "" for versions before they were numbered.
     recipe: str = ""
-    #: ``retrieval.vectors.pack`` of the unit vectors; the first unit is the memory's own vector.
+    #: Packed unit vectors, see ``retrieval.vector_index``; the first one is the memory's own vector.
     vectors: bytes = b""
     #: Number of vectors.
     units: int = 0
-    #: Hash under the declared normalisation, for equality of texts.
+    #: Hash of the normalised text; equal texts have equal hashes.
     digest: bytes = b""
-    #: Marks shared by similar texts, for finding candidates.
+    #: Minhashes that similar texts share, for finding duplicate candidates.
     marks: tuple[int, ...] = ()
-    #: Equal for texts that may state the same, so that others need not be compared; empty where it is not known.
+    #: Equal for texts that may state the same, so that others need no comparison; empty if unknown.
     trait: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedMemory:
-    """One live memory as recall needs it."""
+    """One live memory in the index of recall."""
 
     record: Record
     #: Rises with every event of the tenant's journal.
@@ -58,7 +58,7 @@ class IndexedMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCommit:
-    """A commit about to be written."""
+    """A commit that is about to be written."""
 
     commit_id: str
     at: datetime
@@ -66,21 +66,21 @@ class PendingCommit:
     actor_kind: str
     details: CommitDetails
     steps: tuple[Step, ...]
-    #: One for each step; None keeps what the version before had.
+    #: One for each step; None keeps those of the previous version.
     features: tuple[Features | None, ...]
-    #: Versions the steps were decided on, by memory id, 0 for "not there"; empty where this transaction read them.
+    #: Versions that the steps were decided on, by memory id, 0 for no memory; empty if this transaction read them.
     base: Mapping[str, int]
-    #: Salts, one for the commit and one for each step.
+    #: Salts: one for the commit and one for each step.
     salts: tuple[bytes, ...] = ()
-    #: What the decision was, by the id of the commit; its head is told once it is known.
+    #: The receipt of the decision, stored by the id of the commit; its head is added once it is known.
     receipt: Receipt | None = None
-    #: The key of the call that makes it.
+    #: The idempotency key of the request.
     idempotency_key: IdempotencyKey | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class ReadResult:
-    """Records, and the ids of those that failed their seal."""
+    """Records, and the ids of those whose seal does not match."""
 
     records: list[Record] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
@@ -88,13 +88,13 @@ class ReadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableMemory:
-    """A memory that no read can show, since its row is missing or was edited outside of Keepward."""
+    """A memory that no read can show: its row is missing or was edited outside of Keepward."""
 
-    #: None where the journal does not name it any more.
+    #: None if no event in the journal names it.
     id: str | None
-    #: Its key, where the journal still tells.
+    #: Its key, if the journal has it.
     key: str | None
-    #: Whether it is core memory, or cannot be shown not to be.
+    #: Whether it is, or may be, core memory.
     core: bool
     #: What is wrong with it.
     why: str
@@ -103,7 +103,7 @@ class UnreadableMemory:
 class RankingRow(NamedTuple):
     """One live memory version as ranking sees it.
 
-    Shares are 0..1, instants microseconds since 1970, UTC. A tuple, since a cold start makes all of them.
+    Shares are 0..1, instants microseconds since 1970, UTC. A tuple, because a cold start creates one for every memory.
     """
 
     id: str
@@ -119,7 +119,7 @@ class RankingRow(NamedTuple):
     key: str | None
     subject: str | None
     category: str | None
-    #: None for what is no event.
+    #: None for a memory that is not an event.
     session: str | None
     speaker: str | None
     tags: tuple[str, ...]
@@ -128,43 +128,43 @@ class RankingRow(NamedTuple):
     sensitive: bool
     importance: float
     confidence: float
-    #: From when importance fades; None: it does not.
+    #: When importance starts to decay; None if it does not.
     idle_since: int | None
-    #: When what it tells happened, or else when it was first written.
+    #: When its event happened, or else when it was first written.
     created_at: int
     expires_at: int | None
-    #: Empty where they are not kept and have to be computed.
+    #: Empty if they are not stored and must be computed.
     terms: bytes
     vector_model: str | None
     units: bytes | None
-    #: By what rules the texts of its vectors were made.
+    #: Embedding version of its vectors' texts.
     recipe: str = ""
 
 
 class DuplicateCandidate(NamedTuple):
-    """A memory that may say the same as another, before it is read. A tuple, since a batch makes eight a memory."""
+    """An unread memory that may be a duplicate. A tuple, because a batch creates eight for each memory."""
 
     id: str
     version: int
-    #: Whether they may state the same, as far as their traits tell.
+    #: Whether they may state the same, by their token signatures.
     kindred: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destruction:
-    """What a transaction destroys beside the commit it has just appended."""
+    """Content that a transaction destroys in addition to the commit that it has appended."""
 
-    #: Memories that are gone: what recall needs of them goes, and their uses.
+    #: Erased memories: their features, links and uses are deleted.
     ids: tuple[str, ...] = ()
-    #: Events whose payload and salt go.
+    #: Events whose payload and salt are deleted.
     events: tuple[EventPosition, ...] = ()
-    #: Commits whose details go, by seq, with what may stay of them.
+    #: Commits whose details are deleted, by seq, with the part that may stay.
     details: Mapping[int, CommitDetails] = field(default_factory=dict)
-    #: What stays of receipts, by id.
+    #: The part of each receipt that stays, by id.
     receipts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: What stays of proposals.
+    #: The part of each proposal that stays.
     proposals: tuple[Proposal, ...] = ()
-    #: Kind and version of kept texts that go.
+    #: Kind and version of stored texts that are deleted.
     artefacts: tuple[tuple[str, str], ...] = ()
-    #: What stays of feedback, under its number.
+    #: Feedback as it stays, under its number.
     feedback: tuple[Feedback, ...] = ()

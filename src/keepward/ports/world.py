@@ -1,4 +1,4 @@
-"""The world outside: time, randomness, folders of blobs, and what is remembered where the store's thief is not."""
+"""Protocols of the outside world: clock, ids, blobs, and the records that are stored apart from the store."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from keepward.core.commit import Head
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """Returns the current time."""
 
     def now(self) -> datetime:
-        """Return the present instant, aware, in UTC, in whole microseconds."""
+        """Return the current time, aware, in UTC, in whole microseconds."""
         ...
 
 
 class IdSource(Protocol):
-    """Gives fresh names and salts."""
+    """Makes new ids and salts."""
 
     def new_id(self, now: datetime) -> str:
-        """Return a UUIDv7 in its 36-character form; ids of one source rise in the order given."""
+        """Return a UUIDv7 as 36 characters; ids of one source rise in the order in which they are made."""
         ...
 
     def salt(self) -> bytes:
@@ -31,64 +31,64 @@ class IdSource(Protocol):
         ...
 
 
-#: What a head is of.
-HeadKind = Literal["journal", "beside"]
-#: What this machine knows of a store at a path: nothing, the store, or the store at another path that it is a copy of.
+#: Which part of a store a head describes.
+HeadKind = Literal["journal", "sums"]
+#: What this machine knows of a store at a path: nothing, the store, or the original of which it is a copy.
 StoreRecognition = Literal["unknown", "known", "copied"]
 
 
 class Anchor(Protocol):
-    """Remembers, outside the store's folder, a secret key and how far each tenant's journal had come."""
+    """Stores, outside the store's folder, a secret key and the last head of each tenant."""
 
-    def bind(self, store_id: str, place: Path | None = None) -> StoreRecognition:
-        """Say which store this is about and where its file is; the store calls it once, before anything else."""
+    def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
+        """Set the store and the path of its file; the store calls this first."""
         ...
 
-    def had_store_at(self, place: Path) -> bool:
-        """Whether a store was at a place, as far as this machine has noted."""
+    def had_store_at(self, path: Path) -> bool:
+        """Whether this machine has recorded a store at a path."""
         ...
 
     def key(self) -> bytes | None:
-        """Return the store's 32-byte sealing key, or None when this machine holds none."""
+        """Return the store's 32-byte sealing key; None if this machine has none."""
         ...
 
     def adopt(self) -> bytes:
-        """Make and keep a new sealing key for the store, forgetting every head noted; return it.
+        """Create a new sealing key for the store, delete every recorded head, and return the key.
 
         Raises:
-            OSError: this machine offers no place to keep it.
+            OSError: the key cannot be stored.
         """
         ...
 
-    def noted(self, tenant: str, of: HeadKind = "journal") -> Head | None:
-        """Return the last head noted of a tenant's journal, or of what stands beside it; or None.
+    def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
+        """Return the last recorded head of a tenant's journal, or of the rows outside it; None without one.
 
         Raises:
-            Tampered: what was noted does not match its own seal.
+            Tampered: the record does not match its seal.
         """
         ...
 
-    def names(self) -> set[str]:
-        """Return, for every tenant with a noted head, the hex digest of its name under the label ``tenant``."""
+    def tenant_digests(self) -> set[str]:
+        """Return, for every tenant with a recorded head, the hex digest of its name under the label ``tenant``."""
         ...
 
-    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
-        """Note a head of the journal and one of what stands beside it; one that is behind its note changes nothing."""
+    def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
+        """Record the heads of the journal and of the rows outside it. A head behind the recorded one is ignored."""
         ...
 
-    def obstacle(self, tenant: str) -> str | None:
-        """Return why no head of a tenant could be noted now; None where one could. Nothing is noted by it."""
+    def unwritable_reason(self, tenant: str) -> str | None:
+        """Return why no head of a tenant can be recorded now; None if one can. Records nothing."""
         ...
 
 
 class ErasureList(Protocol):
-    """Remembers, outside of any store's folder, what was erased, which tokens were revoked, which backups were made."""
+    """Records, outside of any store's folder, erasures, revoked tokens and backups."""
 
     def key(self, *, make: bool = False) -> bytes | None:
-        """Return the key of this machine's marks; None when there is none yet and it is not to be made."""
+        """Return the key of this machine's erasure fingerprints; None without one unless it is to be created."""
         ...
 
-    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries, durably.
 
         Raises:
@@ -97,10 +97,10 @@ class ErasureList(Protocol):
         ...
 
     def revoked(self) -> frozenset[str]:
-        """Return the hashes, in hex, of tokens that were revoked on this machine, whatever a store says of them.
+        """Return the SHA-256, in hex, of tokens that were revoked on this machine, whatever their rows say.
 
         Raises:
-            OSError: the list is there and cannot be read.
+            OSError: the list exists and cannot be read.
         """
         ...
 
@@ -110,21 +110,21 @@ class ErasureList(Protocol):
 
 
 class IdentityDocument(Protocol):
-    """A text of the user's outside of the store, such as the identity."""
+    """A text of the user outside the store, such as the identity."""
 
-    #: The tenant that may change it; None where none may.
+    #: The tenant that may change it; None for no tenant.
     tenant: str | None
 
     def __call__(self) -> tuple[str, str] | None:
-        """Return its version and its text, as they are now; None where there is none."""
+        """Return its current version and text; None without a document."""
         ...
 
-    def obstacle(self) -> str | None:
-        """Return why no other text can be put in its place, and what to do; None where one can."""
+    def unwritable_reason(self) -> str | None:
+        """Return why its text cannot be replaced, and what to do; None if it can."""
         ...
 
     def check_writable(self) -> None:
-        """See that it can be replaced.
+        """Check that it can be replaced.
 
         Raises:
             OSError: it cannot.
@@ -135,50 +135,50 @@ class IdentityDocument(Protocol):
         """Replace its text, durably and in one step.
 
         Raises:
-            OSError: it cannot be written, and is as it was.
+            OSError: it cannot be written, and is unchanged.
         """
         ...
 
 
 class BlobStore(Protocol):
-    """Keeps bytes by place."""
+    """Stores bytes by path."""
 
-    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Hold the folder against those that remove from it; ``alone`` against those that add to it as well.
+    def locked(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Lock the folder against removals during the block; ``alone`` also against additions.
 
         Raises:
             OSError: the folder cannot be reached.
         """
         ...
 
-    def keep(self, place: str, data: bytes) -> None:
-        """Write bytes, durably; what is there already and the same stays, and what is not the same is replaced.
+    def save(self, path: str, data: bytes) -> None:
+        """Write bytes durably; replace a file with other bytes at the same path.
 
         Raises:
             OSError: they cannot be written.
         """
         ...
 
-    def read(self, place: str) -> bytes | None:
-        """Return the bytes as they lie there, unchecked; None where there is no file.
+    def read(self, path: str) -> bytes | None:
+        """Return the stored bytes, unchecked; None without a file.
 
         Raises:
             OSError: they cannot be read.
         """
         ...
 
-    def size(self, place: str) -> int | None:
-        """Return the size of a file in bytes; None where there is none."""
+    def size(self, path: str) -> int | None:
+        """Return the size of a file in bytes; None without a file."""
         ...
 
-    def remove(self, place: str) -> None:
-        """Remove a file for good; one that is not there is passed over.
+    def remove(self, path: str) -> None:
+        """Remove a file durably, if it exists.
 
         Raises:
             OSError: it cannot be removed.
         """
         ...
 
-    def places(self) -> list[str]:
-        """Return the paths of all files in the folder, sorted, what an interrupted write left behind among them."""
+    def paths(self) -> list[str]:
+        """Return the sorted paths of all files in the folder, with the leftovers of interrupted writes."""
         ...

@@ -57,7 +57,9 @@ def unreadable_memories(
     session: RequestContext, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
 ) -> list[UnreadableMemory]:
     """Return the memories that a read of the present could not show, by id; ``damaged`` are those the read found."""
-    unreadable = {memory.id: memory for memory in session.store.withheld(session.tenant, filters, live_at=live_at)}
+    unreadable = {
+        memory.id: memory for memory in session.store.unreadable_memories(session.tenant, filters, live_at=live_at)
+    }
     for memory in corrupt_memories(damaged):
         unreadable.setdefault(memory.id, memory)
     return sorted(unreadable.values(), key=lambda memory: memory.id or "~")

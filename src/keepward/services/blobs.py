@@ -70,10 +70,10 @@ def put(session: RequestContext, data: bytes, media_type: str | None) -> Blob:
         kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now
     )
     _check_not_erased(session, ref)
-    with translate_file_errors(), files.holding():
+    with translate_file_errors(), files.locked():
         new = StoredBlob(tenant=session.tenant, blob=blob, at=now, puts=())
         stored = session.store.documents(StoredBlob, session.tenant).get(ref) or new
-        files.keep(stored.place, raw)
+        files.save(stored.place, raw)
         with session.store.write() as writer:
             _check_not_erased(session.for_transaction(writer), ref)
             stored = writer.documents(StoredBlob, session.tenant).get(ref) or stored
@@ -271,13 +271,13 @@ def remove_orphans(engine: Engine) -> int:
         Tampered: a row does not match its seal, so its file is unknown; nothing was deleted.
     """
     files = files_of(engine)
-    with translate_file_errors(), files.holding(alone=True):
+    with translate_file_errors(), files.locked(alone=True):
         known = {
             stored.place
             for tenant in engine.store.blob_tenants()
             for stored in engine.store.documents(StoredBlob, tenant).list(strict=True)
         }
-        strays = [path for path in files.places() if path not in known]
+        strays = [path for path in files.paths() if path not in known]
         if strays:
             # If a row is missing but the journal still names its blob, the file stays.
             refs = {ref for tenant in engine.store.tenants() for ref in engine.store.blob_refs(tenant)}
@@ -345,7 +345,7 @@ def copy(source: BlobStore, target: BlobStore, wanted: Iterable[StoredBlob]) -> 
             if data is None or ref_of(data) != stored.blob.ref:
                 faulty.append(stored.blob.ref)
                 continue
-            with target.holding():
-                target.keep(stored.place, data)
+            with target.locked():
+                target.save(stored.place, data)
             count += 1
     return CopyResult(blobs=count, faulty=tuple(faulty))

@@ -148,7 +148,7 @@ class _VisibleState:
             # A corrupt memory passes: it is read again, and named in ``withheld``.
             rows = [(row, record) for row, record in pairs if record is None or selection.accepts(record, self.at.now)]
         else:
-            rows = [(row, None) for row in self.store.listed(self.tenant, self.listing(any_of))]
+            rows = [(row, None) for row in self.store.list_rows(self.tenant, self.listing(any_of))]
         return sorted(rows, key=lambda pair: pair[0].arrival, reverse=True)
 
     def omission_notes(self, passing: int) -> tuple[str, ...]:
@@ -244,14 +244,14 @@ def _counts(view: _VisibleState, of: Sequence[str]) -> Iterator[tuple[str, Mappi
     if view.selection.needs_content:
         ids = [row.id for row, _ in view.rows({"status": tuple(Status)})]
     any_of = view.selection.any_of
-    all_rows = view.store.listed(view.tenant, view.listing(any_of, ids))
+    all_rows = view.store.list_rows(view.tenant, view.listing(any_of, ids))
     for name in of:
         rows = all_rows
         if name == "status" or name in any_of:
             others: dict[str, Sequence[str]] = {other: values for other, values in any_of.items() if other != name}
             if name == "status":
                 others["status"] = tuple(Status)
-            rows = view.store.listed(view.tenant, view.listing(others, ids))
+            rows = view.store.list_rows(view.tenant, view.listing(others, ids))
         yield name, count_by(rows, name)
 
 
@@ -336,7 +336,7 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
     """Yield the versions with new text between two instants, of the memories that pass."""
     selection = view.selection
     ids = [row.id for row, _ in view.rows(selection.any_of)] if selection.needs_content else None
-    rows = view.store.listed(view.tenant, view.listing(selection.any_of, ids))
+    rows = view.store.list_rows(view.tenant, view.listing(selection.any_of, ids))
     return view.store.written(view.tenant, since, until, [row.id for row in rows])
 
 

@@ -52,7 +52,7 @@ def gather_candidates(
             return index
         request = _request(tenant, query, allowed, filters)
         max_by_words, max_by_vector = max(MIN_WORD_HITS, 2 * limit), max(MIN_VECTOR_HITS, 2 * limit)
-        visible = store.seen(tenant, request)
+        visible = store.visible_counts(tenant, request)
         matching = store.matching_arrivals(tenant, request, SMALL_SET_SIZE + 1)
         if len(matching) <= SMALL_SET_SIZE:
             index.apply(store.profiles_at(tenant, matching))
@@ -107,7 +107,7 @@ def _statistics(
         lacking=visible.memories - visible.holders if request.space else 0,
         # Each message but the first of a session has one before it.
         lengths=(visible.length / visible.memories, (visible.length + visible.turn_length) / visible.memories),
-        holders=store.holders(tenant, request, terms) if terms else {},
+        holders=store.document_frequencies(tenant, request, terms) if terms else {},
         signs=signs,
     )
 

@@ -50,7 +50,7 @@ def prefetch(session: RequestContext, records: Sequence[Record], overlay: Staged
     fresh = [(record, overlay.text_features(record)) for record in records]
     if not fresh:
         return
-    likely = session.store.likely(session.tenant, fresh, session.clock.now())
+    likely = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
     overlay.prefetched = {record.id: result for (record, _), result in zip(fresh, likely, strict=True)}
     if blocked_by_erasure(session, *records) is None:
         overlay.not_erased = {record.id: record for record in records}
@@ -91,7 +91,7 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
 def _duplicate_candidates(session: RequestContext, after: Record, overlay: StagedState) -> Sequence[DuplicateCandidate]:
     known = overlay.prefetched.get(after.id)
     if known is None:
-        ((likely, has_digest),) = session.store.likely(
+        ((likely, has_digest),) = session.store.duplicate_candidates(
             session.tenant, [(after, overlay.text_features(after))], session.clock.now()
         )
         known = overlay.prefetched[after.id] = (likely, has_digest)
@@ -374,7 +374,7 @@ def _taken_names(session: RequestContext, before: Record | None, after: Record, 
     scopes = session.reader.scopes_above(after.scope)
     if forms:
         spellings = {form for group in forms.values() for form in group}
-        holders = session.store.keyed(session.tenant, spellings, scopes)
+        holders = session.store.ids_by_key(session.tenant, spellings, scopes)
         holders += [(key, holder) for (scope, key), holder in overlay.keys.items() if scope in scopes]
         keys = {key for key, holder in holders if holder != after.id}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}

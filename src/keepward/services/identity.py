@@ -399,7 +399,7 @@ def _unwritable_reason(session: RequestContext) -> str | None:
     now = document()
     if now is not None and redact_secrets(now[1]) != now[1]:
         return _MASKED
-    return document.obstacle()
+    return document.unwritable_reason()
 
 
 def _identity_record(store: Reader, tenant: str) -> Record | None:

@@ -105,7 +105,7 @@ class Engine:
         """Record outside the store what must apply even if an older copy is restored; return whether it worked."""
         try:
             if self.erasures is not None:
-                self.erasures.note([entry])
+                self.erasures.add([entry])
                 return True
         except OSError as exc:
             _log.warning("%s could not be listed outside the store: %s", what, exc, extra={"action": "not_listed"})
@@ -259,7 +259,7 @@ def lowest_trust_read(session: RequestContext) -> Trust | None:
         # Receipt ids are UUIDv7: they begin with the time in milliseconds.
         millis = to_micros(now - TAINT_WINDOW) // 1000
         first_id = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-        for receipt in session.store.handed(session.tenant, max(first_id, taint.receipt_id)):
+        for receipt in session.store.low_trust_deliveries(session.tenant, max(first_id, taint.receipt_id)):
             taint.receipt_id = max(taint.receipt_id, receipt["id"])
             trust = _BY_LABEL.get(receipt.get("handed", ""))
             if trust is not None and isinstance(receipt.get("to"), str):

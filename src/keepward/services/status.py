@@ -165,7 +165,9 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "let this user read and write the configuration folder, where the sealing key is stored",
     )
     scopes = () if session.actor.is_owner else session.reader.scopes
-    unreadable = session.store.withheld(session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None)
+    unreadable = session.store.unreadable_memories(
+        session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None
+    )
     yield check(
         "records",
         not unreadable,

@@ -1,13 +1,13 @@
-"""Tables that name candidates of recall in a large tenant: its words, and its vectors under an index of pgvector.
+"""Tables that name candidates of recall in a large tenant: its words, and its vectors under a pgvector index.
 
-Only PostgreSQL has these tables, and only for tenants that were taken in (``Writer.take_in``). They name candidates,
-which are ranked as in every other recall.
+Only PostgreSQL has these tables, and only indexed tenants (``UnitOfWork.index_next_batch``) have rows in them.
+Recall ranks the candidates like any other memories.
 
 Invariants
-(1) Once a tenant was taken in, its tables change in the transaction that changes the memory. Everything in them is
-    computed from ``records``: they can be dropped and computed again at any time, and nothing in them is shown.
-(2) Scope, trust, sensitivity and expiry of a memory are in its row, so that what is hidden is in no count.
-(3) They hold nothing of a memory that is not active.
+(1) The tables of an indexed tenant change in the transaction that changes the memory. All rows are computed from
+    ``records``: they can be deleted and computed again at any time, and no result shows them.
+(2) The row of a memory has its scope, trust, sensitivity and expiry, so that no count includes a hidden memory.
+(3) Only active memories have rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from keepward.storage.rows import filter_parameters, json_array, profile_of, spl
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, parse_queries, read_sql
 
-#: Memories taken in together.
+#: Memories that one call indexes.
 INDEX_BATCH_SIZE: Final = 20_000
-#: Vectors of a space up to which all of them are compared; beyond, an index leads to the nearest.
+#: Up to this many vectors of a space all are compared; with more, the index finds the nearest.
 MAX_SCANNED_VECTORS: Final = 50_000
-#: Most dimensions of a vector that the database can index, and that it can hold.
+#: Most dimensions that pgvector can index, and that it can store.
 INDEXED_DIM, MAX_DIM = 4_000, 16_000
 CANDIDATE_TABLES: Final = ("candidate_state", "candidates", "candidate_words", "candidate_vectors")
 
@@ -46,7 +46,7 @@ def vector_space_id(tenant: str, model: str, dim: int) -> int:
 
 
 def index_next_batch(db: Connection, sealer: Sealer, tenant: str, most: int = INDEX_BATCH_SIZE) -> bool:
-    """Take in a tenant's next memories, in the order of their arrival; return whether these were the last."""
+    """Index a tenant's next memories in the order of their arrival; return whether these were the last."""
     if not db.searchable:
         return True
     after, level = db.run("candidate_state", tenant=tenant).fetchone() or (-1, 0)
@@ -54,72 +54,72 @@ def index_next_batch(db: Connection, sealer: Sealer, tenant: str, most: int = IN
         return True
     rows = db.run("candidates_unread", tenant=tenant, after=after, most=most).fetchall()
     pairs = [split_record_row(row) for row in rows]
-    _add(db, tenant, [profile_of(sealer, tenant, *each) for each in pairs])
+    _add(db, tenant, [profile_of(sealer, tenant, *pair) for pair in pairs])
     done = len(rows) < most
-    db.many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
+    db.run_many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
     return done
 
 
 def refresh(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -> None:
-    """Bring the tables up to these memories, where the tenant was taken in so far; see (1)."""
+    """Update the rows of these memories, as far as the tenant is indexed; see (1)."""
     last, level = db.run("candidate_state", tenant=tenant).fetchone()
     pairs = [split_record_row(row) for row in db.run("profiles_by_id", tenant=tenant, ids=json_array(ids))]
-    pairs = [each for each in pairs if level or each[0].arrival <= last]
+    pairs = [pair for pair in pairs if level or pair[0].arrival <= last]
     db.run("drop_candidates", tenant=tenant, arrivals=[row.arrival for row, _ in pairs])
     active = [each for each in pairs if each[0].status == Status.ACTIVE]
     _add(db, tenant, [profile_of(sealer, tenant, *each) for each in active])
 
 
 def drop_candidates(db: Connection, tenant: str) -> None:
-    """Drop all that is stored of a tenant; it can be taken in again."""
+    """Delete all rows of a tenant; it can be indexed again."""
     for name in CANDIDATE_TABLES:
         db.execute(f"DELETE FROM {name} WHERE tenant = ?", (tenant,))
 
 
 def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> None:
     rows, vectors = [], []
-    for each in profiles:
-        if each is None:
+    for row in profiles:
+        if row is None:
             continue
-        count, length = (len(each.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(each.terms)[1]
-        terms = list(struct.unpack_from(f"<{count}I", each.terms, TERMS_HEADER.size))
+        count, length = (len(row.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(row.terms)[1]
+        terms = list(struct.unpack_from(f"<{count}I", row.terms, TERMS_HEADER.size))
         space, units = None, list[bytes]()
-        if each.units is not None and each.vector_model is not None:
-            _, _, dim, many = VECTORS_HEADER.unpack_from(each.units)
+        if row.units is not None and row.vector_model is not None:
+            _, _, dim, many = VECTORS_HEADER.unpack_from(row.units)
             if dim <= MAX_DIM:
                 space, codes = (
-                    vector_space_id(tenant, each.vector_model, dim),
-                    each.units[VECTORS_HEADER.size + 4 * many :],
+                    vector_space_id(tenant, row.vector_model, dim),
+                    row.units[VECTORS_HEADER.size + 4 * many :],
                 )
                 units = [codes[n * dim : (n + 1) * dim] for n in range(many)]
-        hidden = (each.scope, int(each.sensitive), each.trust, each.expires_at)
-        turn = int(each.session is not None)
-        rows.append((tenant, each.position, *hidden, turn, length, space, len(units), terms))
-        # A code stands for the middle of its step: halves, twice over, are whole.
-        whole = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
-        vectors += [(tenant, each.position, n, space, str(unit)) for n, unit in enumerate(whole)]
-    db.many("add_candidate", rows)
-    db.many("add_candidate_vector", vectors)
+        hidden = (row.scope, int(row.sensitive), row.trust, row.expires_at)
+        has_session = int(row.session is not None)
+        rows.append((tenant, row.position, *hidden, has_session, length, space, len(units), terms))
+        # A code is the middle of a quantisation step, so twice the value is an integer.
+        doubled = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
+        vectors += [(tenant, row.position, n, space, str(unit)) for n, unit in enumerate(doubled)]
+    db.run_many("add_candidate", rows)
+    db.run_many("add_candidate_vector", vectors)
 
 
 # --- reading
 
 
 class VisibleCounts(NamedTuple):
-    """What a reader may see of a tenant, in numbers."""
+    """Counts of the memories that a reader may see."""
 
     memories: int
-    #: Terms of all, and of those of a session.
+    #: Number of terms in all, and in those of a session.
     length: int
     turn_length: int
-    #: Memories and vectors of the embedder that made the vector of the query.
+    #: Memories and vectors from the embedder of the query vector.
     holders: int
     units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateQuery:
-    """Which memories are asked for: the scopes and what else a reader may see, and a filter that narrows this."""
+    """Which memories are wanted: the visible scopes and trust, and an optional filter."""
 
     scopes: Collection[str]
     trust: int
@@ -130,14 +130,14 @@ class CandidateQuery:
     filters: Filter | None
 
     def values(self) -> dict[str, Any]:
-        """Return it as the statements take it."""
+        """Return the parameters of the statements."""
         filters = self.filters or Filter()
         return {
             **filter_parameters(filters, None),
-            # Fields of the body, which only these statements look at.
+            # Fields of the body that only these statements read.
             "content_types": json_array(filters.content_types),
             "tags": json_array(name_forms(filters.tags)),
-            # What is stored fades, and nothing fades upwards.
+            # The stored importance only decays, so it is an upper bound.
             "min_importance": round(filters.min_importance * 10_000),
             "narrow": int(self.filters is not None),
             "scopes": json_array(self.scopes),
@@ -149,36 +149,36 @@ class CandidateQuery:
 
 
 class CandidateReads(Snapshot):
-    """What may be asked about candidates; a part of ``Reader``."""
+    """Reads of candidates; a part of ``Reader``."""
 
     def searchable(self, tenant: str) -> bool:
-        """Whether the tables hold all of a tenant."""
+        """Whether the tables have all memories of a tenant."""
         with self._reading(tenant) as db:
             return db.searchable and (db.run("candidate_state", tenant=tenant).fetchone() or (0, 0))[1] == 1
 
-    def seen(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
-        """Return what a reader may see, in numbers."""
+    def visible_counts(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
+        """Return counts of the memories that a reader may see."""
         with self._reading(tenant) as db:
-            # For all that is asked of one snapshot.
+            # The setting applies to all queries of this snapshot.
             db.run("candidate_tune", sort="on", breadth="40")
             return VisibleCounts(*self._candidates("candidates_seen", tenant, asked)[0])
 
-    def holders(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
-        """Return how many visible memories hold each term, rarest first; nothing of a term that none holds."""
+    def document_frequencies(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
+        """Return how many visible memories contain each term, rarest first; terms without a memory are left out."""
         return dict(self._candidates("candidate_holders", tenant, asked, terms=list(terms)))
 
     def by_words(
         self, tenant: str, asked: CandidateQuery, weights: dict[int, float], norm: tuple[float, float], most: int
     ) -> set[int]:
-        """Return the arrivals of the memories whose words weigh most, at most so many.
+        """Return the arrivals of the ``most`` memories with the highest word weights.
 
-        The weight of a memory is that of its terms, divided by 1 + norm[0] + norm[1] * its length.
+        The weight of a memory is the sum over its terms, divided by 1 + norm[0] + norm[1] * its length.
         """
         more = {"terms": list(weights), "weights": list(weights.values()), "base": norm[0], "each": norm[1]}
         return {arrival for (arrival,) in self._candidates("candidates_by_words", tenant, asked, **more, most=most)}
 
     def nearest(self, tenant: str, asked: CandidateQuery, units: int, vector: Sequence[float], most: int) -> set[int]:
-        """Return the arrivals of the vectors with the best cosines, at most so many, given how many are visible."""
+        """Return the arrivals of the ``most`` vectors with the best cosines; ``units`` counts the visible vectors."""
         dim = len(vector)
         with self._reading(tenant) as db:
             indexed, schema = db.run("candidate_index", name=_index_of(asked.space)).fetchone()
@@ -186,21 +186,21 @@ class CandidateReads(Snapshot):
             db.run("candidate_tune", sort="off" if indexed else "on", breadth=str(min(max(most, 40), 1_000)))
             half = f"AS {schema}.halfvec({dim}))"
             distance = f"CAST(v.vector {half} OPERATOR({schema}.<=>) CAST(CAST(:vector AS TEXT) {half}"
-            # What is not the very expression of the index is not found by it.
+            # PostgreSQL uses an index only for its exact expression; `+ 0` avoids the index.
             query = _nearest().replace("DISTANCE", distance if indexed else f"({distance}) + 0")
             values = asked.values() | {"tenant": tenant, "vector": str([*map(float, vector)]), "most": most}
             return {arrival for (arrival,) in db.execute(query, values)}
 
     def sample(self, tenant: str, asked: CandidateQuery, percent: float) -> list[bytes]:
-        """Return packed vectors of about so many of a hundred visible memories, the same ones each time."""
+        """Return the packed vectors of about ``percent`` of the visible memories, the same ones each time."""
         return [packed for (packed,) in self._candidates("candidate_sample", tenant, asked, percent=percent)]
 
     def matching_arrivals(self, tenant: str, asked: CandidateQuery, most: int) -> list[int]:
-        """Return the arrivals of what is asked for, at most so many, in no stated order."""
+        """Return at most ``most`` arrivals of matching memories, in no stated order."""
         return [arrival for (arrival,) in self._candidates("candidates_all", tenant, asked, most=most)]
 
     def neighbouring_turns(self, tenant: str, turns: Collection[tuple[str, int]], reach: int) -> set[int]:
-        """Return at most so many turns before and after each of some, given session and arrival."""
+        """Return up to ``reach`` messages before and after each of some, given session and arrival."""
         sessions, arrivals = map(list, zip(*turns, strict=True))
         found = self._run("candidates_near_turns", tenant, sessions=sessions, arrivals=arrivals, reach=reach)
         return {arrival for (arrival,) in found}
@@ -208,13 +208,13 @@ class CandidateReads(Snapshot):
     def profiles_at(
         self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()
     ) -> list[RankingRow]:
-        """Return active memories by arrival or id, in no stated order, without those whose rows do not hold."""
+        """Return active memories by arrival or id, in no stated order, without damaged rows."""
         rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=json_array(ids))
         found = (profile_of(self._sealer, tenant, *split_record_row(row)) for row in rows)
-        return [each for each in found if each is not None]
+        return [match for match in found if match is not None]
 
     def missing_indexes(self, tenant: str) -> list[str]:
-        """Return the statements that make a tenant's missing indexes of vectors; they run outside transactions."""
+        """Return the statements that create a tenant's missing vector indexes; they run outside transactions."""
         made: list[str] = []
         with self._reading(tenant) as db:
             for space, units, packed, part in db.run("candidate_spaces", tenant=tenant) if db.searchable else ():
@@ -223,7 +223,7 @@ class CandidateReads(Snapshot):
                 if there or units <= MAX_SCANNED_VECTORS or dim > INDEXED_DIM:
                     continue
                 key = f"((CAST(vector AS {schema}.halfvec({dim}))) {schema}.halfvec_cosine_ops)"
-                # One that is there and cannot be used was interrupted.
+                # An index that exists but is unusable was interrupted.
                 made.append(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
                 made.append(f"CREATE INDEX CONCURRENTLY {name} ON {part} USING hnsw {key} WHERE space = {space}")
         return made

@@ -1,4 +1,4 @@
--- What PostgreSQL keeps and asks to find candidates of recall in a large tenant; see candidates.py.
+-- PostgreSQL's statements for candidates of recall in a large tenant; see candidates.py.
 
 -- searched --
 -- Fragment.
@@ -43,12 +43,12 @@ words AS (
 DELETE FROM candidate_vectors WHERE tenant = :tenant AND arrival = ANY(CAST(:arrivals AS BIGINT[]));
 
 -- may_be_seen --
--- Fragment: what a reader may see of candidates c.
+-- Fragment: the candidates c that a reader may see.
 c.tenant = :tenant AND c.scope IN (SELECT value FROM json_each(:scopes)) AND c.trust >= :trust
    AND (:sensitive = 1 OR c.sensitive = 0) AND (c.until IS NULL OR c.until > :now)
 
 -- passes_too --
--- Fragment: whether a candidate passes the rest of a filter, where there is more of it.
+-- Fragment: whether a candidate passes the rest of a filter.
 (:narrow = 0 OR EXISTS (SELECT 1 FROM records r
    CROSS JOIN LATERAL (SELECT CAST(convert_from(r.body, 'UTF8') AS JSON) AS body) AS j
  WHERE r.tenant = c.tenant AND r.arrival = c.arrival AND {{passes}}
@@ -62,17 +62,17 @@ c.tenant = :tenant AND c.scope IN (SELECT value FROM json_each(:scopes)) AND c.t
    AND CAST(j.body ->> 'importance' AS BIGINT) >= :min_importance))
 
 -- candidates_seen --
--- Visible memories and their terms, those of a session and their terms, and what has vectors of a space.
+-- Counts of visible memories and their terms, of those of a session, and of those with vectors of a space.
 SELECT count(*), CAST(coalesce(sum(c.length), 0) AS BIGINT), CAST(coalesce(sum(c.turn * c.length), 0) AS BIGINT),
        count(*) FILTER (WHERE c.space = :space), CAST(coalesce(sum(c.units) FILTER (WHERE c.space = :space), 0) AS BIGINT)
   FROM candidates c WHERE {{may_be_seen}} AND {{passes_too}};
 
 -- candidates_all --
--- What is visible and passes, at most so many, in no stated order.
+-- Visible memories that pass, at most so many, in no stated order.
 SELECT c.arrival FROM candidates c WHERE {{may_be_seen}} AND {{passes_too}} LIMIT :most;
 
 -- candidate_holders --
--- How many visible memories hold each term, rarest first.
+-- How many visible memories contain each term, rarest first.
 SELECT w.term, count(*) FROM candidate_words w JOIN candidates c ON c.tenant = w.tenant AND c.arrival = w.arrival
  WHERE w.tenant = :tenant AND w.term = ANY(CAST(:terms AS BIGINT[])) AND {{may_be_seen}} AND {{passes_too}}
  GROUP BY w.term ORDER BY 2, 1;
@@ -101,7 +101,7 @@ SELECT f.vectors FROM candidates c TABLESAMPLE BERNOULLI (CAST(:percent AS REAL)
  WHERE {{may_be_seen}} AND {{passes_too}} AND c.space = :space;
 
 -- candidates_near_turns --
--- What is around some turns in their sessions.
+-- The messages before and after some messages in their sessions.
 SELECT near.arrival FROM unnest(CAST(:sessions AS TEXT[]), CAST(:arrivals AS BIGINT[])) AS f(session, arrival)
  CROSS JOIN LATERAL (
     (SELECT r.arrival FROM records r
@@ -119,13 +119,13 @@ UNION ALL
  WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids)) AND r.status = 'active';
 
 -- candidate_index --
--- Whether an index is there and can be used, and the schema of the extension.
+-- Whether an index exists and is usable, and the schema of the extension.
 SELECT coalesce((SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)), FALSE),
        (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
          WHERE e.extname = 'vector');
 
 -- candidate_tune --
--- Planned for what is asked, walked from the graph's order, and on until enough pass.
+-- Settings of a query for the nearest: plan with its values, and scan the index in order until enough rows pass.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', TRUE), set_config('enable_sort', :sort, TRUE),
        set_config('jit', 'off', TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE),
        set_config('hnsw.ef_search', :breadth, TRUE);

@@ -1,4 +1,4 @@
-"""Read a damaged SQLite file: a copy of it, with every row that can be read."""
+"""Read every readable row of a damaged SQLite file, from a copy."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _COLUMNS = {
     "documents": "tenant, kind, id, body",
     "records": "tenant, id, version",
 }
-#: Row numbers that are tried one by one at each end of a damaged part, at most: a forged number makes it endless.
+#: Most row numbers to try one by one at each end of a damaged part, because a forged number could be huge.
 MAX_TRIES = 50_000
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], tuple[str, ...]]:
-    """Return the id of a store, the rows of its tables that can be read, and which rows were not tried.
+    """Return the id of a store, the readable rows of its tables, and the row numbers that were not tried.
 
-    It reads a copy that it makes in ``folder``.
+    It reads a copy that it creates in ``folder``.
 
     Raises:
         NotAStore: its first page or its schema cannot be read.
@@ -54,15 +54,15 @@ def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], t
                 skipped: list[str] = []
                 tables = {table: _rows(db, table, columns, skipped) for table, columns in _COLUMNS.items()}
                 store_id = _store_id(db, path)
-        except _UNREADABLE as fault:
+        except _UNREADABLE as exc:
             raise NotAStore(
                 f"nothing of {path} can be read as a store: its first page or its schema is damaged; restore a backup"
-            ) from fault
+            ) from exc
     return store_id, tables, tuple(skipped)
 
 
 def _pad(copy: Path) -> None:
-    """Fill a file that was cut with zeros: SQLite refuses one that ends before its last page."""
+    """Pad a cut off file with zeros, because SQLite refuses a file that ends before its last page."""
     with copy.open("r+b") as file:
         header = file.read(100)
         size, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
@@ -80,9 +80,9 @@ def _store_id(db: sqlite3.Connection, path: Path) -> str:
 
 
 def _rows(db: sqlite3.Connection, table: str, columns: str, skipped: list[str]) -> list[Row]:
-    """Return the rows of a table that can be read: from both ends up to the damage, and one by one between.
+    """Return the readable rows of a table: from both ends up to the damage, and one by one between.
 
-    Of a long damaged part only the ends are tried; the rest is added to ``skipped``.
+    Only the ends of a long damaged part are tried; the rest is added to ``skipped``.
     """
     query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
     found: dict[int, Row] = {}

@@ -1,18 +1,17 @@
-"""What stands beside the journal: one sealed row a thing, of one table.
+"""Documents: sealed rows of one table for everything outside the journal.
 
-Receipts, proposals, texts that receipts name, uses, feedback, tokens, blobs, jobs and erasures are documents: a kind,
-an id, a state and an actor where rows of the kind are looked up by them, instants, what it names, and a body.
+Receipts, proposals, texts that receipts name, uses, feedback, tokens, blobs, jobs and erasures are documents. One has a
+kind, an id, optionally a state and an actor for look-ups, instants, the names that it refers to, and a body.
 
 Invariants
-(1) A document that does not match its seal is not used: whoever can write the database makes no token, no receipt and
-    no proposal. It is left out and logged, or, where it was asked for by its id, refused.
-(2) Every change of a document is counted in the tenant's sum in the same transaction; see ``tenant.py``.
-(3) Hashes of tokens are compared whole and in constant time; the index is asked for their first 4 bytes alone.
-(4) Feedback of a tenant is numbered from 1 without a gap; a second one of the same actor on the same receipt takes
-    the place of the first, under its number.
-(5) What is under ``links`` is computed, from records: it can be dropped and written anew, and counts only as far as
-    its record says the same.
-(6) What a document names is noted when it is written: nobody looks for names in its body.
+(1) A document whose seal does not match is not used: write access to the database is not enough to forge a token,
+    receipt or proposal. A list leaves it out and logs it; a read by id is refused.
+(2) Every change of a document updates the tenant's sum in the same transaction; see ``tenant.py``.
+(3) Token hashes are compared completely and in constant time; the index is queried with their first 4 bytes.
+(4) Feedback of a tenant is numbered from 1 without a gap. A second feedback of one actor on one receipt replaces the
+    first under the same number.
+(5) Rows of ``links`` are computed from records: they can be recomputed, and count only if the record agrees.
+(6) The names that a document refers to are stored when it is written, so that no read searches its body for them.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ _HASH_PREFIX_CHARS = 8
 _MAX_RECEIPT_BYTES = 64_000_000
 _BAD_SEAL_WARNING = "a row of %s does not match its seal and was left out: %s"
 _DELIVERED = "handed"
-#: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
+#: States of receipts that may be compacted: ``handed`` for low-trust deliveries, ``whole`` for other contexts.
 _COMPACTABLE_STATES = (_DELIVERED, "whole")
 _log = logging.getLogger(__name__)
-#: Id, whether the seal holds, and body.
+#: Id, whether the seal matches, and body.
 _Receipt = tuple[str, bool, bytes]
 _One = TypeVar("_One")
 _Reading = Callable[[], AbstractContextManager[Connection]]
-#: The method ``list`` hides the type.
+#: The method ``list`` hides the built-in type.
 _Values = list
 _CheckTenants = Callable[[Iterable[str]], None]
 _encode = json.JSONEncoder(
@@ -72,15 +71,15 @@ class StoredDocument(NamedTuple):
     tenant: str
     kind: str
     id: str
-    #: Of proposals their state, of tokens their hash, of feedback its number, of uses and receipts what is yet to be
-    #: looked at; None for what is only found by its id.
+    #: The state of a proposal, the hash of a token, the number of feedback, or what is still to be done with uses and
+    #: receipts; None for documents that are only read by id.
     state: str | None
-    #: Of proposals, the principal who made it.
+    #: The principal who made a proposal.
     actor: str | None
     at: int
-    #: When its term ends; of a proposal whose proposer was told that it failed, None.
+    #: When it expires; None for a proposal whose proposer was notified of its failure.
     until: int | None
-    #: JSON list of ids and other names that it names, sorted; None where nobody looks for it by them.
+    #: Sorted JSON list of the ids and names that it refers to; None if no read needs them.
     refs: str | None
     body: bytes
     seal: bytes = b""
@@ -88,21 +87,21 @@ class StoredDocument(NamedTuple):
     def sealed(self, sealer: Sealer) -> StoredDocument:
         return self._replace(seal=sealer.row(self.kind, *self[:-1]))
 
-    def holds(self, sealer: Sealer) -> bool:
-        """Whether its seal is right."""
+    def has_valid_seal(self, sealer: Sealer) -> bool:
+        """Whether its seal matches."""
         return sealer.matches_row(self.seal, self.kind, *self[:-1])
 
     def json(self) -> dict[str, Any]:
         """Return the body.
 
         Raises:
-            Tampered: it is none; only without a key does such a row get here.
+            Tampered: it is invalid. Only an unsealed store returns such a row.
         """
         return parse_body(self.kind, self.body)
 
 
 class ReceiptArtefact(NamedTuple):
-    """A text that receipts name, so that a context can be replayed; the first under a version stays."""
+    """A text that receipts name, so that a context can be replayed. The first text of a version stays."""
 
     tenant: str
     kind: str
@@ -110,7 +109,7 @@ class ReceiptArtefact(NamedTuple):
     text: str
 
 
-#: What documents say that have a type of their own.
+#: Documents with a type of their own.
 DocumentValue: TypeAlias = Proposal | Feedback | Token | JobRow | StoredBlob | ReceiptArtefact
 KINDS: dict[type[Any], str] = {
     Proposal: "proposals",
@@ -124,47 +123,47 @@ _T = TypeVar("_T", bound=DocumentValue)
 
 
 def parse_body(kind: str, body: bytes) -> dict[str, Any]:
-    """Return the body of a document; Tampered where it is none."""
+    """Return the body of a document; raise Tampered if it is invalid."""
     try:
         value = json.loads(decompress_body(body))
-    except (ValueError, zlib.error) as fault:
-        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
+    except (ValueError, zlib.error) as exc:
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from exc
     if not isinstance(value, dict):
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
     return value
 
 
 def compress_body(body: bytes) -> bytes:
-    """Return the body of a receipt as it is kept: compressed, to about a fourth for a context."""
+    """Compress the body of a receipt, for a context to about a quarter."""
     return zlib.compress(body, 6)
 
 
 def decompress_body(body: bytes) -> bytes:
-    """Return a body as JSON; that of a receipt may be compressed."""
+    """Return a body as JSON text; decompress that of a receipt."""
     if body[:1] != b"x":
         return body
     reader = zlib.decompressobj()
     found = reader.decompress(body, _MAX_RECEIPT_BYTES)
     if not reader.eof:
-        raise zlib.error("the body is cut, or larger than any receipt")
+        raise zlib.error("the body is cut off, or larger than any receipt")
     return found
 
 
 def encode_body(value: object) -> bytes:
-    """Return a value as a body; InvalidInput where it is no JSON."""
+    """Encode a value as a body; raise InvalidInput if it is not JSON."""
     try:
         return _encode(value).encode()
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from exc
 
 
 def names_in(names: Iterable[str | None]) -> str:
-    """Return what a document names as its column has it."""
+    """Return the names that a document refers to, as its column stores them."""
     return _encode(sorted({name for name in names if name is not None}))
 
 
 def document_of(value: DocumentValue) -> StoredDocument:
-    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
+    """Return the unsealed document of a value. The body is the complete value; the columns repeat parts of it."""
     at: datetime | None = None
     until: datetime | None = None
     state: str | None = None
@@ -195,7 +194,7 @@ def document_of(value: DocumentValue) -> StoredDocument:
 
 
 def _ids_in_proposal(item: Proposal) -> Iterator[str | None]:
-    """Yield the memories that a proposal is about, and all that these name."""
+    """Yield the memories that a proposal is about, and the names in those."""
     for step in item.steps:
         for record in (step.before, step.after):
             if record is not None:
@@ -206,7 +205,7 @@ def value_of(kind: type[_T], document: StoredDocument) -> _T:
     """Return the value of a document that ``document_of`` made.
 
     Raises:
-        Tampered: it did not; only without a key does such a row get here.
+        Tampered: another function made it. Only an unsealed store returns such a row.
     """
     found: Any
     try:
@@ -217,23 +216,23 @@ def value_of(kind: type[_T], document: StoredDocument) -> _T:
             found = ReceiptArtefact(document.tenant, named, version, document.body.decode())
         else:
             found = decode(kind, document.body)
-    except (KeyError, ValueError, TypeError) as fault:
-        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from fault
+    except (KeyError, ValueError, TypeError) as exc:
+        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from exc
     return found  # type: ignore[no-any-return]
 
 
 def values_of(kind: type[_T], documents: Iterable[StoredDocument]) -> list[_T]:
-    """Return the values of documents; one that cannot be read is left out and logged."""
+    """Return the values of documents; an unreadable one is left out and logged."""
     values = []
     for document in documents:
         try:
             values.append(value_of(kind, document))
-        except Tampered as fault:
-            _log.warning("%s was left out: %s", document.id, fault, extra={"action": "damaged"})
+        except Tampered as exc:
+            _log.warning("%s was left out: %s", document.id, exc, extra={"action": "damaged"})
     return values
 
 
-#: What a list of documents may be narrowed by.
+#: Conditions that narrow a list of documents.
 _CONDITIONS = {
     "tenant": "tenant = :tenant",
     "id": "id = :id",
@@ -249,90 +248,90 @@ _CONDITIONS = {
 
 
 def select_verified(db: Connection, sealer: Sealer, name: str, **values: Any) -> Iterator[StoredDocument]:
-    """Yield the documents of a named statement that match their seals."""
+    """Yield the documents of a named statement whose seals match."""
     return verified(map(StoredDocument._make, db.stream(name, **values)), sealer)
 
 
 def verified(documents: Iterable[StoredDocument], sealer: Sealer) -> Iterator[StoredDocument]:
-    """Yield the documents that match their seals; another is logged."""
+    """Yield the documents whose seals match; log the others."""
     for document in documents:
-        if document.holds(sealer):
+        if document.has_valid_seal(sealer):
             yield document
         else:
             _log.warning(_BAD_SEAL_WARNING, document.kind, document.id, extra={"action": "damaged"})
 
 
 def receipts_in(db: Connection, sealer: Sealer, tenant: str, which: str, **asked: Any) -> list[Iterator[_Receipt]]:
-    """Return the receipts of commits, and the rest: ``which`` are ``between`` two ids, or ``before`` one."""
+    """Return receipts of commits, and all others: ``which`` is ``between`` two ids, or ``before`` one."""
     raw = tenant.encode()
     rows = db.run(f"commit_receipts_{which}", tenant=tenant, **asked)
     own = ((row[0], sealer.matches_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
     rows = db.run(f"documents_{which}", tenant=tenant, kind="receipts", **asked)
-    return [own, ((each.id, each.holds(sealer), each.body) for each in map(StoredDocument._make, rows))]
+    return [own, ((each.id, each.has_valid_seal(sealer), each.body) for each in map(StoredDocument._make, rows))]
 
 
 def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
-    """Yield the receipts whose seal holds."""
-    for name, holds, body in receipts:
-        if holds:
+    """Yield the bodies of receipts whose seal matches."""
+    for name, matches, body in receipts:
+        if matches:
             yield parse_body("receipts", body)
         else:
             _log.warning(_BAD_SEAL_WARNING, "receipts", name, extra={"action": "damaged"})
 
 
-def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _One | None:
-    """Return the one that was asked for by its id or the beginning of it, as far as its seal holds; None for none."""
+def _only(what: str, found: Sequence[_One], matches: Callable[[_One], bool]) -> _One | None:
+    """Return the only match for an id or its prefix, after checking its seal; None without a match."""
     if len(found) > 1:
         raise InvalidInput(f"more than one {what} begins so; give more of its id")
-    if found and not holds(found[0]):
+    if found and not matches(found[0]):
         raise Tampered(f"the {what} does not match its seal; run `keepward verify`")
     return found[0] if found else None
 
 
 class Repository(Generic[_T]):
-    """The documents of one kind of a tenant as values; without a tenant, those of all."""
+    """The documents of one kind as values, of one tenant or of all."""
 
     def __init__(
-        self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _CheckTenants
+        self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, check_tenants: _CheckTenants
     ) -> None:
-        """``reading`` opens a snapshot; ``meet`` is given the tenants of what was read without one."""
+        """``reading`` opens a snapshot. ``check_tenants`` checks the tenants of a read across all tenants."""
         self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
-        self._sealer, self._reading, self._meet = sealer, reading, meet
+        self._sealer, self._reading, self._check_tenants = sealer, reading, check_tenants
 
     def get(self, name: str, *, prefix: bool = False) -> _T | None:
-        """Return the value with an id, or with ``prefix`` the only one whose id begins so; None for none.
+        """Return the value with an id, or with ``prefix`` the only one whose id starts with it; None without a match.
 
         Raises:
-            Tampered: it does not match its seal.
-            InvalidInput: more than one begins so.
+            Tampered: its seal does not match.
+            InvalidInput: several ids start with it.
         """
         rows = self.rows(id=name)
         if not rows and prefix and len(name) >= MIN_ID_PREFIX:
             rows = self.rows(**prefix_range(name))
-        one = _only(self._name.removesuffix("s"), rows, lambda each: each.holds(self._sealer))
+        one = _only(self._name.removesuffix("s"), rows, lambda each: each.has_valid_seal(self._sealer))
         return None if one is None else value_of(self._kind, one)
 
     def list(self, *, strict: bool = False, **asked: Any) -> _Values[_T]:
-        """Return values by instant and id; ``asked`` are the names of ``_CONDITIONS``, as far as they are not None.
+        """Return values by instant and id. ``asked`` are names of ``_CONDITIONS``; None sets no condition.
 
-        One that does not match its seal is left out and logged.
+        A document whose seal does not match is left out and logged.
 
         Raises:
-            Tampered: ``strict``, and one does not match its seal.
+            Tampered: ``strict``, and a seal does not match.
         """
         rows = self.rows(**asked)
-        if strict and not all(each.holds(self._sealer) for each in rows):
+        if strict and not all(row.has_valid_seal(self._sealer) for row in rows):
             raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
         values = values_of(self._kind, verified(rows, self._sealer))
-        self._meet(value.tenant for value in values)
+        self._check_tenants(value.tenant for value in values)
         return values
 
     def count(self, *, most: int, **asked: Any) -> int:
-        """Return how many match their seal, and ``most`` where there are more."""
+        """Return how many have a matching seal, at most ``most``."""
         return sum(1 for _ in islice(verified(self.rows(**asked), self._sealer), most))
 
     def rows(self, **asked: Any) -> Sequence[StoredDocument]:
-        """Return documents, whether they match their seals or not; see ``list``."""
+        """Return documents without checking their seals; see ``list``."""
         given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         given |= {name: json_array(given[name]) for name in ("ids", "refs") if name in given}
         given |= {"actor": principal_of(given["actor"])} if "actor" in given else {}
@@ -341,24 +340,24 @@ class Repository(Generic[_T]):
         where = " AND ".join([SQL["of_kind"], *(_CONDITIONS[name] for name in given if name in _CONDITIONS)])
         with self._reading() as db:
             found = db.execute(
-                f"{SQL['whole_document']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
+                f"{SQL['select_documents']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
             ).fetchall()
         return [StoredDocument._make(row) for row in found]
 
 
 class DocumentReads(Snapshot):
-    """What may be asked about documents; a part of ``Reader``."""
+    """Reads of documents; a part of ``Reader``."""
 
     def documents(self, kind: type[_T], tenant: str | None) -> Repository[_T]:
-        """Return the documents of a kind and tenant; without a tenant, those of all."""
-        # A damaged journal does not keep the audit from running.
+        """Return the documents of a kind, of one tenant or of all."""
+        # An audit runs even if the journal is damaged.
         reading = self._everywhere if tenant is None or kind is JobRow else partial(self._reading, tenant)
         return Repository(
             kind, tenant, self._sealer, reading, self._check_tenants if tenant is None else lambda _: None
         )
 
     def _check_tenants(self, tenants: Iterable[str]) -> None:
-        """Compare tenants with what this machine has seen: in an older copy, a token may be revoked since."""
+        """Compare tenants with the anchor: an older copy may contain tokens that were revoked since."""
         for tenant in sorted(set(tenants)):
             with self._reading(tenant):
                 pass
@@ -367,19 +366,19 @@ class DocumentReads(Snapshot):
         """Return a receipt as it was stored, by id or unique prefix.
 
         Raises:
-            Tampered: it does not match its seal.
-            InvalidInput: more than one begins so.
+            Tampered: its seal does not match.
+            InvalidInput: several ids start with it.
         """
         with self._reading(tenant) as db:
             one = {"low": receipt_id, "high": f"{receipt_id} "}
             found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **one))]
             if not found and len(receipt_id) >= MIN_ID_PREFIX:
                 found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **prefix_range(receipt_id)))]
-        told = _only("receipt", found, lambda each: each[1])
-        return None if told is None else parse_body("receipts", told[2])
+        found_receipt = _only("receipt", found, lambda each: each[1])
+        return None if found_receipt is None else parse_body("receipts", found_receipt[2])
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
-        """Yield every receipt whose seal holds, by id."""
+        """Yield every receipt whose seal matches, by id."""
         with self._reading(tenant) as db:
             yield from _bodies(
                 heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=MAX_CHARACTER))
@@ -388,56 +387,56 @@ class DocumentReads(Snapshot):
     def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
         """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
 
-        Ids rise with time. One whose seal does not hold is left out and logged.
+        Ids rise with time. A receipt whose seal does not match is left out and logged.
         """
         asked = {"before": MAX_CHARACTER if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             found = receipts_in(db, self._sealer, tenant, "before", **asked)
             return list(_bodies(heapq.nlargest(limit, chain(*found))))
 
-    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
-        """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
+    def low_trust_deliveries(self, tenant: str, after: str) -> list[dict[str, Any]]:
+        """Return the receipts with an id above ``after`` whose reader received memories of low trust."""
         with self._reading(tenant) as db:
             rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_DELIVERED)
             return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
     def compactable_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
-        """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
+        """Return uncompacted receipts up to an instant that may be compacted, by id, those above ``after``."""
         asked = {"states": json_array(_COMPACTABLE_STATES), "until": to_micros(until), "after": after, "limit": limit}
         with self._reading(tenant) as db:
-            rows = select_verified(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
-            return [each.json() for each in rows]
+            rows = select_verified(db, self._sealer, "documents_in_states", tenant=tenant, kind="receipts", **asked)
+            return [row.json() for row in rows]
 
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
-        """Return a text that receipts name, or None.
+        """Return a text that receipts name; None without one.
 
         Raises:
-            Tampered: it does not match its seal.
+            Tampered: its seal does not match.
         """
         found = self.documents(ReceiptArtefact, tenant).get(f"{kind}/{version}")
         return None if found is None else found.text
 
     def proposal_fingerprints(self, tenant: str) -> dict[str, tuple[Any, ...]]:
-        """Return, by id of every proposal, oldest first, what is another where it was written anew."""
-        return {row[0]: tuple(row[1:]) for row in self._run("proposal_marks", tenant)}
+        """Return, by id of every proposal, oldest first, values that change when the proposal is rewritten."""
+        return {row[0]: tuple(row[1:]) for row in self._run("proposal_fingerprints", tenant)}
 
     def count_unnotified(self, tenant: str, now: datetime) -> int:
-        """Return how many proposals ended without being stored and without a note that their proposer was told.
+        """Return how many proposals ended without being stored, and without a notice to their proposer.
 
-        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
+        The count trusts the unverified rows; the review queue verifies them.
         """
-        return int(self._run("untold", tenant, now=to_micros(now))[0][0])
+        return int(self._run("count_unnotified", tenant, now=to_micros(now))[0][0])
 
     def feedback_count(self, tenant: str) -> int:
-        """Return the number of the newest feedback, 0 for none."""
+        """Return the number of the newest feedback; 0 without any."""
         rows = self._run("newest_feedback", tenant)
         return int(rows[0][0] or 0)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
-        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None.
+        """Return the token with this SHA-256, in any state, compared in constant time; None without one.
 
         Raises:
-            StoreUnavailable: there is none, as the store was accepted anew, under another key, since it was opened.
+            StoreUnavailable: there is none, and the store was resealed with another key since it was opened.
         """
         first = digest.hex()[:_HASH_PREFIX_CHARS]
         with self._everywhere() as db:
@@ -452,32 +451,32 @@ class DocumentReads(Snapshot):
         return next(iter(same), None)
 
     def blob_holders(self, tenant: str, ref: str) -> list[str]:
-        """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
-        return [name for (name,) in self._run("holders_of_blob", tenant, ref=ref)]
+        """Return the sorted ids of memories whose newest version refers to a blob, in any status."""
+        return [name for (name,) in self._run("blob_holders", tenant, ref=ref)]
 
     def blob_refs(self, tenant: str) -> set[str]:
-        """Return the refs of all versions of all memories in the journal, those that were erased left out."""
+        """Return the blobs that any unerased version in the journal refers to."""
         with self._reading(tenant) as db:
             return refs_in(db, tenant)
 
     def blob_tenants(self) -> list[str]:
-        """Return the names of tenants with blobs, sorted; for upkeep alone."""
+        """Return the names of tenants with blobs, sorted; for maintenance only."""
         with self._everywhere() as db:
             return [name for (name,) in db.run("document_tenants", kind="blobs")]
 
 
 class DocumentWrites(DocumentReads):
-    """What a writer can do about documents."""
+    """Writes of documents; a part of ``UnitOfWork``."""
 
     _db: Connection
-    #: Returns the row of a tenant, to be changed by this transaction.
+    #: Returns the row of a tenant, to be changed in this transaction.
     state: Callable[[str], TenantHead]
 
     def put(self, value: DocumentValue, *, was: str | None = None) -> None:
-        """Keep a value in place of the one with its id; of texts that receipts name, the first one stays.
+        """Store a value in place of the one with its id. Of texts that receipts name, the first one stays.
 
         Raises:
-            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
+            Conflict: its state is not ``was``. Of two concurrent decisions one wins.
         """
         document = document_of(value)
         if was is not None or isinstance(value, ReceiptArtefact):
@@ -489,14 +488,14 @@ class DocumentWrites(DocumentReads):
         self._put(document, anyway=isinstance(value, JobRow))
 
     def delete(self, kind: type[DocumentValue], tenant: str, name: str) -> None:
-        """Delete the document of a kind with an id, if there is one."""
+        """Delete the document of a kind with an id, if it exists."""
         for row in self.documents(kind, tenant).rows(id=name):
             self._drop(row)
 
     def _put(self, document: StoredDocument, *, new: bool = False, anyway: bool = False) -> None:
-        """Write a document in place of one of its kind and id; ``new`` where there is none.
+        """Write a document in place of the one with its kind and id; ``new`` if there is none.
 
-        ``anyway``: uncounted where the tenant's row is damaged, so that the audit can say so.
+        ``anyway``: write it uncounted if the tenant's row is damaged, so that the audit can record that.
         """
         state: TenantHead | None = None
         with suppress(Tampered) if anyway else nullcontext():
@@ -504,7 +503,7 @@ class DocumentWrites(DocumentReads):
         key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
         before = None if new else self._db.run("document", key).fetchone()
         sealed = document.sealed(self._sealer)
-        self._db.many("add_document" if new else "put_document", [sealed])
+        self._db.run_many("add_document" if new else "put_document", [sealed])
         if state is not None:
             state.replace_document(self._sealer, document.kind, before and before[-1], sealed.seal)
 
@@ -513,42 +512,42 @@ class DocumentWrites(DocumentReads):
         self.state(document.tenant).replace_document(self._sealer, document.kind, document.seal, None)
 
     def put_receipt(self, receipt: Receipt) -> None:
-        """Keep a receipt of what was decided without a commit; see ``Stage.receipt`` for the others.
+        """Store a receipt of a decision without a commit; for commits see ``PendingCommit.receipt``.
 
         Raises:
-            Conflict: there is one by that id.
+            Conflict: a receipt with this id exists.
             InvalidInput: its facts are not JSON.
         """
-        told = receipt.as_dict()
-        lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body, refs = encode_body(told), names_in(_ids_in_receipt(told))
+        facts = receipt.as_dict()
+        delivers = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
+        body, refs = encode_body(facts), names_in(_ids_in_receipt(facts))
         if receipt.kind in {"compile", "recall"}:
             body = compress_body(body)
         at = to_micros(receipt.at)
-        state = _DELIVERED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
+        state = _DELIVERED if delivers else {"compile": "whole", "token": "token"}.get(receipt.kind)
         document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
-        """Put what may stay of a receipt in its place."""
+        """Replace a receipt by the part of it that may stay."""
         row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
         if row is not None:
             old = StoredDocument._make(row)
             state = None if "compacted_at" in body else old.state
-            told = encode_body(body)
-            fresh = compress_body(told) if old.body[:1] == b"x" else told
+            encoded = encode_body(body)
+            fresh = compress_body(encoded) if old.body[:1] == b"x" else encoded
             self._put(old._replace(state=state, refs=names_in(_ids_in_receipt(body)), body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
-        told = encode_body(body)
-        self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
+        encoded = encode_body(body)
+        self._db.run("set_receipt", (encoded, self._sealer.commit(tenant.encode(), seq, hashed, encoded), tenant, seq))
 
     def put_feedback(self, given: Feedback) -> Feedback:
-        """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first.
+        """Store feedback; return it with its number. A second one of an actor on a receipt replaces the first.
 
         Raises:
-            Tampered: the earlier feedback that it would replace does not match its seal.
+            Tampered: the seal of the earlier feedback does not match.
         """
         old = self.documents(Feedback, given.tenant).get(document_of(given).id)
         numbered = replace(given, n=self.feedback_count(given.tenant) + 1 if old is None else old.n)
@@ -556,16 +555,16 @@ class DocumentWrites(DocumentReads):
         return numbered
 
     def job_row(self, tenant: str, job: str) -> JobRow:
-        """Return what is kept of a job, as this transaction sees it; an empty row for one that never ran.
+        """Return the row of a job as this transaction sees it; an empty row for a job that never ran.
 
-        Of two runs that want a job, one finds the other's row: it is a lease.
+        The row is a lease: of two runs that start a job, the second sees the first one's row.
         """
         with suppress(Tampered):
             self.state(tenant)
         return next(iter(self.documents(JobRow, tenant).list(ids=[job])), JobRow(tenant=tenant, job=job))
 
     def drop_blob(self, tenant: str, ref: str) -> bool:
-        """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
+        """Delete a blob unless the newest version of a memory refers to it; return whether it is deleted."""
         if self.documents(StoredBlob, tenant).get(ref) is None or self.blob_holders(tenant, ref):
             return False
         self.delete(StoredBlob, tenant, ref)
@@ -580,7 +579,7 @@ def _ids_in_receipt(receipt: Mapping[str, Any]) -> Iterator[str | None]:
 
 
 def refs_in(db: Connection, tenant: str) -> set[str]:
-    """Return the refs of all versions in the journal; a payload that cannot be read is the chain's to name."""
+    """Return the blobs of all versions in the journal. The check of the chain reports unreadable payloads."""
     refs = set()
     for (payload,) in db.stream("payloads_with_blobs", tenant=tenant):
         try:

@@ -1,4 +1,4 @@
-"""The driver of SQLite: one connection, the named statements on it, and how its errors are put."""
+"""One SQLite connection: it runs the named statements and translates the driver's errors."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from keepward.errors import Conflict, KeepwardError, NotAStore, StoreUnavailable
 from keepward.storage import forks
 from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values
 
-#: How long a writer waits for another, in seconds.
+#: Seconds that a writer waits for another.
 LOCK_TIMEOUT_S = 30.0
-#: How long one waits that only notes what was read, in seconds: the reader waits for the answer.
+#: Seconds that a read waits to write its receipt: the caller waits for the result meanwhile.
 BRIEF_LOCK_TIMEOUT_S = 5.0
-#: What a writer says that gave up waiting.
+#: Message of a writer that timed out.
 LOCKED_MESSAGE = "the store is locked by another process; close it or try again"
-#: What a handle says whose file is no longer at its place.
+#: Message of a handle whose file is no longer at its path.
 FILE_MOVED_MESSAGE = (
     "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
-    "would be lost. Put it back, and the files beside it that have its name, or open the store again; start a server "
+    "would be lost. Put it back, and the files next to it that have its name, or open the store again; start a server "
     "again"
 )
-#: What a read says that another's write came into.
+#: Message of a read that overlapped a write of another process.
 FILE_CHANGED_MESSAGE = "the store was written while it was read without a lock; try again"
-#: What a write gets on a full disk.
+#: Message of a write on a full disk.
 DISK_FULL_MESSAGE = "the disk is full; free some space and try again: nothing was lost"
-#: What the driver answers where there is no room for the index that readers share, or for its name.
+#: Errors of the driver when the disk has no room for the shared-memory file or its name.
 NO_ROOM_ERRORS = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
-#: Rows that are inserted by one statement.
+#: Most rows that one statement inserts.
 _MAX_MULTI_ROWS = 8
-# Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
-# nothing. The writer keeps its own.
+# A process has many reader connections, and a write of another process empties the page cache of each.
+# So a large cache for readers costs memory and saves nothing.
 _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
 
 
 @cache
 def _multi_row_insert(name: str, rows: int) -> str:
-    """Return a statement that inserts one row as one that inserts several."""
+    """Return a statement that inserts one row, extended to several rows."""
     head, _, rest = SQL[name].partition("VALUES (")
     cells, _, rest = rest.partition(")")
     return f"{head}VALUES {', '.join([f'({cells})'] * rows)}{rest}"
 
 
 class SqliteConnection(sqlite3.Connection):
-    """A connection that knows the named statements."""
+    """A connection that runs the named statements."""
 
     fault: type[Exception] = sqlite3.Error
     searchable: bool = False
@@ -61,23 +61,26 @@ class SqliteConnection(sqlite3.Connection):
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         return self.execute(SQL[name], named)
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row; a few rows are inserted by one statement."""
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a named statement once for each row. One statement inserts up to eight rows."""
         rows = list(rows)
         if 1 < len(rows) <= _MAX_MULTI_ROWS and "VALUES (" in SQL[name]:
             self.execute(_multi_row_insert(name, len(rows)), [*chain.from_iterable(rows)])
         elif rows:
             self.executemany(SQL[name], rows)
 
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        return translate_error(exc)
+
     def select_tenant(self, tenant: str | None) -> None:
-        """Do nothing: one writer has the whole file."""
+        """Do nothing: a writer locks the complete file."""
 
 
 def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> SqliteConnection:
     """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``.
 
     Raises:
-        StoreUnavailable: this process was forked off while the file was in use; see ``forks``.
+        StoreUnavailable: this process was forked while the file was in use; see ``forks``.
     """
     forks.check(path)
     if path == ":memory:":
@@ -97,10 +100,10 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
-    except UnicodeDecodeError as fault:
-        # The driver wants to say that the schema is damaged, in words of the schema.
+    except UnicodeDecodeError as exc:
+        # The driver cannot decode the damaged schema that it wants to report.
         connection.close()
-        raise sqlite3.DatabaseError("the schema is damaged") from fault
+        raise sqlite3.DatabaseError("the schema is damaged") from exc
     except sqlite3.Error:
         connection.close()
         raise
@@ -115,18 +118,18 @@ def connected(path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = 
 
 
 def sidecar_path(file: str | Path, suffix: str) -> Path:
-    """Return what SQLite keeps beside a store, such as its log: beside what a link leads to, not beside the link."""
+    """Return the path of a sidecar file of SQLite, such as the log. It is next to the target of a link."""
     return Path(f"{os.path.realpath(file)}{suffix}")
 
 
 def has_wal(file: str) -> bool:
-    """Whether there is a log that holds what is not in the file yet."""
+    """Whether a log has changes that are not in the file yet."""
     log = sidecar_path(file, "-wal")
     return log.exists() and log.stat().st_size > 0
 
 
 def read_mode(file: str) -> tuple[str, object]:
-    """Return the mode in which a file is read, and as what it stands where nobody is writing."""
+    """Return the mode in which to read a file; for ``immutable`` also its modification time and size."""
     if has_wal(file) or sidecar_path(file, "-shm").exists():
         return "ro", None
     try:
@@ -137,10 +140,10 @@ def read_mode(file: str) -> tuple[str, object]:
 
 
 def first_unwritable_path(file: Path) -> Path | None:
-    """Return what this user may not write of a store: its file, its folder, or what SQLite keeps beside it; or None."""
+    """Return the first path of a store that this user may not write: file, folder or sidecar file. None if all are."""
     real = sidecar_path(file, "")
     needed = (real, real.parent, sidecar_path(file, "-wal"), sidecar_path(file, "-shm"))
-    return next((each for each in needed if each.exists() and not os.access(each, os.W_OK)), None)
+    return next((path for path in needed if path.exists() and not os.access(path, os.W_OK)), None)
 
 
 @contextmanager
@@ -148,8 +151,8 @@ def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except sqlite3.Error as fault:
-        raise translate_error(fault) from fault
+    except sqlite3.Error as exc:
+        raise translate_error(exc) from exc
 
 
 def translate_error(fault: Exception) -> KeepwardError:
@@ -170,7 +173,7 @@ def translate_error(fault: Exception) -> KeepwardError:
         case "SQLITE_NOTADB":
             return NotAStore(
                 "the file is not a Keepward store, or its beginning is damaged; "
-                "`keepward store recover` copies what holds"
+                "`keepward store recover` copies what is intact"
             )
         case "SQLITE_NOMEM":
             return StoreUnavailable("out of memory; free some and try again")
@@ -179,4 +182,4 @@ def translate_error(fault: Exception) -> KeepwardError:
         return Conflict(CONFLICT_MESSAGES[taken[1]])
     if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
         return StoreUnavailable("the store is closed; open it again")
-    return Tampered("the store's file is damaged; `keepward store recover` copies what still holds")
+    return Tampered("the store's file is damaged; `keepward store recover` copies what is intact")

@@ -1,11 +1,11 @@
-"""Erasing: payloads and salts are deleted, a commit of kind ``erase`` names their places, the chain stays whole.
+"""Erasing: delete payloads and salts, and name their positions in a commit of kind ``erase``. The chain stays valid.
 
 Invariants
-(1) A missing payload is lawful only where a later commit of kind ``erase`` names its place; one that is there
-    although it is named is damage too.
-(2) Of erased details of a commit a sealed document of kind ``erased`` has the commitment, which no row has any more,
-    and what says nothing of content. ``verify`` compares these documents with the commits.
-(3) From the first destroyed byte until the file was written anew, ``meta`` notes that it is unclean.
+(1) A payload may be missing only if a later commit of kind ``erase`` names its position. A payload that exists although
+    it is named is a fault too.
+(2) For erased details of a commit, a sealed document of kind ``erased`` stores the commitment, which no row has any
+    more, and the part without content. ``verify`` compares these documents with the commits.
+(3) From the first destroyed byte until the file is rewritten, ``meta`` records that a scrub is pending.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SCRUB_PENDING = "note_erasing"
 
 
 def erased_positions(db: Connection, tenant: str) -> dict[EventPosition, int]:
-    """Return the places that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
-    places: dict[EventPosition, int] = {}
+    """Return the positions that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
+    positions: dict[EventPosition, int] = {}
     for seq, payload, _ in db.run("commits_of_kind", tenant=tenant, kind="erase"):
         try:
             names = decode_details(payload).erased
-            for place in map(parse_event_position, names):
-                places.setdefault(place, seq)
+            for position in map(parse_event_position, names):
+                positions.setdefault(position, seq)
         except (KeepwardError, TypeError):
-            continue  # The chain's own check names the commit.
-    return places
+            continue  # The check of the chain reports the commit.
+    return positions
 
 
 def erased_details_document(
     tenant: str, seq: int, by_seq: int, commitment: bytes, residual_payload: bytes | None
 ) -> StoredDocument:
-    """Return the document of a commit whose details are erased, unsealed."""
+    """Return the unsealed document of a commit whose details are erased."""
     body = encode_body(
         {"promise": commitment.hex(), "remains": None if residual_payload is None else residual_payload.decode()}
     )
@@ -52,7 +52,7 @@ def _at(db: Connection, tenant: str, seq: int) -> StoredDocument | None:
 
 
 def commitment_of(db: Connection, tenant: str, seq: int) -> bytes:
-    """Return the commitment to the erased details of a commit; empty where no document says so."""
+    """Return the commitment to the erased details of a commit; empty without a document."""
     try:
         document = _at(db, tenant, seq)
         return b"" if document is None else bytes.fromhex(document.json()["promise"])
@@ -61,33 +61,33 @@ def commitment_of(db: Connection, tenant: str, seq: int) -> bytes:
 
 
 def erased_details(db: Connection, sealer: Sealer, tenant: str, seq: int) -> tuple[bytes, bytes | None]:
-    """Return the commitment to the erased details of a commit, and what remains of them.
+    """Return the commitment to the erased details of a commit, and the part without content.
 
     Raises:
-        Tampered: no erasure names the commit, or its document does not match its seal.
+        Tampered: no erasure names the commit, or the seal of its document does not match.
     """
     document = _at(db, tenant, seq)
     if document is None:
         raise Tampered("content is missing and no erasure names it; run `keepward verify`")
-    if not document.holds(sealer) or document.at <= seq:
+    if not document.has_valid_seal(sealer) or document.at <= seq:
         raise Tampered("an erasure does not match its seal; run `keepward verify`")
     remains = document.json()["remains"]
     return commitment_of(db, tenant, seq), None if remains is None else remains.encode()
 
 
 def check(db: Connection, tenant: str) -> Iterator[Fault]:
-    """Yield where the documents of erased details and the commits of kind ``erase`` differ, in order."""
+    """Yield differences between the documents of erased details and the commits of kind ``erase``, in order."""
     due = {f"{seq}/{n}": by for (seq, n), by in erased_positions(db, tenant).items() if n == DETAILS}
     rows = map(StoredDocument._make, db.run("documents", tenant=tenant, kind="erased"))
-    held = {each.id: each.at for each in rows}
-    for name in sorted(due.keys() | held.keys()):
-        if due.get(name) != held.get(name):
-            detail = "no erasure says so" if name not in due else "it does not say what the erasure says"
+    stored = {row.id: row.at for row in rows}
+    for name in sorted(due.keys() | stored.keys()):
+        if due.get(name) != stored.get(name):
+            detail = "no erasure names it" if name not in due else "it differs from the erasure"
             yield Fault(check="erased", row=f"erased {tenant}/{name}", detail=detail)
 
 
 def empty_positions(commit: Commit, events: Iterable[Any]) -> dict[EventPosition, bytes]:
-    """Return the places of a commit that have no content, with their commitments."""
+    """Return the positions of a commit that have no content, with their commitments."""
     found: dict[EventPosition, bytes] = {
         (event.seq, event.n): event.payload_commit for event in events if event.payload is None
     }

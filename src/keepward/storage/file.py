@@ -1,13 +1,12 @@
-"""The file of a SQLite store: what must hold before it is used, how a new one comes to be, and copies of it.
+"""The file of a SQLite store: checks before it is opened, creation of a new one, and copies of it.
 
 Invariants
-(1) A file is never half a store: a new one is made aside, whole, and then linked into place.
-(2) A store's id stands in it and in a file beside it; an empty, foreign, cut or replaced file is refused
-    and nothing is written to it.
-(3) A copy is consistent, readable by its owner alone, and under its final name only when it is whole. It is believed
-    only as far as its hash chain: it is opened unsealed, and walked before anything is taken from it.
-(4) Accepting a copy seals everything anew under a fresh key and forgets every head noted before; only an owner asks
-    for it.
+(1) A file is never half a store: a new one is written under another name, completely, and then linked to its path.
+(2) The id of a store is in its tables and in a file next to it. An empty, foreign, cut off or replaced file is refused
+    and stays unchanged.
+(3) A copy is consistent, readable by its owner only, and gets its final name once it is complete. It is opened
+    unsealed, and its hash chain is verified before anything is read from it.
+(4) Accepting a copy seals all rows under a new key and deletes every recorded head; only an owner does that.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ def newest_schema() -> int:
 
 
 def id_file(path: Path) -> Path:
-    """Return the file beside a store that names it; beside what a link leads to, as its log is."""
+    """Return the path of the file with a store's id; next to the target of a link, like the log."""
     return sidecar_path(path, ".id")
 
 
 def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path], bool] | None = None) -> str:
-    """Make sure that a store is there; return the mode in which it can be opened: rw or ro.
+    """Create the store if needed; return the mode in which it can be opened: rw or ro.
 
-    An empty file becomes a new store where nothing says that one was here: the id file does, and ``known``.
+    An empty file becomes a new store, unless the id file or ``known`` says that a store was here.
 
     Raises:
         StoreUnavailable, NotAStore, NewerSchema: see (2).
@@ -72,15 +71,15 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
             raise NotAStore(f"{path} is not a file; name a file for the store")
         _inspect(path)
         writable = not read_only and first_unwritable_path(path) is None
-    except PermissionError as fault:
-        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
-    except OSError as fault:
-        raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
+    except PermissionError as exc:
+        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from exc
+    except OSError as exc:
+        raise StoreUnavailable(f"{path} cannot be reached: {exc.strerror or 'the disk gave an error'}") from exc
     return "rw" if writable else "ro"
 
 
 def store_id_in(path: Path) -> str | None:
-    """Return the id that a file's own tables name, as they stand; None where it is not a store."""
+    """Return the id in a file's own tables, unchecked; None if it is not a store."""
     try:
         with connected(path, mode="immutable", pragmas=()) as connection:
             row = connection.execute(SQL["meta"], {"name": "store_id"}).fetchone()
@@ -90,10 +89,10 @@ def store_id_in(path: Path) -> str | None:
 
 
 def _make_folder(path: Path, *, create: bool) -> None:
-    # Asked in this order: another process that makes the store at this moment writes the file before its id.
+    # In this order: another process that creates the store at this moment writes the file before its id.
     if id_file(path).exists() and not path.exists():
         raise NotAStore(
-            f"{path} is gone but {id_file(path).name} is still beside it: restore the store from a backup, "
+            f"{path} is missing but {id_file(path).name} is still next to it: restore the store from a backup, "
             "or delete that file to begin a new one"
         )
     if path.is_symlink():
@@ -111,16 +110,16 @@ def _empty_store() -> tuple[bytes, bytes]:
         create_schema(connection)
         (store_id,) = connection.run("meta", name="store_id").fetchone()
         file = bytearray(connection.serialize())
-    # The two bytes of the header that say that a log is written (WAL).
+    # The two bytes of the header for WAL mode.
     file[18:20] = b"\x02\x02"
     return bytes(file), str(store_id).encode("ascii")
 
 
 def _create(path: Path) -> None:
-    # Asked in this order: another process that makes the store at this moment writes its log after the file.
+    # In this order: another process that creates the store at this moment writes its log after the file.
     if (log := leftover_sidecar(path)) and not (path.exists() and path.stat().st_size):
         raise NotAStore(
-            f"{path} is gone but {log.name}, which holds what was written to it last, is still beside it: put the file "
+            f"{path} is missing but {log.name}, which has the last changes to it, is still next to it: put the file "
             "back, or move that one away to begin a new store"
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
@@ -145,43 +144,45 @@ def _create(path: Path) -> None:
 
 
 def _inspect(path: Path) -> None:
-    """Look at the header of the file without touching it.
+    """Read the header of the file without changing it.
 
     Raises:
         NotAStore, NewerSchema: see (2).
     """
-    beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
+    id_hint = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
     if path.stat().st_size == 0:
         raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
     for left in range(20, -1, -1):
         application, schema, short = _header(path)
         if application is None:
-            hint = f"`keepward store recover {path} NEW` copies what still holds" if beside else "choose another file"
-            raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
+            hint = f"`keepward store recover {path} NEW` copies what is intact" if id_hint else "choose another file"
+            raise NotAStore(f"{path} is not a Keepward store{id_hint}; {hint}")
         if application != APPLICATION_ID:
-            raise NotAStore(f"{path} is another program's database{beside}; choose another file")
+            raise NotAStore(f"{path} is another program's database{id_hint}; choose another file")
         if schema > newest_schema():
             raise NewerSchema
         if not short:
             return
-        # While the file is being written it can be shorter than its header says for a moment.
+        # While another process writes the file, it can be shorter than its header says for a moment.
         if left:
             time.sleep(0.01)
-    raise NotAStore(f"{path} was cut off; `keepward store recover {path} NEW` copies what holds, or restore a backup")
+    raise NotAStore(
+        f"{path} was cut off; `keepward store recover {path} NEW` copies what is intact, or restore a backup"
+    )
 
 
 def _header(path: Path) -> tuple[int | None, int, bool]:
-    """Return the program and the schema that a file's header names, None where it has none, and whether it was cut off.
+    """Return the application id and schema in a file's header, None without one, and whether it was cut off.
 
-    SQLite reads it: to close the file by any other way drops the locks that other handles of this process have on it,
-    and then another process removes the log that they write to.
+    SQLite reads it: closing the file by any other means drops the locks of this process's other handles, and then
+    another process can remove the log that they write to.
     """
     wal = sidecar_path(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
     short = False
     while True:
-        # With that it opens a file that is shorter than its header says.
+        # With this setting SQLite opens a file that is shorter than its header says.
         pragmas = ("writable_schema=ON",) if short else ()
         try:
             with connected(path, mode="immutable", pragmas=pragmas) as db:
@@ -189,24 +190,24 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                     int(db.execute(f"PRAGMA {name}").fetchone()[0])
                     for name in ("application_id", "user_version", "page_size")
                 )
-        except sqlite3.Error as fault:
-            name = getattr(fault, "sqlite_errorname", None)
+        except sqlite3.Error as exc:
+            name = getattr(exc, "sqlite_errorname", None)
             if name == "SQLITE_CORRUPT" and not short:
                 short = True
                 continue
             if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
                 return None, 0, short
-            raise translate_error(fault) from fault
-        # SQLite takes a part of a page for a whole one. What is not in the file may be in the log.
+            raise translate_error(exc) from exc
+        # SQLite counts a partial page as a complete one. The log may have the missing pages.
         short = short or path.stat().st_size % page > 0
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
 def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
-    """Bring an opened store up to date, compare its id with the file beside it, and return its id.
+    """Migrate an open store, compare its id with the id file, and return the id.
 
     Raises:
-        NotAStore: the store is another than the one that was here.
+        NotAStore: it is another store than the one that was here.
         NewerSchema: see (2).
     """
     with connections.reading() as db:
@@ -216,7 +217,7 @@ def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
         row = db.run("meta", name="store_id").fetchone()
     if row is None or not row[0]:
         raise NotAStore(
-            "the store has lost its id: its tables were emptied; `keepward store recover` copies what holds"
+            "the store has lost its id: its tables were emptied; `keepward store recover` copies what is intact"
         )
     store_id = str(row[0])
     if schema < newest_schema():
@@ -230,32 +231,32 @@ def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
 
 
 def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
-    beside = id_file(path)
+    id_path = id_file(path)
     try:
-        said = beside.read_text("ascii", errors="replace").strip()
+        said = id_path.read_text("ascii", errors="replace").strip()
     except FileNotFoundError:
         said = ""
-    except OSError as fault:
-        raise StoreUnavailable(f"{beside} cannot be read; check its permissions") from fault
+    except OSError as exc:
+        raise StoreUnavailable(f"{id_path} cannot be read; check its permissions") from exc
     if said and said != store_id:
         raise NotAStore(
-            f"{path} is not the store that was here: {beside.name} names another. Put the right file back, "
+            f"{path} is not the store that was here: {id_path.name} names another. Put the right file back, "
             "or delete that file if the change was meant"
         )
     if not said and writable:
         try:
-            durable.replace(beside, f"{store_id}\n".encode("ascii"))
-        except OSError as fault:
-            why = fault.strerror or "the disk gave an error"
-            raise StoreUnavailable(f"{beside} cannot be written: {why}; mend that and try again") from fault
+            durable.replace(id_path, f"{store_id}\n".encode("ascii"))
+        except OSError as exc:
+            why = exc.strerror or "the disk gave an error"
+            raise StoreUnavailable(f"{id_path} cannot be written: {why}; fix that and try again") from exc
 
 
 def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:
-    """Open a copy, and return its id: nothing is noted of it, and no file is made beside it.
+    """Open a copy and return its id. No head is recorded and no id file is written.
 
     Raises:
-        StoreUnavailable, NotAStore, NewerSchema: it is not a store, or cannot be reached.
-        Tampered: a chain does not hold; see (3).
+        StoreUnavailable, NotAStore, NewerSchema: it is not a store, or cannot be read.
+        Tampered: a chain is broken; see (3).
     """
     prepare(file, create=False, read_only=False)
     connections = SqliteDatabase(str(file), mode="rw")
@@ -264,7 +265,7 @@ def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:
         with connections.reading() as db:
             for (tenant,) in db.run("tenants").fetchall():
                 for fault in walk_chain(db, Sealer(None), tenant):
-                    raise Tampered(f"the copy's journal does not hold ({fault.row}: {fault.detail})")
+                    raise Tampered(f"the copy's journal is damaged ({fault.row}: {fault.detail})")
     except BaseException:
         connections.close()
         raise
@@ -272,11 +273,11 @@ def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:
 
 
 def restore_file(backup: Path, aside: Path, target: Path) -> None:
-    """Copy a backup to a file beside the one that it is to become.
+    """Copy a backup to a temporary file next to its target.
 
     Raises:
-        InvalidInput: the target is there already.
-        NotAStore: what was at the target was another store.
+        InvalidInput: the target exists.
+        NotAStore: the id file at the target names another store.
         StoreUnavailable: a file cannot be read or written.
     """
     check_free(target)
@@ -291,7 +292,7 @@ def restore_file(backup: Path, aside: Path, target: Path) -> None:
 
 
 def give_copy_new_id(file: Path) -> str:
-    """Give a copy an id of its own, so that it and the store it was made of can both live here; return the id."""
+    """Give a copy an id of its own, so that it can exist with the original on one machine; return the id."""
     fresh = secrets.token_hex(16)
     with contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections, connections.writing() as db:
         db.run("set_meta", name="store_id", value=fresh)
@@ -299,12 +300,12 @@ def give_copy_new_id(file: Path) -> str:
 
 
 def give_new_id(connections: SqliteDatabase, anchor: Anchor) -> str:
-    """Give an opened copy an id of its own, in its tables, beside its file and in the anchor; return the id.
+    """Give an open copy an id of its own in its tables, its id file and the anchor; return the id.
 
     A crash in between leaves a store that its owner adopts again.
 
     Raises:
-        OSError: the file beside it cannot be written.
+        OSError: the id file cannot be written.
     """
     file, fresh = Path(connections.path), secrets.token_hex(16)
     id_file(file).unlink(missing_ok=True)
@@ -316,7 +317,7 @@ def give_new_id(connections: SqliteDatabase, anchor: Anchor) -> str:
 
 
 def adopt_copy(file: Path, store_id: str, anchor: Anchor) -> None:
-    """Seal a copy anew and note its heads; see (4). Its log is a log again from here on."""
+    """Reseal a copy and record its heads, see (4); switch it back to WAL mode."""
     with contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections:
         with connections.maintenance_connection() as db:
             db.execute("PRAGMA journal_mode=WAL")

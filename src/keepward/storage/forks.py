@@ -25,7 +25,7 @@ from keepward.errors import InvalidInput, StoreUnavailable
 if TYPE_CHECKING:
     from keepward.storage.sqlite import SqliteDatabase
 
-#: Why a child is refused.
+#: Messages of a refusal in a child.
 FORKED_IN_USE_MESSAGE = (
     "the store was in use as this process was forked off, and what is written here could be lost; "
     "fork outside of its blocks, or start processes by spawn"
@@ -37,17 +37,17 @@ FORKED_INSIDE_SQLITE_MESSAGE = (
 #: Device and inode of a file.
 FileIdentity = tuple[int, int]
 
-#: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
+#: By id of the handle. Other threads add to it during a fork, so it is copied in one step.
 _databases: weakref.WeakValueDictionary[int, SqliteDatabase] = weakref.WeakValueDictionary()
-#: Blocks that use SQLite: the thread of each, and its handle or the file that it makes.
+#: Blocks that use SQLite: the thread of each, with its handle or the file that it creates.
 _blocks: dict[object, tuple[int, object]] = {}
-#: One fork at a time: closing the connections before another one is a use of SQLite too.
+#: Serialises forks: closing the connections before a fork uses SQLite as well.
 _fork_lock = threading.RLock()
-#: Files that were open as this process, or one that it comes from, was forked off.
+#: Files that were open when this process, or an ancestor, was forked.
 _refused: set[FileIdentity | None] = set()
-#: Whether this process was forked off while another thread was inside SQLite; see (3).
+#: Whether this process was forked while another thread was inside SQLite; see (3).
 _is_stuck = False
-#: The process that all this is of.
+#: The process that this state belongs to.
 _pid = os.getpid()
 
 
@@ -58,13 +58,13 @@ def close_before_fork(connections: SqliteDatabase) -> None:
 
 @contextmanager
 def using(what: object = None) -> Iterator[None]:
-    """Count a block that uses SQLite, on a handle or on a file that is being made."""
+    """Register a block that uses SQLite, on a handle or on a file that it creates."""
     block = object()
     _blocks[block] = threading.get_ident(), identity_of(str(what)) if isinstance(what, Path) else what
     try:
         yield
     finally:
-        # A child has counted again.
+        # A child has reset the blocks.
         _blocks.pop(block, None)
 
 
@@ -74,13 +74,13 @@ def in_use(connections: SqliteDatabase) -> bool:
 
 
 def detect_fork() -> None:
-    """See to (2) in a child of which Python does not know."""
+    """Refuse files as in (2), in a child that Python's fork hooks missed."""
     if _pid != os.getpid():
         _in_child()
 
 
 def check(path: str) -> None:
-    """Refuse a file that was in use as this process was forked off.
+    """Refuse a file that was in use when this process was forked.
 
     Raises:
         StoreUnavailable: see (2) and (3).
@@ -93,21 +93,21 @@ def check(path: str) -> None:
 
 
 def refuse_if_open(path: Path) -> None:
-    """Refuse to read a file otherwise than by SQLite, where it is a store that this process has open, or a link to one.
+    """Refuse to read the file of a store that this process has open, unless SQLite reads it.
 
     Raises:
-        InvalidInput: it is one: to close the file would drop the locks that the process has on it.
+        InvalidInput: the store is open. Closing the file would drop the locks that the process has on it.
     """
     identity = identity_of(str(path))
     if identity and any(each.has_open and each.identity == identity for each in _handles()):
         raise InvalidInput(
-            f"{path.name} is a store that is open, and what is written to it could be lost if its file was read beside "
-            "that: close it first, or take an export of it, or a backup"
+            f"{path.name} is a store that is open, and what is written to it could be lost if its file was read at the "
+            "same time: close it first, or take an export of it, or a backup"
         )
 
 
 def identity_of(path: str) -> FileIdentity | None:
-    """Return which file is at a path; None where there is none."""
+    """Return the device and inode of the file at a path; None without a file."""
     try:
         about = os.stat(path)  # noqa: PTH116 - each use of a store asks, and a Path costs more than the question
     except OSError:

@@ -1,13 +1,13 @@
-"""Withheld: memories whose rows are missing or were edited outside of Keepward, told by every read that missed them.
+"""Detect memories whose rows are missing or were edited outside of Keepward, and report them with every read.
 
-A filter passes over a row that was edited, and nothing is left of one that was deleted. Sums of all records, under a
-key that is not in the store (see ``tenant.py``), tell whether that happened; the journal tells to which memories.
+A filter passes over an edited row, and a deleted row leaves nothing behind. Keyed sums of all records (see
+``tenant.py``) show that rows changed; the journal shows which memories.
 
 Invariants
-(1) Records are counted when a handle first reads, in the pass that makes its index where there is one, and again only
-    after somebody else has changed the file.
-(2) What a handle has found amiss is looked for anew once anybody wrote, so that a mended store is well again.
-(3) A memory counts as within a filter by what the journal says of it, never by what its row says.
+(1) The first read of a handle sums all records, in the pass that builds its index where there is one. Later reads sum
+    them again only after another handle has changed the store.
+(2) Findings are checked again after every write, so that a repaired store is reported as intact.
+(3) Whether a memory passes a filter is decided by the journal, never by its row.
 """
 
 from __future__ import annotations
@@ -32,63 +32,63 @@ _EDITED = "its record was edited outside of Keepward"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorruptRecord:
-    """One memory whose row is not the one that was written."""
+    """One memory whose row is missing or is not the one that was written."""
 
     id: str | None
-    #: As the journal has it; None where that does not hold either.
+    #: From the journal; None if its event is damaged as well.
     record: Record | None
     core: bool
     why: str
 
     def passes(self, filters: Filter, live_at: datetime | None) -> bool:
-        """Whether a read with this filter would have shown it, or cannot know; see (3)."""
+        """Whether a read with this filter would have shown it, or might have; see (3)."""
         if self.record is None:
             return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
         return matches_filter(self.record, filters) and (live_at is None or self.record.is_live(live_at))
 
-    def result(self) -> UnreadableMemory:
-        """Return what a reader is told."""
+    def as_unreadable(self) -> UnreadableMemory:
+        """Return it as a result for the reader."""
         key = self.record.key if self.record else None
         return UnreadableMemory(id=self.id, key=key, core=self.core, why=self.why)
 
 
 class IntegrityMonitor:
-    """What one handle knows of the records of each tenant."""
+    """Caches, for one handle, which records of each tenant are intact."""
 
-    __slots__ = ("_amiss", "_connector", "_lock", "_sound")
+    __slots__ = ("_corrupt", "_database", "_intact", "_lock")
 
-    def __init__(self, connector: Database) -> None:
-        self._connector = connector
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._lock = ForkSafeLock()
-        #: By tenant, the mark under which all records were there as written.
-        self._sound: dict[str, int] = {}
-        #: By tenant, the mark and the transactions under which some were not, and which.
-        self._amiss: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
+        #: By tenant, the data version at which all records were intact.
+        self._intact: dict[str, int] = {}
+        #: By tenant, the data version and write count at which some were corrupt, with those.
+        self._corrupt: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
 
-    def mark(self) -> int | None:
-        """Return what changes once somebody else has written; to be asked before the snapshot is taken."""
-        return self._connector.others()
+    def change_counter(self) -> int | None:
+        """Return the data version; call it before the snapshot is taken."""
+        return self._database.data_version()
 
-    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, mark: int | None) -> list[CorruptRecord]:
-        """Return the memories whose rows are not those that were written, by id, those without one last."""
+    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, version: int | None) -> list[CorruptRecord]:
+        """Return the memories whose rows are corrupt, by id, those without an id last."""
         if not sealer.active:
             return []
-        known = self._sound.get(tenant)
-        # While this handle writes the mark cannot be had; what was sound is looked at again by the next read.
-        if known is not None and (mark is None or known == mark):
+        known = self._intact.get(tenant)
+        # While this handle writes there is no data version; the next read checks again.
+        if known is not None and (version is None or known == version):
             return []
-        said = tenants.read(db, sealer, tenant)
-        before = self._amiss.get(tenant)
-        if mark is not None and before is not None and before[:2] == (mark, said.writes):
+        written_row = tenants.read(db, sealer, tenant)
+        before = self._corrupt.get(tenant)
+        if version is not None and before is not None and before[:2] == (version, written_row.writes):
             return before[2]
-        found = _compared(db, sealer, said)
+        found = _compared(db, sealer, written_row)
         with self._lock:
-            self._sound.pop(tenant, None)
-            self._amiss.pop(tenant, None)
+            self._intact.pop(tenant, None)
+            self._corrupt.pop(tenant, None)
             if found:
-                self._amiss[tenant] = (mark, said.writes, found)
-            elif mark is not None:
-                self._sound[tenant] = mark
+                self._corrupt[tenant] = (version, written_row.writes, found)
+            elif version is not None:
+                self._intact[tenant] = version
         return found
 
     def check_while_reading(
@@ -96,53 +96,53 @@ class IntegrityMonitor:
         db: Connection,
         sealer: Sealer,
         tenant: str,
-        mark: int | None,
+        version: int | None,
         rows: Iterator[tuple[RecordRow, FeatureRow | None]],
     ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
-        """Yield all records with their features, and note once they are read whether they are those written."""
-        if not sealer.active or mark is None or self._sound.get(tenant) == mark:
+        """Yield all records with their features. At the end, store whether they match the sums."""
+        if not sealer.active or version is None or self._intact.get(tenant) == version:
             yield from rows
             return
-        said = tenants.read(db, sealer, tenant)
-        held = TenantHead(tenant=tenant, head=said.head)
-        yield from tenants.count_while_reading(sealer, held, rows)
-        if said.same_records(held):
+        written_row = tenants.read(db, sealer, tenant)
+        stored = TenantHead(tenant=tenant, head=written_row.head)
+        yield from tenants.count_while_reading(sealer, stored, rows)
+        if written_row.same_records(stored):
             with self._lock:
-                self._amiss.pop(tenant, None)
-                self._sound[tenant] = mark
+                self._corrupt.pop(tenant, None)
+                self._intact[tenant] = version
 
 
-def _compared(db: Connection, sealer: Sealer, said: TenantHead) -> list[CorruptRecord]:
-    tenant = said.tenant
-    held = TenantHead(tenant=tenant, head=said.head)
-    tenants.count_records(db, sealer, held)
-    if said.same_records(held):
+def _compared(db: Connection, sealer: Sealer, written_row: TenantHead) -> list[CorruptRecord]:
+    tenant = written_row.tenant
+    stored = TenantHead(tenant=tenant, head=written_row.head)
+    tenants.count_records(db, sealer, stored)
+    if written_row.same_records(stored):
         return []
-    rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
+    rows = {row.id: row for row in map(RecordRow._make, db.run("all_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
     for name, row, record in tenants.project_records(db, sealer, tenant):
         due.add(name)
         unread += row is None
         core += row is not None and row.tier == Tier.CORE
-        # An event that does not hold is named by whoever reads its record, as long as that is there.
+        # A read of an intact row reports its damaged event by itself.
         if name not in rows or (row is not None and rows[name] != row):
             wrong[name] = record
-    # What cannot be read may be core memory as long as one of it is not accounted for.
-    written = said.records.counts
+    # An unreadable memory may be core memory while the counts miss one.
+    written = written_row.records.counts
     written_core = sum(count for kind, count in written.items() if kind.startswith(f"{Tier.CORE} "))
     open_core = written_core > core
 
-    def amiss(name: str, why: str, record: Record | None = None) -> CorruptRecord:
+    def corrupt(name: str, why: str, record: Record | None = None) -> CorruptRecord:
         return CorruptRecord(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
 
     strange = sorted(rows.keys() - due)
-    found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
-    found += [amiss(name, "the journal does not tell of it any more") for name in strange]
+    found = [corrupt(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
+    found += [corrupt(name, "no event in the journal names it") for name in strange]
     lost = written.total() - len(due) - len(strange)
     if lost > 0:
-        # Of these neither a record nor an event is left.
+        # Neither a record nor an event of these is left.
         many = "a memory is" if lost == 1 else f"{lost} memories are"
-        why = f"{many} gone from the records and from the journal"
+        why = f"{many} missing from the records and from the journal"
         unknown = written_core > core + unread + len(strange)
         found.append(CorruptRecord(id=None, record=None, core=unknown, why=why))
     return found

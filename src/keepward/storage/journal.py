@@ -1,9 +1,8 @@
-"""What may be asked about the journal, and the pass over it that recomputes every hash.
+"""Reads of the journal, and the pass over it that recomputes every hash.
 
-Invariants
-(1) A commit is returned only when its hash covers what it holds, and its own and its events' seals hold.
-(2) Events leave as they are stored, so that an export carries the very bytes that were hashed.
-(3) The pass holds one event and one commit at a time, and believes nothing of a row before its hash was recomputed.
+A commit is returned only if its hash covers its content, and its seal and the seals of its events match. Events are
+yielded as stored, so that an export contains exactly the hashed bytes. The pass keeps one event and one commit in
+memory, and trusts no row before it has recomputed the hash.
 """
 
 from __future__ import annotations
@@ -33,7 +32,15 @@ from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX
 from keepward.storage.erasing import commitment_of, erased_details, erased_positions
-from keepward.storage.rows import CommitRow, EventRow, Gone, event_flaw, has_commit_types, has_event_types, record_at
+from keepward.storage.rows import (
+    CommitRow,
+    ContentMissing,
+    EventRow,
+    event_flaw,
+    has_commit_types,
+    has_event_types,
+    record_at,
+)
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, prefix_range
 
@@ -41,7 +48,7 @@ _AFTER_LAST_SEQ = 2**62
 
 
 def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> Commit:
-    """Return the commit of a row, unchecked; ``promise`` is the commitment to details that were erased."""
+    """Return the commit of a row, unchecked; ``promise`` is the commitment to erased details."""
     return Commit(
         tenant=tenant,
         seq=row.seq,
@@ -77,14 +84,14 @@ def _hash_of(event: EventRow) -> bytes:
 
 
 class JournalReads(Snapshot):
-    """What may be asked about the journal; a part of ``Reader``."""
+    """Reads of the journal; a part of ``Reader``."""
 
     def commits(
         self, tenant: str, *, before: int | None, limit: int, kind: str | None = None, actor: str | None = None
     ) -> list[CommitView]:
-        """Return commits, newest first, with seq below ``before``, of one ``kind`` where that is given.
+        """Return commits, newest first, with seq below ``before`` and, if given, of one ``kind``.
 
-        ``actor`` leaves out most commits that it neither made nor approved, without reading what they changed.
+        ``actor`` skips most commits that it neither made nor approved, without reading their events.
         """
         sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
         values = {"tenant": tenant, "before": _AFTER_LAST_SEQ if before is None else before, "limit": limit}
@@ -93,10 +100,10 @@ class JournalReads(Snapshot):
             return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:
-        """Return a commit by id, seq in decimal, or unique prefix of at least 8 characters, tried in this order.
+        """Return a commit by id, by seq in decimal, or by unique prefix of at least 8 characters, in this order.
 
         Raises:
-            InvalidInput: more than one commit begins so.
+            InvalidInput: several commits start with it.
         """
         name = commit_id
         with self._reading(tenant) as db:
@@ -111,7 +118,7 @@ class JournalReads(Snapshot):
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
 
     def commit_of_request(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
-        """Return the id of the commit made under a key, and whether this very call made it; or None."""
+        """Return the id of the commit made under a key, and whether the same request made it; None without one."""
         with self._reading(tenant) as db:
             row = db.run("commit_by_request", tenant=tenant, key=self._sealer.request_key(tenant, key)).fetchone()
         if row is None:
@@ -119,16 +126,16 @@ class JournalReads(Snapshot):
         return row[0], hmac.compare_digest(bytes(row[1]), self._sealer.request_digest(tenant, key, row[0]))
 
     def steps(self, tenant: str, memory_id: str) -> list[Step]:
-        """Return what became of one memory, oldest first: every version held against its own seal, without commits."""
+        """Return all versions of one memory, oldest first, each checked against its own seal, without commits."""
         with self._reading(tenant) as db:
             return [step for _, step in self._steps_of(db, tenant, memory_id)]
 
     def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
-        """Return every version of one memory, oldest first; each view holds that memory's steps alone."""
+        """Return every version of one memory, oldest first; each view has only the steps of that memory."""
         return self.histories(tenant, [memory_id])[memory_id]
 
     def histories(self, tenant: str, ids: Iterable[str]) -> dict[str, list[tuple[CommitView, Step]]]:
-        """Return the history of each of these; a commit of many of them is read once."""
+        """Return the history of each of these memories; a commit of several of them is read once."""
         views: dict[int, tuple[Commit, CommitDetails]] = {}
         found: dict[str, list[tuple[CommitView, Step]]] = {}
         with self._reading(tenant) as db:
@@ -161,7 +168,7 @@ class JournalReads(Snapshot):
         """Yield commits after a seq with their events as stored, oldest first.
 
         Raises:
-            Tampered: a commit does not hold.
+            Tampered: a commit is damaged.
         """
         with self._reading(tenant) as db:
             events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=after))
@@ -175,14 +182,14 @@ class JournalReads(Snapshot):
                 yield commit, [event_of(each) for each in own]
 
     def undone_by(self, tenant: str, commit_id: str) -> list[str]:
-        """Return the ids of the commits that undo this one, newest first, whether or not they stand."""
+        """Return the ids of the commits that undo this one, newest first, even if they were undone themselves."""
         found = []
         for _, payload, name in self._run("commits_of_kind", tenant, kind="rollback"):
             try:
                 if payload is not None and commit_id in decode_details(payload).undoes:
                     found.append(name)
             except (KeepwardError, TypeError):
-                continue  # The chain's own check names the commit.
+                continue  # The check of the chain reports the commit.
         return found[::-1]
 
     def erasing(self, tenant: str) -> list[str]:
@@ -198,24 +205,24 @@ class JournalReads(Snapshot):
             promise, remains = erased_details(db, self._sealer, tenant, row.seq)
         commit, _ = verified_commit(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
-            # An export carries no remains of it.
-            gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
-            return commit, gone
+            # An export does not include the rest of erased details.
+            erased = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
+            return commit, erased
         return commit, decode_details(commit.payload or remains or b"")
 
     def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
         events = _events(db, tenant, row.seq)
         commit, details = self._checked(db, tenant, row, events)
         steps = []
-        for each in events:
+        for event in events:
             before = None
-            if each.version > 1:
-                found = db.run("event_at", tenant=tenant, id=each.memory_id, version=each.version - 1).fetchone()
+            if event.version > 1:
+                found = db.run("event_at", tenant=tenant, id=event.memory_id, version=event.version - 1).fetchone()
                 earlier = None if found is None else EventRow._make(found)
-                if earlier is None or earlier.version != each.version - 1:
+                if earlier is None or earlier.version != event.version - 1:
                     raise Tampered("an earlier version is missing; run `keepward verify`")
                 before = record_or_erased(db, self._sealer, tenant, earlier)
-            steps.append(Step(op=each.op, before=before, after=record_or_erased(db, self._sealer, tenant, each)))
+            steps.append(Step(op=event.op, before=before, after=record_or_erased(db, self._sealer, tenant, event)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
 
 
@@ -226,15 +233,15 @@ def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:
 def verified_commit(
     sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], promise: bytes | None
 ) -> tuple[Commit, list[Event]]:
-    """Return a commit and its events as far as their hashes cover what they hold and their seals hold.
+    """Return a commit and its events after checking their hashes and seals.
 
     Raises:
-        Tampered: they do not.
+        Tampered: a hash or seal does not match.
     """
     raw = tenant.encode()
     if not has_commit_types(row) or not all(has_event_types(each) for each in events):
         raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
-    hashes = [_hash_of(each) for each in events]
+    hashes = [_hash_of(event) for event in events]
     numbered = [each.n for each in events] == list(range(len(events)))
     if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
         raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
@@ -247,34 +254,34 @@ def verified_commit(
 
 
 def record_or_erased(db: Connection, sealer: Sealer, tenant: str, event: EventRow) -> Record:
-    """Return the record of an event row; where it was erased, one of status ``erased`` without content.
+    """Return the record of an event row; an erased one has the status ``erased`` and no content.
 
     Raises:
-        Tampered: the row does not hold, or content is missing that no erasure names.
+        Tampered: the row is damaged, or content is missing that no erasure names.
     """
     raw = tenant.encode()
     try:
         return record_at(sealer, raw, event)
-    except Gone:
+    except ContentMissing:
         last = EventRow._make(db.run("newest_event", tenant=tenant, id=event.memory_id).fetchone())
         try:
             newest = record_at(sealer, raw, last)
-        except Gone:
+        except ContentMissing:
             newest = None
-        # Of an erased memory all content before its tombstone is gone; of another one a version that copied it.
-        place = (event.seq, event.n)
+        # An erased memory loses all content before its tombstone; another one only the versions that copied it.
+        position = (event.seq, event.n)
         lawful = newest is not None and (
-            newest.status is Status.ERASED or _is_erased_position(db, sealer, tenant, place)
+            newest.status is Status.ERASED or _is_erased_position(db, sealer, tenant, position)
         )
         if newest is None or not lawful or event_flaw(sealer, raw, event) is not None:
             raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
         return erased_record(newest, event.version)
 
 
-def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, place: EventPosition) -> bool:
-    """Whether a later commit of kind ``erase``, held against its hash and seal, names a place."""
-    by = erased_positions(db, tenant).get(place, 0)
-    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
+def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, position: EventPosition) -> bool:
+    """Whether a later commit of kind ``erase``, checked against its hash and seal, names a position."""
+    by = erased_positions(db, tenant).get(position, 0)
+    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > position[0] else None
     if found is None:
         return False
     row = CommitRow._make(found)
@@ -283,7 +290,7 @@ def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, place: Even
 
 
 def payload_matches_event(event: Event) -> bool:
-    """Whether a payload tells of the memory and version that its event names."""
+    """Whether a payload is about the memory and version that its event names."""
     if event.payload is None:
         return True
     try:
@@ -296,9 +303,9 @@ def payload_matches_event(event: Event) -> bool:
 def walk_chain(
     db: Connection, sealer: Sealer, tenant: str, broken: set[EventPosition] | None = None
 ) -> Iterator[Fault]:
-    """Yield what does not hold in a tenant's commits, events and head row, in journal order.
+    """Yield faults of a tenant's commits, events and head row, in journal order.
 
-    ``broken`` takes up the places of events that do not hold.
+    ``broken`` collects the positions of damaged events.
     """
     broken = set() if broken is None else broken
     raw = tenant.encode()
@@ -330,11 +337,11 @@ def walk_chain(
         erased = commitment_of(db, tenant, row.seq) if row.payload is None else None
         if not has_commit_types(row) or _hash(tenant, row, erased) != row.hash:
             yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
-        wrong = _presence_error(named, (row.seq, DETAILS), gone=row.payload is None)
+        wrong = _presence_error(named, (row.seq, DETAILS), is_missing=row.payload is None)
         if wrong:
             yield Fault(check="chain", row=name, detail=wrong)
         if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
-            yield Fault(check="seals", row=name, detail="its seal does not hold")
+            yield Fault(check="seals", row=name, detail="its seal does not match")
         prev = row.hash
     while event is not None:
         yield _orphan_event_fault(tenant, event, broken)
@@ -347,16 +354,16 @@ def _event_name(tenant: str, event: EventRow) -> str:
 
 
 def _orphan_event_fault(tenant: str, event: EventRow, broken: set[EventPosition]) -> Fault:
-    """Return the fault of an event without a commit, and note its place."""
+    """Return the fault of an event without a commit, and add its position to ``broken``."""
     broken.add((event.seq, event.n))
     return Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
 
 
-def _presence_error(named: Mapping[EventPosition, int], place: EventPosition, *, gone: bool) -> str | None:
-    """Return what is wrong with content that is gone, or that is there; None if nothing."""
-    if gone:
-        return None if named.get(place, 0) > place[0] else "its content is missing, and no erasure names it"
-    return "its content was erased and is here again" if place in named else None
+def _presence_error(named: Mapping[EventPosition, int], position: EventPosition, *, is_missing: bool) -> str | None:
+    """Return why content may not be missing, or may not exist; None if it may."""
+    if is_missing:
+        return None if named.get(position, 0) > position[0] else "its content is missing, and no erasure names it"
+    return "its content was erased and is here again" if position in named else None
 
 
 def _event(
@@ -367,8 +374,8 @@ def _event(
     digest = _hash_of(event)
     if event.n != n:
         return digest, f"event {n} of its commit is missing before it"
-    gone = event.payload is None
-    wrong = _presence_error(named, (event.seq, event.n), gone=gone) if gone or named else None
+    is_missing = event.payload is None
+    wrong = _presence_error(named, (event.seq, event.n), is_missing=is_missing) if is_missing or named else None
     return digest, wrong or event_flaw(sealer, tenant, event, digest)
 
 
@@ -383,11 +390,11 @@ def _head(db: Connection, sealer: Sealer, tenant: str, seq: int, digest: bytes) 
     name = f"tenants {tenant}"
     row = db.run("tenant", tenant=tenant).fetchone()
     if row[0] is None:
-        # A tenant that nothing was ever stored for has none; one whose commits are gone too, the anchor misses.
+        # A tenant without commits has no row. If its commits were deleted too, the check against the anchor notices.
         if seq:
             yield Fault(check="tenants", row=name, detail="the row with its head is missing")
         return
     if row[:2] != (seq, digest):
         yield Fault(check="tenants", row=name, detail="the newest commit is not the one the head names")
     if not sealer.matches_row(row[6], "tenants", tenant, *row[:6]):
-        yield Fault(check="seals", row=name, detail="its seal does not hold")
+        yield Fault(check="seals", row=name, detail="its seal does not match")

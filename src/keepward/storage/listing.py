@@ -1,7 +1,6 @@
-"""What lists and counts of the newest versions read.
+"""Reads of lists and counts of newest versions.
 
-Rows are not verified here, but for content. A caller reads the memories that it shows by ``records``, which verifies
-them.
+Only content is verified here. A caller reads the memories that it shows by ``records``, which verifies them.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ _NAMES = frozenset({"subject", "category", "session", "tag"})
 
 
 class ListedRow(NamedTuple):
-    """What a list is ordered by of one memory, and what it is counted by."""
+    """The fields of one memory that lists are ordered and counted by."""
 
     id: str
     arrival: int
     #: Number of the commit of its newest version.
     changed: int
-    #: At the instant of the list: an active memory past its term is expired.
+    #: The status at the instant of the list: an active memory past its TTL is expired.
     status: str
     #: Rank of ``Trust``.
     trust: int
@@ -41,7 +40,7 @@ class ListedRow(NamedTuple):
     scope: str
     source: str
     author: str
-    #: None where it cannot be read.
+    #: None if it is unreadable.
     body: Body | None
 
     def values(self, facet: str) -> Sequence[str]:
@@ -55,7 +54,7 @@ class ListedRow(NamedTuple):
 
 
 class WrittenVersion(NamedTuple):
-    """One version, and when and by whom it was written."""
+    """One version, with the instant and the author of its commit."""
 
     memory_id: str
     #: Microseconds since 1970.
@@ -67,7 +66,7 @@ class WrittenVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which memories are listed; an empty value or None means all. Instants are microseconds since 1970."""
+    """The memories to list; an empty value or None means all. Instants are microseconds since 1970."""
 
     #: Exact scopes.
     visible: Sequence[str]
@@ -80,7 +79,7 @@ class Listing:
     now: int
 
     def parameters(self) -> dict[str, Any]:
-        """Return the part of it that columns answer, as the statement takes it."""
+        """Return the parameters for the part that columns answer."""
         return {
             "visible": json_array(self.visible),
             "include_sensitive": int(self.include_sensitive),
@@ -91,7 +90,7 @@ class Listing:
         }
 
     def conditions(self) -> list[tuple[str, frozenset[str]]]:
-        """Return the facets that rows are compared by, with their values."""
+        """Return the facets to filter rows by, with their values."""
         found = [(name, names) for name, names in self.any_of.items() if names]
         return [(name, frozenset(name_forms(names) if name in _NAMES else names)) for name, names in found]
 
@@ -103,14 +102,14 @@ class ListReads(Snapshot):
         """Return the scopes that have memories, whatever their status."""
         return [scope for (scope,) in self._run("scopes", tenant)]
 
-    def listed(self, tenant: str, asked: Listing) -> list[ListedRow]:
-        """Return the rows of the memories that pass."""
+    def list_rows(self, tenant: str, asked: Listing) -> list[ListedRow]:
+        """Return the rows of the matching memories."""
         with self._reading(tenant) as db:
             stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
             return [row for row, _ in _matching_rows(stream, asked)]
 
     def contents(self, tenant: str, asked: Listing, *, part: str = "") -> Iterator[tuple[ListedRow, Record | None]]:
-        """Yield the memories that pass with their content; None where that does not match its seal.
+        """Yield the matching memories with their content; None if its seal does not match.
 
         Memories without ``part`` in any field, whatever its case, are left out.
         """
@@ -119,7 +118,7 @@ class ListReads(Snapshot):
             stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
             for row, record in _matching_rows(stream, asked):
                 try:
-                    content = needle and record.holds(self._sealer, tenant) and record.body.decode().casefold()
+                    content = needle and record.has_valid_seal(self._sealer, tenant) and record.body.decode().casefold()
                     if content and needle not in content:
                         continue
                     yield row, record_of(self._sealer, tenant, record, record.version)
@@ -127,7 +126,7 @@ class ListReads(Snapshot):
                     yield row, None
 
     def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[WrittenVersion]:
-        """Yield the versions of memories that said something between two instants, oldest first."""
+        """Yield the versions with content between two instants, oldest first."""
         values = {"since": since, "until": until, "ids": json_array(ids)}
         with self._reading(tenant) as db:
             for name, version, payload, at, details in db.stream("written", tenant=tenant, **values):
@@ -136,7 +135,7 @@ class ListReads(Snapshot):
                     yield WrittenVersion(name, at, actor or fields.get("author", ""), fields)
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
-        """Return the ids of superseded memories by the id of what superseded them."""
+        """Return the ids of superseded memories by the id of their successor."""
         found: dict[str, list[str]] = {}
         for name, payload in self._run("superseded_bodies", tenant):
             body = parse_body(payload)
@@ -176,7 +175,7 @@ def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[
 
 
 def _object(payload: bytes | None) -> Mapping[str, Any]:
-    """Return the object that a payload holds; an empty one where it was erased or damaged."""
+    """Return the object in a payload; an empty one if it was erased or is damaged."""
     try:
         found = json.loads(payload or b"{}")
     except ValueError:

@@ -1,4 +1,4 @@
--- What PostgreSQL says in other words than SQLite.
+-- Statements that PostgreSQL runs in place of the one with the same name in queries.sql.
 
 -- facts_usage --
 -- How many live memories were used, and how often in all.
@@ -6,15 +6,15 @@ SELECT count(*), CAST(coalesce(sum(CAST(CAST(convert_from(u.body, 'UTF8') AS JSO
   FROM documents u JOIN records r ON r.tenant = u.tenant AND r.id = u.id
  WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}};
 
--- holders --
--- The memories under each mark that were touched last: positions rise with time.
+-- minhash_holders --
+-- The memories with each minhash that were changed last: positions rise with time.
 SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)
   FROM json_each(:marks) AS j CROSS JOIN LATERAL (
        SELECT position FROM marks WHERE tenant = :tenant AND mark = CAST(j.value AS BIGINT)
         ORDER BY position DESC LIMIT :most) AS p
  GROUP BY j.value;
 
--- add_mark --
+-- add_minhash --
 INSERT INTO marks (tenant, mark, position)
 SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) ON CONFLICT DO NOTHING;
 
@@ -23,7 +23,7 @@ SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])
 SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT);
 
 -- unguarded_tables --
--- Tables of tenants whose row-level security is not the one they were made with.
+-- Tables of tenants whose row-level security has changed.
 SELECT relname FROM pg_class AS c WHERE relnamespace = to_regnamespace(current_schema())
    AND relkind = 'r' AND relname NOT IN ('meta', 'migrations', 'server_state')
    AND NOT (relrowsecurity AND relforcerowsecurity AND ARRAY['own'] = ARRAY(
@@ -50,5 +50,5 @@ SELECT length(data) FROM blob_bytes WHERE tenant = ? AND place = ?;
 -- drop_blob_bytes --
 DELETE FROM blob_bytes WHERE tenant = ? AND place = ?;
 
--- blob_places --
+-- blob_paths --
 SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place;

@@ -1,9 +1,9 @@
-"""Make a store in a database, and bring it to a newer schema.
+"""Create a store in a database, and migrate it.
 
 Invariants
-(1) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
-(2) Each table of tenants has row-level security: a session names its tenant and sees the rows of no other, whatever a
-    statement forgets.
+(1) One transaction creates or migrates a store, so it is never half done.
+(2) Each table of tenants has row-level security: a connection selects its tenant and sees no rows of another, even if
+    a statement has no condition for it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from keepward.storage import candidates
 from keepward.storage.server_state import TABLE
 from keepward.storage.sql import Row, load_migrations, read_sql, statements
 
-#: Oldest server, and oldest release of its extension for vectors.
+#: Oldest supported server, and oldest release of pgvector.
 MIN_SERVER_VERSION, MIN_VECTOR_VERSION = 150_000, (0, 8)
-#: Lock of the making of a store.
+#: Advisory lock for creating and migrating a store.
 _SCHEMA_LOCK_ID = 0x4B454550
-#: Which rows a session sees; see (2).
+#: The rows that a connection sees; see (2).
 _TENANT_CONDITION = """
     tenant = (SELECT current_setting('keepward.tenant', true))
     OR (SELECT current_setting('keepward.all', true)) = 'on'"""
@@ -36,7 +36,7 @@ def tables() -> list[str]:
 
 
 def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
-    """Make sure that a store is there and of this schema; return its id; see (1)."""
+    """Create or migrate the store if needed; return its id; see (1)."""
     server = connection.info.server_version
     if server < MIN_SERVER_VERSION:
         raise StoreUnavailable(
@@ -66,10 +66,10 @@ def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool
 
 
 def _extend(connection: psycopg.Connection[Row]) -> None:
-    """Make sure that the database has the extension for vectors.
+    """Check that the database has pgvector, and create it if allowed.
 
     Raises:
-        StoreUnavailable: it is not there and this role cannot make it, or it is too old.
+        StoreUnavailable: it is missing and this role cannot create it, or it is too old.
     """
     query = """
         SELECT coalesce(installed_version, default_version), installed_version IS NOT NULL
@@ -84,14 +84,14 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
         command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
         try:
             connection.execute(command)
-        except errors.InsufficientPrivilege as fault:
+        except errors.InsufficientPrivilege as exc:
             raise StoreUnavailable(
                 f"the database lacks the extension pgvector; let a superuser run there: {command}"
-            ) from fault
+            ) from exc
 
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:
-    """Bring a store to the newest schema; the caller holds the lock of making."""
+    """Migrate a store to the newest schema; the caller holds the advisory lock."""
     done = _schema_version(connection) if has_table(connection, "migrations") else 0
     for step in load_migrations():
         if step.number > done:
@@ -119,9 +119,9 @@ def has_table(connection: psycopg.Connection[Row], table: str) -> bool:
 
 
 def _make(connection: psycopg.Connection[Row], written: str) -> None:
-    """Do for PostgreSQL what the statements of a migration do for SQLite.
+    """Translate the statements of a migration to PostgreSQL.
 
-    Text is in the order of its bytes, and tables of tenants have row-level security; see (2).
+    Text sorts by its bytes, and tables of tenants have row-level security; see (2).
     """
     for statement in statements(written):
         text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))

@@ -1,12 +1,12 @@
-"""One transaction of PostgreSQL: SQLite's statements in its words, and its errors in ours.
+"""One transaction of PostgreSQL: it translates SQLite's statements, and the driver's errors.
 
 Invariants
-(1) A statement is the one that SQLite runs, with the changes that ``translated`` makes and those of ``postgres.sql``.
-(2) A writer is alone with its tenant from the first thing that it asks of it: it holds a lock of store and tenant. Its
-    transaction is READ COMMITTED, so that what it reads after it got the lock is what the writer before it left.
-(3) A connection is never used on the other side of a fork: a transaction is the parent's.
-(4) Statements are sent through psycopg's pipeline: only a read of rows, and the end of the transaction, wait for the
-    server. An error is raised there. After one the server skips all that is sent, the commit too.
+(1) A statement is the one that SQLite runs, changed by ``to_postgres_sql``, or its replacement in ``postgres.sql``.
+(2) A writer locks store and tenant with its first statement about the tenant. Its transaction is READ COMMITTED, so
+    that it sees everything that the previous holder of the lock committed.
+(3) A connection never crosses a fork: the transaction belongs to the parent.
+(4) Statements go through psycopg's pipeline: only a read of rows and the end of the transaction wait for the server,
+    and raise its errors. After an error the server skips all later statements, the commit included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import count
@@ -28,20 +28,20 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, St
 from keepward.storage.forks import FORKED_IN_USE_MESSAGE
 from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values, parse_queries, read_sql
 
-#: Rows of a stream that are fetched together.
+#: Rows that one FETCH returns.
 _PAGE_ROWS = 1_000
 _POSTGRES_STATEMENTS = parse_queries("".join(map(read_sql, ("queries.sql", "postgres.sql", "candidates.sql"))))
-#: Statements that take all their rows at once, as an array a column.
+#: Statements that take all rows at once, one array for each column.
 _BY_COLUMN = frozenset(name for name, text in _POSTGRES_STATEMENTS.items() if "unnest(CAST(?" in text)
 _names = count()
-_BUSY = "another writes to the same tenant for long; try again, nothing was stored"
-_TAKEN_BACK = "the database took the transaction back; try again, nothing was stored"
+_BUSY = "another transaction holds the tenant for too long; try again, nothing was stored"
+_TAKEN_BACK = "the database rolled the transaction back; try again, nothing was stored"
 READ_ONLY = "the store can only be read: its database takes no writes here"
-_FORBIDDEN = "this role of the database may not do that; grant it what the store's owner has"
+_FORBIDDEN = "this database role lacks a privilege; grant it those of the store's owner"
 _FULL = "the database has no room; free some space and try again: nothing was lost"
-_TABLES = "the database does not hold the tables of a Keepward store; check its name and schema"
-_STOPPED = "the database broke off a statement; raise this role's statement_timeout, or try again"
-#: Our error for each of the driver's, and what it says.
+_TABLES = "the database does not have the tables of a Keepward store; check its name and schema"
+_STOPPED = "the database cancelled a statement; raise this role's statement_timeout, or try again"
+#: Our error and its message, by the driver's error.
 _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
     errors.LockNotAvailable: (StoreUnavailable, _BUSY),
     errors.DeadlockDetected: (StoreUnavailable, _BUSY),
@@ -55,7 +55,7 @@ _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
     errors.InsufficientPrivilege: (StoreUnavailable, _FORBIDDEN),
     errors.UndefinedTable: (NotAStore, _TABLES),
     errors.UndefinedColumn: (NotAStore, _TABLES),
-    psycopg.DataError: (InvalidInput, "text holds what a database cannot keep, such as a NUL character; remove it"),
+    psycopg.DataError: (InvalidInput, "text has a character that a database cannot store, such as NUL; remove it"),
 }
 
 
@@ -80,14 +80,23 @@ def translate_error(fault: Exception) -> KeepwardError:
     return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
 
 
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        raise translate_error(exc) from exc
+
+
 @cache
 def to_postgres_sql(text: str) -> str:
-    """Return a statement as PostgreSQL and its driver take it."""
+    """Return a statement in PostgreSQL's dialect and with the driver's placeholders."""
     text = text.replace("%", "%%")
     text = re.sub(r" INDEXED BY \w+", "", text)
     text = text.replace("CAST(value AS BLOB)", "convert_to(value, 'UTF8')").replace(" AS BLOB)", " AS BYTEA)")
     text = re.sub(r"instr\(([\w.]+), ((?:CAST|convert_to)\([^)]+\))\)", r"position(\2 IN \1)", text)
-    # A new table has no statistics. These forms make the planner look up listed values, and features, by the full key.
+    # A new table has no statistics. These forms make the planner look up listed values and features by the full key.
     listed = r"(SELECT (?:value|CAST\(value AS BIGINT\)) FROM json_each\(:\w+\))"
     text = re.sub(rf"(?<!NOT )\bIN \({listed}\)", r"= ANY(ARRAY(\1))", text)
     keyed = r"LEFT JOIN features f ON (f\.tenant = \S+ AND f\.id = \S+ AND f\.version = \S+)"
@@ -106,20 +115,19 @@ def _named(name: str) -> str:
 
 
 class PostgresConnection:
-    """One transaction; see ``sql.Session``."""
+    """One transaction; see ``sql.Connection``."""
 
     fault: type[Exception] = psycopg.Error
     searchable: bool = True
 
     def __init__(self, connection: psycopg.Connection[Row], begin: str, lock: str | None, patience: int) -> None:
-        """Begin with a statement once something is asked; a writer locks tenants of the store that ``lock`` names."""
+        """Start the transaction with the first statement. A writer locks tenants of the store that ``lock`` names."""
         self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
         self._pid, self._begun = os.getpid(), False
-        #: Leaves the pipeline: it waits for all statements that were sent.
+        #: Leaves the pipeline, which waits for all sent statements.
         self._leave = ExitStack()
-        #: The statement that shows a tenant, with its values, until it was sent.
+        #: The statement that selects a tenant, with its values, until it is sent.
         self._show: tuple[str, Sequence[Any]] | None = None
-        #: Tenants that a writer has locked.
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
         return self._ask(_named(name), named or values)
@@ -128,27 +136,30 @@ class PostgresConnection:
         return self._ask(to_postgres_sql(text), values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement, a page at a time; its cursor ends with the transaction."""
+        """Yield the rows of a named statement, a page at a time. The cursor ends with the transaction."""
         cursor, rows = f"k{next(_names)}", None
         self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
         while rows is None or len(rows) == _PAGE_ROWS:
             rows = self._ask(f"FETCH {_PAGE_ROWS} FROM {cursor}", prepare=False).fetchall()
             yield from rows
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row, or once for all where it takes columns."""
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a named statement once for each row, or once for all rows if it takes columns."""
         rows = list(rows)
         if name in _BY_COLUMN and rows:
             rows = [[list(column) for column in zip(*rows, strict=True)]]
         if rows:
             self._started().cursor().executemany(_named(name), rows)
 
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        return translate_error(exc)
+
     def select_tenant(self, tenant: str | None) -> None:
-        """Show the rows of a tenant alone, which a writer locks, or those of all."""
+        """Show only the rows of one tenant, which a writer locks, or those of all."""
         shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
         query = "SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true)"
         if self._lock is not None:
-            # A writer's statements are planned once: what it looks up it looks up by key.
+            # A writer looks rows up by key, so one generic plan fits every call.
             query += ", set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', %s, true)"
             shown.append(f"{self._patience}s")
             if tenant is not None:
@@ -158,7 +169,7 @@ class PostgresConnection:
         self._show = query, shown
 
     def commit(self) -> int:
-        """Commit; return how many numbers of transactions the server gave."""
+        """Commit; return the number of transaction ids that the server assigned."""
         if not self._begun:
             return 0
         self._show = None
@@ -167,10 +178,10 @@ class PostgresConnection:
         fault: psycopg.Error | None = None
         try:
             self._leave.close()
-        except psycopg.Error as error:
-            fault = error
+        except psycopg.Error as exc:
+            fault = exc
         if ended.statusmessage != "COMMIT":
-            # The server rolls back where it is to commit a transaction of which a statement has failed.
+            # The server answers COMMIT with a rollback if a statement of the transaction failed.
             raise fault or errors.InFailedSqlTransaction
         return int(numbered.fetchone() == (True,))
 
@@ -182,11 +193,11 @@ class PostgresConnection:
             with suppress(psycopg.Error), self._leave:
                 self._connection.execute("ROLLBACK")
             if self._connection.info.transaction_status != TransactionStatus.IDLE:
-                # After an error the server skips a rollback too.
+                # After an error the server skips the rollback as well; send it again.
                 self._connection.execute("ROLLBACK")
 
     def _detach(self) -> None:
-        """Point the descriptor of a child elsewhere: leaving the pipeline must not write to the parent's connection."""
+        """Redirect a child's descriptor, so that leaving the pipeline does not write to the parent's connection."""
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, self._connection.pgconn.socket)
         os.close(null)
@@ -195,9 +206,9 @@ class PostgresConnection:
         return self._started().execute(query, values, prepare=prepare)
 
     def _started(self) -> psycopg.Connection[Row]:
-        """Return the connection, inside of the transaction and with the tenant shown."""
+        """Return the connection with the transaction started and the tenant selected."""
         if self._pid != os.getpid():
-            # What a child says there, the server takes for the parent's.
+            # The server would take a child's statements for the parent's.
             raise StoreUnavailable(FORKED_IN_USE_MESSAGE)
         if not self._begun:
             self._begun = True

@@ -4,8 +4,8 @@ SELECT value FROM meta WHERE name = :name;
 -- set_meta --
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- hold_seals --
--- Wait for another process that writes all seals anew, and let no other do so until this transaction ends.
+-- lock_seals --
+-- Wait for another process that reseals all rows, and let no other do so until this transaction ends.
 UPDATE meta SET value = value WHERE name = 'sealed_by' RETURNING name;
 
 -- drop_meta --
@@ -19,7 +19,7 @@ SELECT value FROM meta WHERE name LIKE 'note\_%' ESCAPE '\' ORDER BY name;
 0
 
 -- tenant --
--- The tenant's row beside its newest commit, either of which may be missing, and the name of the key of all seals.
+-- The tenant's row and its newest commit, either of which may be missing, and the id of the sealing key.
 SELECT t.seq, t.hash, t.restored, t.writes, t.tallies, t.sums, t.seal, c.seq, c.hash,
        (SELECT value FROM meta WHERE name = 'sealed_by'), {{searched}}
   FROM (SELECT CAST(:tenant AS TEXT) AS tenant) AS x
@@ -36,7 +36,7 @@ INSERT INTO tenants (tenant, seq, hash, restored, writes, tallies, sums, seal) V
        writes = excluded.writes, tallies = excluded.tallies, sums = excluded.sums, seal = excluded.seal;
 
 -- tenants --
--- Those with a commit.
+-- Tenants with a commit.
 SELECT DISTINCT tenant FROM commits ORDER BY tenant;
 
 -- commit_hash_at --
@@ -51,7 +51,7 @@ SELECT memory_id, seq * 1048576 + n FROM events
  WHERE tenant = :tenant AND version = 1 AND memory_id IN (SELECT value FROM json_each(:ids));
 
 -- live --
--- Fragment: active and not past its term.
+-- Fragment: active and not expired.
 r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
 
 -- add_commit --
@@ -101,7 +101,7 @@ SELECT f.id FROM features f
 -- set_feature_seal --
 UPDATE features SET seal = ? WHERE tenant = ? AND id = ?;
 
--- whole_records --
+-- all_records --
 -- Every record.
 SELECT {{record_columns}} FROM records r WHERE r.tenant = :tenant;
 
@@ -111,7 +111,7 @@ SELECT {{record_columns}}, {{feature_columns}}
   FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
 
 -- profiles --
--- Every memory touched after a position, oldest touch first, with its features.
+-- Every memory changed after a position, oldest change first, with its features.
 {{profile}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
 
 -- profiles_by_id --
@@ -126,62 +126,62 @@ DELETE FROM links WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(
 -- add_link --
 INSERT INTO links (tenant, kind, name, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
--- drop_mark --
+-- drop_minhash --
 DELETE FROM marks WHERE tenant = ? AND mark = ? AND position = ?;
 
--- add_mark --
+-- add_minhash --
 INSERT INTO marks (tenant, mark, position) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- add_delivery --
 INSERT INTO deliveries (tenant, memory_id, version, receipt) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- deliveries --
--- Contexts that held any of these memories, oldest receipt first.
+-- Contexts that delivered any of these memories, oldest receipt first.
 SELECT memory_id, version, receipt FROM deliveries
  WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY receipt, memory_id, version;
 
--- whole_document --
--- Fragment: a document as ``documents.Document`` has it.
+-- select_documents --
+-- Fragment: the columns of ``documents.StoredDocument``.
 SELECT tenant, kind, id, state, actor, at, until, refs, body, seal FROM documents
 
 -- of_kind --
--- Fragment. SQLite plans a statement anew for every value of a bare parameter that a partial index compares with a literal,
+-- Fragment. SQLite plans a statement again for every value of a bare parameter that a partial index compares with a literal,
 -- as that of tokens does; that took four times as long as to run it.
 kind = CAST(:kind AS TEXT)
 
 -- document --
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
 
 -- documents --
 -- Of one kind, by id.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY id;
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY id;
 
 -- documents_between --
 -- Of one kind whose ids lie in a range.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id >= :low AND id < :high ORDER BY id;
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id >= :low AND id < :high ORDER BY id;
 
 -- documents_before --
--- The highest ids of one kind below another, highest first.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
+-- Documents of one kind with the highest ids below another id, highest first.
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
 
 -- documents_in --
 -- Of one kind and state, by instant.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
 
--- documents_whole --
+-- documents_in_states --
 -- Of one kind and some states up to an instant, the lowest ids above another.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IN (SELECT value FROM json_each(:states))
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND state IN (SELECT value FROM json_each(:states))
    AND at <= :until AND id > :after ORDER BY id LIMIT :limit;
 
 -- documents_by_id --
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+{{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
--- proposal_marks --
--- What tells whether a proposal is still the one that was read, by instant.
+-- proposal_fingerprints --
+-- Values that change when a proposal is rewritten, by instant.
 SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND kind = 'proposals' ORDER BY at, id;
 
--- untold --
--- How many proposals ended without being stored, or wait past their term, and nobody was told.
+-- count_unnotified --
+-- How many proposals ended or expired without being stored, and without a notice to the proposer.
 SELECT count(*) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND until IS NOT NULL
    AND (state IN ('rejected', 'expired', 'stale') OR (state = 'pending' AND until <= :now));
 
@@ -189,8 +189,8 @@ SELECT count(*) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND
 SELECT max(state) FROM documents WHERE tenant = :tenant AND kind = 'feedback';
 
 -- tokens_like --
--- Those whose hash begins alike; the caller compares the whole of it in constant time.
-{{whole_document}} WHERE kind = 'tokens' AND state >= :low AND state <= :high ORDER BY state;
+-- Tokens whose hash has this prefix; the caller compares the complete hash in constant time.
+{{select_documents}} WHERE kind = 'tokens' AND state >= :low AND state <= :high ORDER BY state;
 
 -- put_document --
 INSERT INTO documents (tenant, kind, id, state, actor, at, until, refs, body, seal)
@@ -206,17 +206,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
 
 -- document_seals --
--- What the sums of a tenant's documents are of.
+-- The seals that the sum of a tenant's documents is computed from.
 SELECT kind, seal FROM documents WHERE tenant = :tenant;
 
 -- all_documents --
-{{whole_document}} WHERE tenant = :tenant ORDER BY kind, id;
+{{select_documents}} WHERE tenant = :tenant ORDER BY kind, id;
 
 -- document_ids --
 SELECT id FROM documents WHERE tenant = :tenant AND {{of_kind}};
 
 -- all_tokens --
-{{whole_document}} WHERE kind = 'tokens';
+{{select_documents}} WHERE kind = 'tokens';
 
 -- document_tenants --
 SELECT DISTINCT tenant FROM documents WHERE kind = :kind ORDER BY tenant;
@@ -242,7 +242,7 @@ UPDATE commits SET receipt = ?, seal = ? WHERE tenant = ? AND seq = ?;
 SELECT id FROM records WHERE tenant = :tenant AND id >= :low AND id < :high ORDER BY id LIMIT :limit;
 
 -- lapsed --
--- Active memories whose term is over, the longest ago first.
+-- Expired active memories, the longest ago first.
 SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_at <= :now
  ORDER BY expires_at, id LIMIT :limit;
 
@@ -267,7 +267,7 @@ SELECT {{record_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant =
 {{record_row}} WHERE r.tenant = :tenant AND {{passes}} ORDER BY r.arrival DESC;
 
 -- find_standing --
--- The same among what stands, which has an index.
+-- The same among standing memories, which have an index.
 {{record_row}} WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}} ORDER BY r.arrival DESC;
 
 -- find_key --
@@ -375,14 +375,14 @@ SELECT e.memory_id, e.version, e.payload, c.at, c.payload
 -- scopes --
 SELECT DISTINCT scope FROM records WHERE tenant = :tenant ORDER BY scope;
 
--- holders --
--- The memories under each mark that were touched last: positions rise with time.
+-- minhash_holders --
+-- The memories with each minhash that were changed last: positions rise with time.
 SELECT j.value, (SELECT group_concat(position, ' ') FROM (
        SELECT position FROM marks WHERE tenant = :tenant AND mark = j.value ORDER BY position DESC LIMIT :most))
   FROM json_each(:marks) j;
 
 -- likely --
--- What is told of the memories at some positions before they are read.
+-- Unchecked columns of the memories at some positions.
 SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
   FROM records r INDEXED BY records_position
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
@@ -431,7 +431,7 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
 -- facts_records --
--- What memories are counted by; see ``reads.CountedRow``.
+-- The columns that counts read; see ``reads.CountedRow``.
 SELECT r.status, r.tier, r.kind, r.scope, r.key, r.sensitivity, r.trust, r.expires_at, r.body, f.model, f.recipe
   FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
  WHERE r.tenant = :tenant;
@@ -442,7 +442,7 @@ SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FR
      + (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM commits WHERE tenant = :tenant);
 
 -- facts_queue --
--- How many proposals wait, and when the first and the last of them were made.
+-- How many proposals are pending, and when the first and the last of them were made.
 SELECT count(*), min(at), max(at) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND state = 'pending';
 
 -- facts_usage --
@@ -465,7 +465,7 @@ SELECT DISTINCT e.memory_id FROM events e
  ORDER BY e.memory_id;
 
 -- superseded --
--- Superseded and contained memories of a scope that say the same, newest first.
+-- Superseded and contained memories of a scope with the same digest, newest first.
 SELECT r.id FROM features f CROSS JOIN records r
  WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.scope = :scope
    AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
@@ -481,14 +481,14 @@ SELECT DISTINCT id FROM links
 SELECT r.id FROM records r INDEXED BY records_session
  WHERE r.tenant = :tenant AND r.session = :session AND r.status = 'active' ORDER BY r.arrival DESC LIMIT 1;
 
--- holders_of_blob --
+-- blob_holders --
 SELECT id FROM links WHERE tenant = :tenant AND kind = 'attachments' AND name = :ref ORDER BY id;
 
--- blobs_held --
+-- attached_blobs --
 SELECT DISTINCT name FROM links WHERE tenant = :tenant AND kind = 'attachments';
 
 -- payloads_with_blobs --
--- Payloads of the journal in which a blob is named; a quotation mark inside of a text is written otherwise.
+-- Payloads of the journal in which a blob is named; a quotation mark inside a text is escaped.
 SELECT payload FROM events
  WHERE tenant = :tenant AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
 
@@ -514,7 +514,7 @@ UPDATE commits SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ?;
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id ORDER BY e.version DESC LIMIT 1;
 
 -- misordered --
--- Versions of a memory that do not follow the one before, or that stand before it in the journal.
+-- Versions of a memory that do not follow the previous one, or precede it in the journal.
 SELECT memory_id, version FROM (
     SELECT memory_id, version, seq, n,
            lag(version) OVER own AS before, lag(seq) OVER own AS seq_before, lag(n) OVER own AS n_before
@@ -523,7 +523,7 @@ SELECT memory_id, version FROM (
     OR seq * 1048576 + n <= coalesce(seq_before, -1) * 1048576 + coalesce(n_before, -1)
  ORDER BY memory_id, version;
 
--- standing_rows --
+-- records_to_verify --
 -- Every record with its features, the newest version there is, the memory's first position, and its event's payload.
 SELECT {{record_columns}}, {{feature_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
@@ -545,7 +545,7 @@ UPDATE documents SET seal = ? WHERE tenant = ? AND kind = ? AND id = ?;
 -- everyone --
 SELECT tenant FROM tenants UNION SELECT tenant FROM commits UNION SELECT tenant FROM documents ORDER BY 1;
 
--- mark_rows --
+-- all_minhashes --
 SELECT mark, position FROM marks WHERE tenant = :tenant;
 
 -- link_rows --

@@ -1,12 +1,12 @@
-"""What may be asked about memories.
+"""Reads of memories.
 
 Invariants
 (1) Filters apply before limits.
-(2) A row that does not hold is left out, named in ``damaged`` and logged; it is never returned.
+(2) A damaged row is left out, named in ``damaged`` and logged; it is never returned.
 (3) Every order is total: newest arrival first, unless a docstring says otherwise.
-(4) A profile is made of a record and its features, each believed for its own seal.
-(5) What is told of likely memories is not checked here: whoever uses one reads it, which checks, and compares its
-    place, since marks of two places may meet.
+(4) A ranking row consists of a record and its features, each checked against its own seal.
+(5) Duplicate candidates are unchecked: the caller reads each, which checks it, and compares its partition, because
+    minhashes of two partitions can be equal.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ from keepward.storage.uses import UseReads
 
 #: Most candidates for one text.
 MAX_DUPLICATE_CANDIDATES = 8
-#: Of six marks, how many likely duplicates share, unless the texts are equal; of texts that share four fifths of their
-#: words, one in 600 pairs shares fewer. See ``services.features``.
+#: How many of six minhashes likely duplicates share, unless the texts are equal. Of texts that share four fifths of
+#: their words, one in 600 pairs shares fewer. See ``services.search_features``.
 MIN_SHARED_MINHASHES = 2
-#: Holders of one mark that are counted, those touched last.
+#: Most memories that are counted for one minhash, those changed last.
 MAX_HOLDERS_PER_MINHASH = 32
-#: Tiers whose memories all stand in the index of ``standing``.
+#: Tiers whose memories are all in the index of ``standing``.
 _LASTING_TIERS = frozenset({"core", "working"})
-#: Microseconds.
+#: Instants of a memory, in microseconds.
 _DAY = 86_400_000_000
 _COUNTED_COLUMNS = ("tier", "kind", "scope", "content_type", "source", "trust")
 _NEVER = (1 << 63) - 1
@@ -74,15 +74,15 @@ _log = logging.getLogger(__name__)
 
 
 def _query_for(filters: Filter) -> str:
-    """Return the query of ``find`` that has the best index for a filter."""
+    """Return the query of ``find`` with the best index for a filter."""
     if filters.key is not None:
         return "find_key"
     if filters.subject is not None:
         return "find_subject"
     if filters.session is not None:
         return "find_session"
-    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _LASTING_TIERS)
-    return "find_standing" if standing else "find"
+    is_standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _LASTING_TIERS)
+    return "find_standing" if is_standing else "find"
 
 
 def _damaged(found: ReadResult, memory_id: object, fault: Tampered) -> None:
@@ -91,35 +91,35 @@ def _damaged(found: ReadResult, memory_id: object, fault: Tampered) -> None:
 
 
 class MemoryReads(Snapshot):
-    """What may be asked about memories; a part of ``Reader``."""
+    """Reads of memories; a part of ``Reader``."""
 
     def _tenant_row(self, tenant: str) -> TenantHead:
         with self._reading(tenant) as db:
             return tenants.read(db, self._sealer, tenant)
 
     def head(self, tenant: str) -> Head:
-        """Return the tenant's head; seq 0 when nothing was committed."""
+        """Return the tenant's head; seq 0 without a commit."""
         return self._tenant_row(tenant).head
 
     def tally(self, tenant: str) -> dict[str, int]:
-        """Return active memories by tier, in constant time."""
+        """Return the number of active memories by tier, in constant time."""
         return self._tenant_row(tenant).active()
 
     def writes(self, tenant: str) -> int:
-        """Return how many transactions have changed anything of the tenant."""
+        """Return how many transactions have changed the tenant."""
         return self._tenant_row(tenant).writes
 
     def tenants(self) -> list[str]:
-        """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
+        """Return the names of tenants with at least one commit, sorted; for owner tools only."""
         with self._everywhere() as db:
             return [name for (name,) in db.run("tenants")]
 
     def ids_with_prefix(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
-        """Return ids of memories that begin with a text, in their order."""
+        """Return the sorted ids of memories that start with a text."""
         return [name for (name,) in self._run("memories_by_prefix", tenant, **prefix_range(prefix), limit=limit)]
 
-    def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
-        """Return (key, id) of each memory of any status with one of these keys in one of these scopes."""
+    def ids_by_key(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
+        """Return (key, id) of the memories, in any status, with one of these keys in one of these scopes."""
         return self._run("keyed", tenant, keys=json_array(keys), scopes=json_array(scopes))
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
@@ -135,7 +135,7 @@ class MemoryReads(Snapshot):
         return self._by_ids("superseded", tenant, scope=scope, digest=digest)
 
     def expired(self, tenant: str, now: datetime, *, limit: int) -> ReadResult:
-        """Return active memories whose term is over, the longest ago first, ties by id."""
+        """Return active memories whose TTL has passed, the longest ago first, ties by id."""
         return self._by_ids("lapsed", tenant, now=to_micros(now), limit=limit)
 
     def session_tail(self, tenant: str, session: str) -> Record | None:
@@ -143,13 +143,13 @@ class MemoryReads(Snapshot):
         return next(iter(self._by_ids("session_tail", tenant, session=session).records), None)
 
     def _by_ids(self, name: str, tenant: str, **values: Any) -> ReadResult:
-        """Return the memories whose ids a named statement finds."""
+        """Return the memories with the ids that a named statement selects."""
         with self._reading(tenant) as db:
             ids = [memory_id for (memory_id,) in db.run(name, tenant=tenant, **values)]
             return self._records(db, tenant, ids, None) if ids else ReadResult()
 
     def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> ReadResult:
-        """Return the newest records by id or alias, in the order asked, without those that are not there."""
+        """Return the newest records by id or alias, in the order of ``names``, without those that do not exist."""
         with self._reading(tenant) as db:
             return self._records(db, tenant, ids, as_of)
 
@@ -170,7 +170,7 @@ class MemoryReads(Snapshot):
         for name in ids:
             record_or_none = by_id.get(name)
             if record_or_none is None and name in aliases:
-                # An alias counts only while the memory itself says so.
+                # An alias counts only if the memory itself still has it.
                 target = by_id.get(aliases[name])
                 record_or_none = target if target is not None and name in target.aliases else None
             if record_or_none is not None and record_or_none.id not in seen:
@@ -187,7 +187,7 @@ class MemoryReads(Snapshot):
         found: ReadResult,
         by_id: dict[str, Record],
     ) -> None:
-        """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
+        """Read records by their ids into ``by_id``; add damaged ones to ``found``."""
         if as_of is None:
             rows = db.run("records_by_id", tenant=tenant, ids=json_array(ids)).fetchall()
         else:
@@ -196,11 +196,11 @@ class MemoryReads(Snapshot):
             memory_id = row[0] if as_of is None else EventRow._make(row).memory_id
             try:
                 by_id[memory_id] = self._record(db, tenant, row, as_of)
-            except Tampered as fault:
-                _damaged(found, memory_id, fault)
+            except Tampered as exc:
+                _damaged(found, memory_id, exc)
 
     def _record(self, db: Connection, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
-        """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
+        """Return the record of a ``record_row``, or of an event within the first ``as_of`` commits."""
         if as_of is None:
             *cells, newest = row
             return record_of(self._sealer, tenant, RecordRow._make(cells), newest)
@@ -213,7 +213,7 @@ class MemoryReads(Snapshot):
     def find(
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
     ) -> ReadResult:
-        """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        """Return matching records, newest arrival first; ``live_at`` None includes inactive ones."""
         if as_of is not None:
             return self._find_as_of(tenant, filters, live_at, limit, as_of)
         found = ReadResult()
@@ -221,17 +221,17 @@ class MemoryReads(Snapshot):
         narrowed = has_body_filter(filters)
         with self._reading(tenant) as db:
             for *cells, newest in db.stream(_query_for(filters), tenant=tenant, **filter_parameters(filters, live)):
-                # The limit is counted here: a damaged row must not take the place of a good one.
+                # The limit is applied here: a damaged row must not replace an intact one.
                 if limit is not None and len(found.records) >= limit:
                     break
                 row = RecordRow._make(cells)
-                # Most do not pass: their bodies are looked at before they are read as a whole.
+                # Most rows do not match, so the filter reads the body before it is decoded completely.
                 if narrowed and (body := parse_body(row.body)) is not None and not matches_filter(body, filters):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, newest)
-                except Tampered as fault:
-                    _damaged(found, row.id, fault)
+                except Tampered as exc:
+                    _damaged(found, row.id, exc)
                     continue
                 if matches_filter(record, filters):
                     found.records.append(record)
@@ -247,8 +247,8 @@ class MemoryReads(Snapshot):
                     break
                 try:
                     record = self._record(db, tenant, cells, as_of)
-                except Tampered as fault:
-                    _damaged(found, EventRow._make(cells).memory_id, fault)
+                except Tampered as exc:
+                    _damaged(found, EventRow._make(cells).memory_id, exc)
                     continue
                 if matches_filter(record, filters) and (live_at is None or record.is_live(live_at)):
                     found.records.append(record)
@@ -262,14 +262,14 @@ class MemoryReads(Snapshot):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, row.version)
-                except Tampered as fault:
-                    _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
+                except Tampered as exc:
+                    _log.warning("memory %s was left out: %s", row.id, exc, extra={"action": "damaged"})
                     continue
-                kept = verified_features(self._sealer, tenant, features)
-                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=kept)
+                verified = verified_features(self._sealer, tenant, features)
+                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
-        """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
+        """Yield (id, ranking row) for every memory changed after a position, oldest first; None if it is not active."""
         with self._reading(tenant) as db:
             if as_of is not None:
                 yield from self._profiles_as_of(db, tenant, as_of)
@@ -284,7 +284,7 @@ class MemoryReads(Snapshot):
             yield row.id, profile_of(self._sealer, tenant, row, features) if row.status == "active" else None
 
     def _profiles_as_of(self, db: Connection, tenant: str, as_of: int) -> Iterator[tuple[str, RankingRow | None]]:
-        """Yield the memories of an earlier state; their features, where they are of the version that held then."""
+        """Yield the memories of an earlier state, with features if they are of the version of that time."""
         width = len(EventRow._fields)
         for row in db.stream("indexed_as_of", tenant=tenant, as_of=as_of):
             event, arrival, cells = EventRow._make(row[:width]), row[width], row[width + 1 :]
@@ -293,23 +293,23 @@ class MemoryReads(Snapshot):
                 record = self._record(db, tenant, event, as_of)
                 if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
                     at = event.seq * MAX_EVENTS_PER_COMMIT + event.n
-                    held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
+                    row_then = record_row(self._sealer, tenant, at, arrival, record, event.payload)
                     features = None if cells[0] is None else FeatureRow._make(cells)
-                    profile = profile_of(self._sealer, tenant, held, features)
-            except Tampered as fault:
-                _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
+                    profile = profile_of(self._sealer, tenant, row_then, features)
+            except Tampered as exc:
+                _log.warning("memory %s was left out: %s", event.memory_id, exc, extra={"action": "damaged"})
             yield event.memory_id, profile
 
-    # --- likeness
+    # --- duplicates
 
-    def likely(
+    def duplicate_candidates(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
     ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
-        """Return for each record up to 8 others that may say the same, and whether any memory has its digest.
+        """Return for each record up to 8 likely duplicates, and whether any memory has its digest.
 
-        Others hold, and have an equal digest or share two marks: equal digests first, by id; then by marks shared, most
-        first, ties by newer position. Of another scope, tier or sensitivity they may be, see (5). A digest is known
-        when any memory of the tenant has it, whatever its state.
+        Candidates are active and have an equal digest or share two minhashes. Equal digests come first, by id; then the
+        most shared minhashes, ties by newer position. They may be of another partition, see (5). A digest
+        is known if any memory of the tenant has it, in any status.
         """
         with self._reading(tenant) as db:
             return _duplicate_candidates(db, tenant, asked, now)
@@ -317,7 +317,7 @@ class MemoryReads(Snapshot):
     # --- counts
 
     def queue_change_counter(self, tenant: str) -> tuple[int, ...]:
-        """Return what tells one state of the review queue from another; how many wait comes first."""
+        """Return values that change with the review queue; the number of pending proposals comes first."""
         with self._reading(tenant) as db:
             return tuple(db.run("facts_queue", tenant=tenant).fetchone())
 
@@ -325,7 +325,7 @@ class MemoryReads(Snapshot):
         """Return JSON-safe counts for ``status``; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
 
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
-        ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
+        ``bloat`` is events per live memory. Averages are over live memories, 0 without any.
         """
         return _status_counts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
 
@@ -333,7 +333,7 @@ class MemoryReads(Snapshot):
         """Return what the database counts at an instant in microseconds."""
         values = {"tenant": tenant, "now": now}
         with self._reading(tenant) as db:
-            held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
+            attached = {name for (name,) in db.run("attached_blobs", tenant=tenant)}
             blobs = {
                 row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
             }
@@ -343,13 +343,13 @@ class MemoryReads(Snapshot):
                 journal=db.run("facts_journal", tenant=tenant).fetchone(),
                 queue=db.run("facts_queue", tenant=tenant).fetchone(),
                 usage=db.run("facts_usage", values).fetchone(),
-                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
+                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - attached)},
                 schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
             )
 
 
 class CountedRow(NamedTuple):
-    """What ``status`` counts of a memory."""
+    """The fields of a memory that ``status`` counts."""
 
     status: str
     tier: str
@@ -366,24 +366,24 @@ class CountedRow(NamedTuple):
 
 @dataclass(slots=True)
 class _MemoryCounts:
-    """How many memories there are of each kind; all but ``statuses`` are of live ones."""
+    """Numbers of memories; all but ``statuses`` are of live ones."""
 
     statuses: Counter[str] = field(default_factory=Counter)
-    #: By what is counted, the number of memories of each value; categories by scope.
+    #: By field, the number of memories for each value; categories by scope.
     by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED_COLUMNS})
     categories: Counter[tuple[str, str]] = field(default_factory=Counter)
     embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     topics: int = 0
     sensitive: int = 0
-    #: Two numbers for each live memory: its importance in 1/10,000, and when its decay begins, in microseconds.
+    #: For each live memory its importance in 1/10,000 and when its decay begins, in microseconds.
     importance: array[int] = field(default_factory=lambda: array("q"))
-    #: When the first live memory ends, in microseconds; None for never.
+    #: When the first live memory expires, in microseconds; None for never.
     ends: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the database counts of a tenant at one instant."""
+    """The database's counts of a tenant at one instant."""
 
     at: int
     memories: _MemoryCounts
@@ -393,8 +393,8 @@ class Counts:
     blobs: dict[str, int]
     schema: int
 
-    def hold(self, now: int) -> bool:
-        """Whether they are the same at another instant, as long as nobody writes: no memory ends in between."""
+    def are_valid_at(self, now: int) -> bool:
+        """Whether the counts are the same at another instant without a write: no memory expires in between."""
         return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
 
 
@@ -422,9 +422,9 @@ def _counted(db: Connection, tenant: str, now: int) -> _MemoryCounts:
 
 
 def _status_counts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
-    """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``.
+    """Return the numbers that ``status`` shows at one instant; see ``MemoryReads.facts``.
 
-    People and agents name scopes and categories: of a scope that is out of sight not even the name of one is told.
+    Agents and users name scopes and categories, so the result includes no name from an invisible scope.
     """
     memories = counts.memories
     live = len(memories.importance) // 2
@@ -475,11 +475,11 @@ def _importance(stored: array[int], now: int) -> float:
 
 
 class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
-    """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
+    """All reads of one state: of the store, or of a writer's own transaction."""
 
 
 class DuplicateCandidateRow(NamedTuple):
-    """What is told of a likely memory before it is read."""
+    """An unchecked duplicate candidate."""
 
     position: int
     id: str
@@ -492,33 +492,35 @@ class DuplicateCandidateRow(NamedTuple):
 def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
 ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
-    """Return what ``Reader.likely`` does; a memory without a record is left out."""
-    marks = [_stored(record, features) for record, features in asked]
-    holders = _minhash_holders(db, tenant, marks)
+    """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
+    minhashes = [_stored(record, features) for record, features in asked]
+    holders = _minhash_holders(db, tenant, minhashes)
     micros = to_micros(now)
     equals: list[list[int]] = []
     known: list[bool] = []
     ranked: list[list[int]] = []
-    for (record, features), placed in zip(asked, marks, strict=True):
+    for (record, features), placed in zip(asked, minhashes, strict=True):
         digest = features.digest
-        # Whatever its state; an empty one is nobody's.
+        # In any status; an empty digest belongs to no memory.
         has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
         known.append(has)
         equals.append(_equal(db, tenant, record, digest, micros) if has else [])
-        crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
+        crowds = [crowd for minhash in placed if (crowd := holders.get(minhash))]
         shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
-        # Positions rise with time: among those that share as many, what was touched last comes first.
+        # Positions rise with time: of equal matches, the memory changed last comes first.
         counted = sorted(
             ((count, int(each)) for each, count in shared.items() if count >= MIN_SHARED_MINHASHES), reverse=True
         )
         ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
-    told = _rows_at(db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]})
+    rows_by_position = _rows_at(
+        db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]}
+    )
     found: list[tuple[tuple[DuplicateCandidate, ...], bool]] = []
     for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
-        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], told, record, features, same, micros)
+        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
         if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
-            # Many of them have run out: then all have to be looked at.
+            # Many of them have expired, so all of them are checked.
             first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append((first, some))
     return found
@@ -526,16 +528,16 @@ def _duplicate_candidates(
 
 def _active_candidates(
     positions: Sequence[int],
-    told: Mapping[int, DuplicateCandidateRow],
+    rows_by_position: Mapping[int, DuplicateCandidateRow],
     asked: Record,
     features: Features,
     equal: Sequence[int],
     now: int,
 ) -> tuple[DuplicateCandidate, ...]:
-    """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
+    """Return the first active memories by their rows; one with an empty trait must be read."""
     found: list[DuplicateCandidate] = []
     for position in positions:
-        row = told.get(position)
+        row = rows_by_position.get(position)
         if row is None or row.status != "active" or row.id == asked.id:
             continue
         if row.expires_at is not None and row.expires_at <= now:
@@ -548,19 +550,19 @@ def _active_candidates(
 
 
 def _stored(record: Record, features: Features) -> set[int]:
-    marks = features.marks
-    if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
-        marks = unpack_minhashes(pack_minhashes(marks))
-    return set(partitioned_minhashes(dedup_partition(record), marks))
+    minhashes = features.marks
+    if minhashes and not 0 <= min(minhashes) <= max(minhashes) < 1 << 63:
+        minhashes = unpack_minhashes(pack_minhashes(minhashes))
+    return set(partitioned_minhashes(dedup_partition(record), minhashes))
 
 
-def _minhash_holders(db: Connection, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
-    """Return by mark the positions of its newest holders, in digits."""
-    wanted: set[int] = set().union(*marks)
-    # One more than counted: the memory that asks may be among them.
+def _minhash_holders(db: Connection, tenant: str, minhashes: Iterable[set[int]]) -> dict[int, list[str]]:
+    """Return by minhash the positions of its newest memories, as digits."""
+    wanted: set[int] = set().union(*minhashes)
+    # One more than counted, because the memory itself may be among them.
     values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": MAX_HOLDERS_PER_MINHASH + 1}
-    rows = db.run("holders", values)
-    return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
+    rows = db.run("minhash_holders", values)
+    return {minhash: positions.split(" ") for minhash, positions in rows if positions is not None}
 
 
 def _equal(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:

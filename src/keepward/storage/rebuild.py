@@ -1,4 +1,4 @@
-"""Making anew: seals under another key, records from the journal, a journal from an export."""
+"""Rewrite the rows of tenants: reseal under another key, rebuild records, restore or copy a journal."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _PAGE = 1000
 _COMPUTED = ("records", "marks", "links", "deliveries")
 
 
-def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
-    """Verify every tenant's chain, then seal everything under a new key, in one transaction.
+def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
+    """Verify the chain of every tenant, then seal all rows under a new key, in one transaction.
 
-    ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
+    ``note`` is a name and a sentence that the store keeps; None for an empty store.
 
     Raises:
-        Tampered: a chain does not hold.
+        Tampered: a chain is broken.
         OSError: the anchor cannot be written.
     """
     unsealed = Sealer(None)
-    with connector.writing() as db:
-        db.run("hold_seals").fetchall()
+    with database.writing() as db:
+        db.run("lock_seals").fetchall()
         key = anchor.key()
         if note is None and key is not None:
             return Sealer(key)  # Another process was first.
@@ -54,8 +54,8 @@ def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> 
             db.select_tenant(tenant)
             for fault in walk_chain(db, unsealed, tenant):
                 raise Tampered(
-                    f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
-                    f"{fault.detail}); `keepward store recover` copies what still holds"
+                    f"the store cannot be resealed, since its journal is damaged ({fault.row}: {fault.detail}); "
+                    "`keepward store recover` copies what is intact"
                 )
             states.append(tenants.read(db, unsealed, tenant))
         sealer = Sealer(anchor.adopt())
@@ -69,14 +69,14 @@ def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> 
         if note is not None:
             db.run("set_meta", name=note[0], value=note[1])
     for state in states:
-        anchor.note(state.tenant, state.head if state.head.seq else None, state.sums_head())
+        anchor.record_head(state.tenant, state.head if state.head.seq else None, state.sums_head())
     return sealer
 
 
 def reseal(db: Connection, sealer: Sealer, tenant: str) -> None:
-    """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
+    """Reseal the rows of a tenant that cannot be computed: its journal, documents and features."""
     raw = tenant.encode()
-    # Their hashes are under the key of before.
+    # Their hashes are under the previous key.
     db.run("forget_requests", tenant=tenant)
 
     def commit(row: Row) -> Row:
@@ -107,15 +107,15 @@ def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
     for row in rows:
         page.append(row)
         if len(page) == _PAGE:
-            db.many(name, page)
+            db.run_many(name, page)
             page = []
-    db.many(name, page)
+    db.run_many(name, page)
 
 
 def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
-    """Write all that a store holds of a tenant, whose row is ``kept``, in place of what is here of it.
+    """Replace all rows of a tenant by the source's rows, resealed with this store's key.
 
-    Row by row as it stands there, under the seals of this store.
+    ``kept`` is the tenant's row in the source.
     """
     state, db = writer.state(tenant), writer.session
     writer.forget_candidates(tenant)
@@ -130,12 +130,12 @@ def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: 
 
 
 def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
-    """Compute what a tenant's journal and receipts call for anew; return how many records there are.
+    """Recompute the rows that result from a tenant's journal and receipts; return the number of records.
 
-    Features stay where they hold and are of the newest version; the others are left out, to be computed anew.
+    Valid features of newest versions stay. The others are deleted, to be recomputed later.
 
     Raises:
-        Tampered: an event does not hold; nothing was changed.
+        Tampered: an event is damaged; nothing was changed.
     """
     state = writer.state(tenant)
     writer.forget_candidates(tenant)
@@ -156,25 +156,25 @@ def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
         row = record_row(sealer, tenant, event.seq * MAX_EVENTS_PER_COMMIT + event.n, arrival, record, event.payload)
         db.run("add_record", (tenant, *row))
-        db.many("add_link", link_rows(tenant, [record]))
+        db.run_many("add_link", link_rows(tenant, [record]))
         count += 1
     dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
     for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
-        if features is not None and not features.holds(sealer, tenant):
+        if features is not None and not features.has_valid_seal(sealer, tenant):
             dropped.append(row.id)
         elif row.status == Status.ACTIVE:
             add_minhashes(db, minhash_rows(tenant, row, features))
-    db.many("drop_features", [(tenant, memory_id) for memory_id in dropped])
+    db.run_many("drop_features", [(tenant, memory_id) for memory_id in dropped])
     _paged(db, "add_delivery", project_deliveries(db, sealer, tenant))
     return count
 
 
 def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
-    """Write an exported journal into an empty tenant, byte for byte; features are to be computed afterwards.
+    """Write an exported journal into an empty tenant, byte for byte. Its features are computed later.
 
     Raises:
         Conflict: the tenant is not empty.
-        Tampered: the chain does not hold, or is another tenant's.
+        Tampered: the chain is broken, or belongs to another tenant.
     """
     state, db, raw = writer.state(tenant), writer.session, tenant.encode()
     if state.head.seq:
@@ -185,7 +185,7 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         _check_export(tenant, head, commit, events)
         missing |= empty_positions(commit, events)
         db.run("add_commit", commit_row(commit, sealer))
-        db.many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
+        db.run_many("add_event", [event_row(tenant, raw, event, sealer) for event in events])
         head = Head(seq=commit.seq, hash=commit.hash)
     state.head, state.restored = head, head.seq
     writer.restore_erasures(tenant, missing)
@@ -193,10 +193,10 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         raise Tampered("the exported journal skips a version of a memory; export it again")
     try:
         rebuild(writer, sealer, tenant)
-    except Tampered as fault:
+    except Tampered as exc:
         raise Tampered(
             "the newest version of a memory in the exported journal has no content; export it again"
-        ) from fault
+        ) from exc
     return head
 
 

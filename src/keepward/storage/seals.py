@@ -1,8 +1,7 @@
-"""Seals: what a thief of the store's file cannot forge, since the key is kept elsewhere.
+"""Seals: message authentication codes of rows. The key is stored elsewhere, so a thief of the file cannot forge them.
 
-Invariants
-(1) A seal covers its table, its key and every other cell of its row, each with its type and length.
-(2) Without a key nothing is sealed and nothing is checked; the store says so.
+A seal covers its table, its key and every other cell of its row, each with type and length. Without a key nothing is
+sealed or checked, and the store reports that.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Cell: TypeAlias = str | int | bytes | None
 _EVENT = b"keepward/seal/v1\0"
 _TAIL = struct.Struct(">qq").pack
 _LENGTH = struct.Struct(">q").pack
-#: Type and length of what is shorter, made once: nearly every cell is.
+#: Encoded type and length of short cells, computed once because nearly every cell is short.
 _CACHED_LENGTHS = 1_024
 _BYTES, _TEXTS = ([kind + _LENGTH(size) for size in range(_CACHED_LENGTHS)] for kind in (b"b", b"s"))
 _HMAC_BLOCK_BYTES = 64
@@ -46,25 +45,25 @@ def encode_cells(*values: object) -> bytes:
         elif value is None:
             add(b"n")
         else:
-            # No column holds anything else, unless its page is damaged; such a row must not match.
+            # No column has any other type unless its page is corrupt; such a row must not match.
             add(b"?")
     return b"".join(parts)
 
 
 def pack(table: str, tenant: str, cells: tuple[Cell, ...]) -> bytes:
-    """Return an encoding of a row of a table, without its tenant; for rows that are read by the thousand."""
+    """Encode a row of a table, without its tenant; the fast form for tables with many rows."""
     # A third of the time of ``cells``; version 2 of ``marshal`` is frozen.
     return marshal.dumps((table, tenant, cells), 2)
 
 
 class Sealer:
-    """Makes and checks seals with one key; None makes empty seals and accepts any."""
+    """Makes and checks seals with one key. None makes empty seals and accepts any."""
 
     __slots__ = ("_inner", "_key", "_outer", "_rows", "_sums")
 
     def __init__(self, key: bytes | None) -> None:
         self._key = key
-        # Hashed once: three seals a memory take the state after the key from here, at less than half the cost.
+        # Hashed once: the three seals of a memory start from this state, at less than half the cost.
         padded = (key if key is None or len(key) <= _HMAC_BLOCK_BYTES else hashlib.sha256(key).digest()) or b""
         padded = padded.ljust(_HMAC_BLOCK_BYTES, b"\0")
         self._inner = hashlib.sha256(padded.translate(_INNER))
@@ -81,36 +80,36 @@ class Sealer:
 
     @property
     def active(self) -> bool:
-        """Whether there is a key."""
+        """Whether a key exists."""
         return self._key is not None
 
     @property
     def key_id(self) -> str:
-        """16 hex digits that name the key and say nothing about it; empty without one."""
+        """16 hex digits that identify the key and reveal nothing about it; empty without one."""
         return "" if self._key is None else self._mac(b"keepward/key/v1").hex()[:16]
 
     def derived(self, label: bytes) -> bytes | None:
-        """Return a key for something else, made from this one; None without one."""
+        """Derive a key for another purpose; None without a key."""
         return None if self._key is None else self._mac(b"keepward/derived/v1" + label)
 
     def request_key(self, tenant: str, key: IdempotencyKey) -> bytes:
-        """Return the 16-byte hash by which the commit of a call is found."""
+        """Return the 16-byte hash by which the commit of a request is found."""
         return self._request(tenant, *key.name)
 
     def request_digest(self, tenant: str, key: IdempotencyKey, commit_id: str) -> bytes:
-        """Return the 16-byte hash of the call that made a commit, and 16 bytes that seal the two hashes of its row."""
+        """Return the 16-byte hash of the request of a commit, and 16 bytes that seal the two hashes of its row."""
         call = self._request(tenant, *key.name, key.request, commit_id)
         return call + self._request(commit_id, self.request_key(tenant, key), call)
 
     def matches_request(self, commit_id: str, key: bytes | None, digest: bytes | None) -> bool:
-        """Whether the hashes of a call belong to a commit."""
+        """Whether the hashes of a request belong to a commit."""
         if self._key is None or (key is None and digest is None):
             return True
         call, seal = (digest or b"")[:16], (digest or b"")[16:]
         return key is not None and hmac.compare_digest(seal, self._request(commit_id, key, call))
 
     def _request(self, *values: Cell) -> bytes:
-        # Hashed without a sealing key too: a comparison needs something.
+        # Hashed without a sealing key too, because requests are compared by it.
         return hmac.digest(self._key or b"", b"keepward/request/v1\0" + encode_cells(*values), "sha256")[:16]
 
     def event(self, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bytes:
@@ -120,7 +119,7 @@ class Sealer:
         return self._mac(_EVENT + tenant + b"\0" + _TAIL(seq, n) + event_hash)[:16]
 
     def matches_event(self, seal: object, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bool:
-        """Whether an event's seal is right."""
+        """Whether an event's seal matches."""
         return self._key is None or seal == self.event(tenant, seq, n, event_hash)
 
     def commit(self, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bytes:
@@ -128,7 +127,7 @@ class Sealer:
         return self.event(tenant, seq, -1, commit_hash if receipt is None else commit_hash + sha256(receipt))
 
     def matches_commit(self, seal: object, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bool:
-        """Whether a commit's seal is right."""
+        """Whether a commit's seal matches."""
         return self._key is None or seal == self.commit(tenant, seq, commit_hash, receipt)
 
     def row(self, table: str, *values: Cell) -> bytes:
@@ -137,26 +136,26 @@ class Sealer:
             return b""
         return self._mac(b"keepward/row/v1\0" + encode_cells(table, *values))[:16]
 
-    def term(self, table: str, content: bytes) -> int:
-        """Return what a row adds to its table's sum, below 2^256; 0 without a key. ``content``: what names the row."""
+    def sum_term(self, table: str, content: bytes) -> int:
+        """Return the number that a row adds to its table's sum, below 2^256; 0 without a key. ``content`` names it."""
         if self._sums is None:
             return 0
-        # Rows are counted by the ten thousand: this takes a quarter of the time of a seal.
+        # Tables have many rows, and this takes a quarter of the time of a seal.
         hashed = hashlib.blake2b(content, key=self._sums, digest_size=32, person=table.encode())
         return int.from_bytes(hashed.digest(), "big")
 
     def matches_row(self, seal: object, table: str, *values: Cell) -> bool:
-        """Whether a row's seal is right."""
+        """Whether a row's seal matches."""
         return self._key is None or seal == self.row(table, *values)
 
     def cells(self, table: str, tenant: str, cells: tuple[Cell, ...]) -> bytes:
-        """Return the 16-byte seal of a row of a table, without its tenant; for rows that are read by the thousand."""
+        """Return the 16-byte seal of a row of a table, without its tenant; the fast form for tables with many rows."""
         if self._rows is None:
             return b""
         return self.packed(pack(table, tenant, cells))
 
     def packed(self, content: bytes) -> bytes:
-        """Return the 16-byte seal of what ``pack`` gave."""
+        """Return the 16-byte seal of the result of ``pack``."""
         if self._rows is None:
             return b""
         return hashlib.blake2b(content, key=self._rows, digest_size=16, person=b"keepward/row").digest()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Bytes of the seal that a body begins with.
 _SEAL_BYTES = 32
-#: Advisory lock of whoever deletes what expired: two of them must not wait for each other's rows.
+#: Advisory lock for deleting expired entries: two sweepers must not wait for each other's rows.
 _SWEEP_LOCK_ID = 0x4B455357
 _log = logging.getLogger(__name__)
 

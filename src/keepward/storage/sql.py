@@ -1,10 +1,8 @@
-"""Named statements, numbered migrations, and what a backend's session can do with them.
+"""Named SQL statements, numbered migrations, and the protocols of a database and its connections.
 
-Invariants
-(1) A statement is named by a line ``-- name --``; a fragment is a statement that others include as ``{{name}}``.
-(2) Statements are written for SQLite in the SQL that PostgreSQL has too; ``postgres.py`` says what it writes otherwise.
-(3) Migrations are numbered without a gap and never edited: the hash of each is recorded when it runs and compared
-    afterwards.
+A line ``-- name --`` names a statement. Other statements include it as ``{{name}}``. The SQL is the common part of
+SQLite and PostgreSQL; ``postgres.sql`` replaces single statements. Migrations are numbered without a gap and never
+edited: the hash of each is stored when it runs and compared later.
 """
 
 from __future__ import annotations
@@ -25,27 +23,27 @@ from keepward.storage.seals import Sealer
 if TYPE_CHECKING:
     from keepward.storage.server_state import SharedState
 
-#: Where the files of SQL are.
+#: Folder of the SQL files.
 SQL_FOLDER = Path(__file__).parent
-#: What no id begins with: the end of a range of ids that begin alike.
+#: No id contains this character, so it ends a range of ids with the same prefix.
 MAX_CHARACTER = "\U0010ffff"
-#: What is said where a row of a table is there already.
+#: Message for a violated unique constraint, by table.
 CONFLICT_MESSAGES = {
     "records": "the key is taken by another memory; revise that one instead",
-    "commits": "a call under this idempotency key was carried out in the meantime; send it again",
-    "documents": "a receipt is written once; this one is there already",
+    "commits": "another call with this idempotency key was applied in the meantime; send it again",
+    "documents": "this receipt already exists, and a receipt is written once",
 }
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 
 Row: TypeAlias = tuple[Any, ...]
-#: Named or in order.
+#: Values by name or in order.
 Values: TypeAlias = Mapping[str, Any] | Sequence[Any]
 
 
 class Cursor(Protocol):
-    """What a statement has found."""
+    """The result of a statement."""
 
     def fetchone(self) -> Any: ...
 
@@ -55,11 +53,11 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """One transaction or snapshot of a backend; what is wrong with a write may be raised by a later statement."""
+    """One transaction or snapshot. A write may report its error at a later statement."""
 
-    #: What the driver raises.
+    #: The base class of the driver's errors.
     fault: type[Exception]
-    #: Whether there are tables that candidates of recall come from; see ``candidates.py``.
+    #: Whether the candidate tables of recall exist; see ``candidates.py``.
     searchable: bool
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> Cursor:
@@ -67,69 +65,78 @@ class Connection(Protocol):
         ...
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement without holding all of them."""
+        """Yield the rows of a named statement, a page at a time."""
         ...
 
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
         """Run a named statement once for each row."""
         ...
 
     def execute(self, text: str, values: Values = (), /) -> Cursor:
-        """Run a statement that has no name, since a table's name is put into it."""
+        """Run a statement without a name, for example one that contains the name of a table."""
+        ...
+
+    def translate_error(self, exc: Exception) -> KeepwardError:
+        """Return our error for one of the driver's."""
         ...
 
     def select_tenant(self, tenant: str | None) -> None:
-        """Work for a tenant from here on, or for all; a writer is alone with the tenant until its transaction ends."""
+        """Restrict the statements to one tenant, or to none. A writer locks the tenant until its transaction ends."""
+        ...
+
+
+class DatabaseServer(Protocol):
+    """What a database adds that several servers of a store share."""
+
+    def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what the servers share between requests, sealed under a key; None without a key or when read-only."""
+        ...
+
+    def blob_store(self) -> BlobStore:
+        """Return where the database stores the bytes of blobs."""
+        ...
+
+    def execute_autocommit(self, statement: str) -> None:
+        """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
         ...
 
 
 class Database(Protocol):
-    """All that a backend is: transactions, snapshots and the words for its errors."""
+    """A backend: its snapshots, its transactions and its maintenance."""
 
     writable: bool
 
+    @property
+    def server(self) -> DatabaseServer | None:
+        """What several servers share; None for a file, which one process serves."""
+        ...
+
     def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
-        """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools."""
+        """Open one snapshot for the block, of one tenant, or of all tenants for an owner's tools."""
         ...
 
     def writing(self, *, brief: bool = False) -> AbstractContextManager[Connection]:
-        """Lend a session inside one transaction, which commits when the block ends; ``brief`` waits 5 s at most."""
+        """Open one transaction for the block, which commits at its end. ``brief`` waits at most 5 s for a lock."""
         ...
 
-    def translate_error(self, fault: Exception) -> KeepwardError:
-        """Return our error for one of the driver's."""
-        ...
-
-    def others(self) -> int | None:
-        """Return a number that is another one once somebody else has written; None while this handle writes."""
-        ...
-
-    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
-        """Return what several servers of the store share, sealed under a key; None where there can be but one's own."""
-        ...
-
-    def execute_autocommit(self, statement: str) -> None:
-        """Run a statement that may not stand in a transaction."""
+    def data_version(self) -> int | None:
+        """Return a number that changes when another handle writes; None while this handle writes."""
         ...
 
     def check(self) -> Iterator[tuple[str, str]]:
-        """Yield what the backend itself finds wrong, as (row, detail)."""
+        """Yield faults that the database itself finds, as (row, detail)."""
         ...
 
     def size(self) -> int:
-        """Return how many bytes the store takes."""
+        """Return the size of the store in bytes."""
         ...
 
     def scrub(self) -> str | None:
-        """Leave no byte of what was erased; return None, or why that has to wait."""
+        """Overwrite all erased bytes. Return None, or the reason to try again later."""
         ...
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file."""
-        ...
-
-    def blob_store(self) -> BlobStore | None:
-        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
         ...
 
     def close(self) -> None:
@@ -141,16 +148,16 @@ class Database(Protocol):
 class Migration:
     """One step of the schema."""
 
-    #: Also the schema number of a store after it.
+    #: The schema number of a store after this step.
     number: int
     name: str
     sql: str
-    #: Hex digest of the file.
+    #: SHA-256 of the file, in hex.
     sha256: str
 
 
 def parse_queries(text: str) -> dict[str, str]:
-    """Return the statements of a queries file by name, fragments filled in."""
+    """Return the statements of a file by name, with their fragments inserted."""
     parts = _NAME.split(text)
     raw = {
         name: "\n".join(line for line in body.splitlines() if not line.startswith("--")).strip().rstrip(";")
@@ -164,12 +171,12 @@ def parse_queries(text: str) -> dict[str, str]:
 
 
 def read_sql(name: str) -> str:
-    """Return one of the files of SQL beside this module."""
+    """Return the text of one SQL file in this folder."""
     return SQL_FOLDER.joinpath(name).read_text("utf-8")
 
 
 SQL = parse_queries(read_sql("queries.sql"))
-#: The tables of a tenant but for its own row, with the number of their columns.
+#: The tables of a tenant except ``tenants``, with their numbers of columns.
 COLUMN_COUNTS = {
     "commits": 15,
     "events": 10,
@@ -186,7 +193,7 @@ SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})
 
 @cache
 def load_migrations(folder: Path = SQL_FOLDER) -> tuple[Migration, ...]:
-    """Return the migrations of a folder, in order.
+    """Return the migrations of a folder in order.
 
     Raises:
         ValueError: a number is missing or used twice.
@@ -210,12 +217,12 @@ def statements(sql: str) -> list[str]:
 
 
 class Snapshot:
-    """One state: of the store as it is when asked, or, of a writer, as its own transaction sees it."""
+    """Reads of one snapshot: of the current store, or of a writer's own transaction."""
 
     _sealer: Sealer
-    #: Opens a snapshot of a tenant that was held against what this machine has seen of it.
+    #: Opens a snapshot of a tenant after the check against the anchor.
     _reading: Callable[[str], AbstractContextManager[Connection]]
-    #: Opens a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools.
+    #: Opens a snapshot of all tenants, for owner tools and for reads that precede the choice of a tenant.
     _everywhere: Callable[[], AbstractContextManager[Connection]]
 
     def _run(self, name: str, tenant: str, **values: Any) -> list[Any]:
@@ -225,5 +232,5 @@ class Snapshot:
 
 
 def prefix_range(prefix: str) -> dict[str, str]:
-    """Return the range of ids that begin so."""
+    """Return the range of ids with this prefix."""
     return {"low": prefix, "high": prefix + MAX_CHARACTER}

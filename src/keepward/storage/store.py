@@ -1,17 +1,16 @@
-"""The store: the journal and everything computed from it, over the connector of a backend.
+"""The event store: the journal and everything computed from it, in one database.
 
 Invariants
-(1) Every read names a tenant; only an owner's tools, and what is asked before a tenant is known, see all of them.
-(2) ``write`` is one transaction: all of it is visible together, or nothing.
-(3) The sealing key is never beside the store. Without a place for it nothing is written to a new store. One that was
-    written unsealed, and whose folder of keys cannot be read, works so and says it in ``facts`` and ``notes``.
-(4) A tenant is met once by a store that is open, before it is first used: it is not behind what this machine has noted
-    of it. What was noted is read before the store is: another process may write in between, and only forward.
-(5) A note that cannot be written costs nothing that is durable: the next one tells of a later state.
-(6) A store that holds something and for which this machine has no key, or another than it was last written with, is
-    foreign: it is looked at and never obeyed, until an owner accepts it with ``adopt``.
-(7) Where this machine has a key, that key decides: rows without its seal are damaged, whatever the store says of
-    itself, until an owner accepts them.
+(1) Every read names a tenant. Only owner tools, and reads that precede the choice of a tenant, see all tenants.
+(2) ``write`` is one transaction: other readers see all of it or nothing.
+(3) The sealing key is never stored next to the store. Without a folder for the key, nothing is written to a new store.
+    An unsealed store whose key folder cannot be read still works; ``facts`` and ``notes`` say that it is unsealed.
+(4) Before an open store uses a tenant, it compares the tenant's head with the anchor once: the store must not be behind
+    it. The anchor is read first, since another process can only advance the store in between.
+(5) A head that the anchor cannot record loses no durable data. The next record describes a later state.
+(6) A store is untrusted if it has content and this machine has no key for it, or another key than it was written with.
+    It can be inspected, but its content is not used until an owner accepts it with ``adopt``.
+(7) The key of this machine decides: rows without its seal are damaged, until an owner accepts them.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ from keepward.storage.tenant import TenantHead, compare_head_with_anchor, head_o
 from keepward.storage.verify import NotedHeads, check_store
 from keepward.storage.writer import UnitOfWork
 
-#: What the address of a database begins with.
+#: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
-#: Tenants whose counts are held.
+#: Most tenants whose counts are cached.
 _COUNTED = 100
-#: Tables that are empty in a store that is new.
+#: Tables that are empty in a new store.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
 _UNKNOWN = (
     "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which lists "
@@ -77,9 +76,9 @@ def open_store(
 ) -> EventStore:
     """Open the store in a file or in a PostgreSQL database, or a new one in ``:memory:``.
 
-    A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
-    outside the store's folder; without one a file is not sealed. A store that the anchor does not know is opened
-    and not used: see ``foreign``.
+    A file without write permission is opened read-only. ``anchor`` stores the sealing key and the heads outside the
+    store's folder; without it a file is not sealed. A store unknown to the anchor is opened as untrusted: see
+    ``foreign``.
 
     Raises:
         StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
@@ -114,38 +113,38 @@ def open_store(
 
 
 def open_copy(file: Path) -> EventStore:
-    """Open a copy of a file for cleaning it; see ``file.open_unsealed``."""
+    """Open a copy of a file to scrub it; see ``file.open_unsealed``."""
     connections, store_id = open_unsealed(file)
     return EventStore(connections, store_id, StoreTrust(sealer=Sealer(None), anchor=None, state="a copy"))
 
 
 class EventStore(Reader):
-    """A store that is open. Safe for threads; a reader sees one snapshot."""
+    """An open store. Threads may share it; each read sees one snapshot."""
 
-    def __init__(self, connector: Database, store_id: str, standing: StoreTrust) -> None:
-        self._connector = connector
-        self._sealer = standing.sealer
-        self._anchor = standing.anchor
-        self._state = standing.state
-        #: Why this machine does not use the store; None where it does. Reads and writes then raise ``NotAdopted``.
-        self.foreign = standing.foreign
-        #: Whether it is a copy of a store that is still at its path.
-        self.is_copy = standing.foreign is _COPY
-        self._keyless = standing.keyless
+    def __init__(self, database: Database, store_id: str, trust: StoreTrust) -> None:
+        self._database = database
+        self._sealer = trust.sealer
+        self._anchor = trust.anchor
+        self._state = trust.state
+        #: Why this machine does not trust the store; None if it does. Reads and writes of it raise ``NotAdopted``.
+        self.foreign = trust.foreign
+        #: Whether it is a copy of a store that still exists at its path.
+        self.is_copy = trust.foreign is _COPY
+        self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
-        #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``.
+        #: Per thread: ``snapshot``, the tenant and connection of a shared snapshot; ``inspecting``.
         self._shared = threading.local()
-        self._watch = IntegrityMonitor(connector)
-        #: By tenant, what was counted last, and what is another once anybody has written.
+        self._watch = IntegrityMonitor(database)
+        #: By tenant, the last counts and the state of the store that they belong to.
         self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
-        #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
+        #: Names the store for as long as it exists, at any path. The id file and the anchor repeat it.
         self.store_id = store_id
 
     @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
-        return not self._connector.writable
+        return not self._database.writable
 
     def __enter__(self) -> EventStore:
         return self
@@ -153,17 +152,17 @@ class EventStore(Reader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- sessions
+    # --- transactions and snapshots
 
     @contextmanager
     def write(self, *, brief: bool = False) -> Iterator[UnitOfWork]:
-        """Open one transaction; it commits when the block ends and rolls back when it raises.
+        """Open one transaction. It commits when the block ends and rolls back when the block raises.
 
-        ``brief`` waits 5 seconds for other writers, and not half a minute.
+        ``brief`` waits at most 5 s for other writers instead of 30 s.
         """
-        self._admit()
-        with self._connector.writing(brief=brief) as db:
-            writer = UnitOfWork(db, self._sealer, self._meet)
+        self._require_trusted()
+        with self._database.writing(brief=brief) as db:
+            writer = UnitOfWork(db, self._sealer, self._check_anchor)
             yield writer
             states = writer.finish()
         if self._anchor is None:
@@ -171,13 +170,13 @@ class EventStore(Reader):
         for tenant, state in states.items():
             head, sums = state.head if state.head.seq else None, state.sums_head() if self._sealer.active else None
             try:
-                self._anchor.note(tenant, head, sums)
-            except (OSError, KeepwardError) as fault:
-                text = "what was written is kept, but not its head in the configuration folder; see to that: %s"
-                _log.warning(text, fault, extra={"action": "anchor_failed"})
+                self._anchor.record_head(tenant, head, sums)
+            except (OSError, KeepwardError) as exc:
+                text = "the write is stored, but its head is not recorded in the configuration folder; fix that: %s"
+                _log.warning(text, exc, extra={"action": "anchor_failed"})
 
-    def _admit(self) -> None:
-        """Refuse the use of a store that this machine does not know, unless this thread inspects it.
+    def _require_trusted(self) -> None:
+        """Refuse an untrusted store, unless this thread inspects it.
 
         Raises:
             NotAdopted: see ``foreign``.
@@ -187,19 +186,19 @@ class EventStore(Reader):
 
     @contextmanager
     def inspecting(self) -> Iterator[None]:
-        """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
+        """Let this thread read an untrusted store during the block, to show it to its owner."""
         with self._thread_note(inspecting=True):
             yield
 
     @contextmanager
     def read_snapshot(self, tenant: str) -> Iterator[None]:
-        """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
-        with self._reading(tenant) as db, self._thread_note(lent=(tenant, db)):
+        """Give all reads of a tenant in this thread one snapshot during the block. The block writes nothing."""
+        with self._reading(tenant) as db, self._thread_note(snapshot=(tenant, db)):
             yield
 
     @contextmanager
     def _thread_note(self, **state: Any) -> Iterator[None]:
-        """Note something of this thread while the block lasts."""
+        """Set attributes of this thread during the block."""
         before = {name: getattr(self._shared, name, None) for name in state}
         self._shared.__dict__.update(state)
         try:
@@ -210,16 +209,16 @@ class EventStore(Reader):
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Connection]:
         deadline.check()
-        self._admit()
-        lent = getattr(self._shared, "lent", None)
-        if lent is not None and lent[0] == tenant:
+        self._require_trusted()
+        snapshot = getattr(self._shared, "snapshot", None)
+        if snapshot is not None and snapshot[0] == tenant:
             try:
-                yield lent[1]
-            except lent[1].fault as fault:
-                raise self._connector.translate_error(fault) from fault
+                yield snapshot[1]
+            except snapshot[1].fault as exc:
+                raise snapshot[1].translate_error(exc) from exc
             return
         noted = self._noted(tenant)
-        with self._connector.reading(tenant) as db:
+        with self._database.reading(tenant) as db:
             if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self._compare(db, tenants.read(db, self._sealer, tenant), noted)
             yield db
@@ -227,16 +226,16 @@ class EventStore(Reader):
     @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
         deadline.check()
-        self._admit()
-        with self._connector.reading() as db:
+        self._require_trusted()
+        with self._database.reading() as db:
             yield db
 
-    def _meet(self, db: Connection, state: TenantHead) -> None:
-        """Meet a tenant inside a transaction; see (4). The store names the key that is about to be used."""
+    def _check_anchor(self, db: Connection, state: TenantHead) -> None:
+        """Compare a tenant with the anchor inside a transaction, see (4), and check the sealing key of the store."""
         if self._keyless and state.sealed_by:
             raise StoreUnavailable(
-                f"the store is sealed, and its key is out of reach here ({self._state}): what is written without it "
-                "would lock the store for everybody. Give this user the configuration folder to read and write"
+                f"the store is sealed, and its key is out of reach here ({self._state}): a write without it would lock "
+                "the store for every user. Let this user read and write the configuration folder"
             )
         if state.sealed_by != self._sealer.key_id:
             check_sealing_key(db, self._sealer, state.sealed_by)
@@ -246,10 +245,10 @@ class EventStore(Reader):
     def _noted(self, tenant: str) -> NotedHeads:
         if self._anchor is None or tenant in self._known:
             return None, None
-        return self._anchor.noted(tenant), self._anchor.noted(tenant, "beside")
+        return self._anchor.last_head(tenant), self._anchor.last_head(tenant, "sums")
 
     def _compare(self, db: Connection, state: TenantHead, seen: NotedHeads) -> None:
-        """Compare a tenant with what was noted of it, once.
+        """Compare the head and sums of a tenant with the anchor.
 
         Raises:
             Tampered: the store is behind, or its journal was rewritten.
@@ -263,39 +262,39 @@ class EventStore(Reader):
         with self._known_lock:
             self._known.add(state.tenant)
 
-    # --- what only the whole store can tell
+    # --- checks across all rows
 
-    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
-        """Return memories whose rows are not those that were written, and that would have passed, by id.
+    def unreadable_memories(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
+        """Return the unreadable memories that a read with these filters would have shown, by id.
 
-        In constant time while nobody but this handle has changed the store. A memory of which the journal does not
-        tell enough passes every filter. Memories whose row is as written and whose content does not hold are not among
-        them: reads name those as ``damaged``.
+        Their rows are missing or were edited. The check takes constant time while only this handle changes the store.
+        A memory with an unreadable event passes every filter. Intact rows whose content is damaged are not included:
+        reads report those as ``damaged``.
         """
-        mark = self._watch.mark()
+        version = self._watch.change_counter()
         with self._reading(tenant) as db:
-            found = self._watch.corrupt_records(db, self._sealer, tenant, mark)
-        return [each.result() for each in found if each.passes(filters, live_at)]
+            found = self._watch.corrupt_records(db, self._sealer, tenant, version)
+        return [match.as_unreadable() for match in found if match.passes(filters, live_at)]
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
-        """See ``MemoryReads.profiles``; who reads all of them knows by that whether any is withheld."""
+        """See ``MemoryReads.profiles``. A read of all of them also checks whether a row is missing or edited."""
         if as_of is not None:
             yield from super().profiles(tenant, after=after, as_of=as_of)
             return
-        apart = after == 0 and getattr(self._shared, "lent", None) is None
-        mark = self._watch.mark() if apart else None
+        apart = after == 0 and getattr(self._shared, "snapshot", None) is None
+        version = self._watch.change_counter() if apart else None
         with self._reading(tenant) as db:
             rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
-            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, mark, rows))
+            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, version, rows))
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
 
-        Where ``scopes`` are given, no other scope is named, and no category that stands in others alone.
+        With ``scopes``, the counts name no other scope, and no category that occurs only in other scopes.
         """
         return super().facts(tenant, now, scopes=scopes) | {
             "store_id": self.store_id,
-            "file_bytes": self._connector.size(),
+            "file_bytes": self._database.size(),
             "read_only": self.read_only,
             "sealed": self._sealer.active,
             "anchor": self._anchor_state(tenant),
@@ -303,129 +302,133 @@ class EventStore(Reader):
         }
 
     def _anchor_state(self, tenant: str) -> str:
-        """Return the state of the anchor, or why it takes no more heads; see (5)."""
+        """Return the state of the anchor, or why it records no heads; see (5)."""
         if self._anchor is None or self.foreign is not None or self.read_only:
             return self._state
-        why = self._anchor.obstacle(tenant)
+        why = self._anchor.unwritable_reason(tenant)
         return self._state if why is None else f"takes no new heads: {why}"
 
     def _counts(self, tenant: str, now: int) -> Counts:
-        # Asked before the snapshot is taken, as for what is withheld.
-        mark = self._watch.mark()
+        # Read the counter before the snapshot, so that a change in between is noticed.
+        version = self._watch.change_counter()
         with self.read_snapshot(tenant):
-            if mark is None:
+            if version is None:
                 return super()._counts(tenant, now)
-            state = (mark, self.writes(tenant))
+            state = (version, self.writes(tenant))
             before, counts = self._counted.get(tenant, (None, None))
-            if counts is None or before != state or not counts.hold(now):
+            if counts is None or before != state or not counts.are_valid_at(now):
                 counts = super()._counts(tenant, now)
                 if len(self._counted) >= _COUNTED:
                     self._counted.clear()
                 self._counted[tenant] = (state, counts)
         return counts
 
-    def tails(self) -> dict[str, Head]:
-        """Return each tenant's head as the store has it, unchecked."""
-        with self._connector.reading() as db:
+    def heads(self) -> dict[str, Head]:
+        """Return each tenant's head as stored, without checks."""
+        with self._database.reading() as db:
             return {row[0]: Head(seq=row[1], hash=row[2]) for row in db.run("tenant_rows") if row[1]}
 
     def notes(self) -> list[str]:
-        """Return plain sentences on how far the store can vouch for itself, such as a missing anchor."""
-        with self._connector.reading() as db:
-            kept = [str(value) for (value,) in db.run("notes")]
+        """Return sentences about missing protection, for example a missing anchor."""
+        with self._database.reading() as db:
+            notes = [str(value) for (value,) in db.run("notes")]
         if self.foreign is not None:
-            kept.append(self.foreign)
+            notes.append(self.foreign)
         elif not self._sealer.active:
-            kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
-        return kept
+            notes.append(
+                f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}"
+            )
+        return notes
 
     def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
-        """Return what several servers of this store share between requests; None where it is one file, or unsealed."""
-        return self._connector.shared(self._sealer.derived(b"servers"), monotonic)
+        """Return what several servers of this store share between requests; None for a file or an unsealed store."""
+        server = self._database.server
+        return None if server is None else server.shared_state(self._sealer.derived(b"servers"), monotonic)
 
-    # --- upkeep
+    # --- maintenance
 
     def verify(
         self, tenant: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
     ) -> tuple[dict[str, int], list[Fault]]:
-        """Check everything; return counts of what was checked, and faults, first first.
+        """Check the complete store; return the counts of checked rows, and the faults in journal order.
 
-        ``on_progress`` is called with rows that were looked at and how many there are; what it raises ends the check.
+        ``on_progress`` receives the checked and the total number of rows. An error that it raises ends the check.
         """
-        return check_store(self._connector, self._sealer, self._anchor, tenant, on_progress)
+        return check_store(self._database, self._sealer, self._anchor, tenant, on_progress)
 
     def adopt(self, note: str) -> None:
-        """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
+        """Accept the store after verifying its chain: create a new key, reseal all rows and record the heads.
 
-        ``note`` is kept in the store for good where it was foreign, else until the next one.
+        ``note`` is stored. For an untrusted store it stays for good; otherwise the next note replaces it.
 
         Raises:
             StoreUnavailable: there is no anchor, or it cannot be written.
-            Tampered: the chain does not hold.
+            Tampered: the chain is broken.
         """
         if self._anchor is None:
             raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
         name = "note_adopted" if self.foreign is None else "note_foreign"
         try:
-            if self.is_copy and isinstance(self._connector, SqliteDatabase):
-                self.store_id = give_new_id(self._connector, self._anchor)
-            self._sealer = rebuild.adopt(self._connector, self._anchor, (name, note))
-        except OSError as fault:
-            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
+            if self.is_copy and isinstance(self._database, SqliteDatabase):
+                self.store_id = give_new_id(self._database, self._anchor)
+            self._sealer = rebuild.adopt(self._database, self._anchor, (name, note))
+        except OSError as exc:
+            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from exc
         self.foreign, self.is_copy, self._state = None, False, "kept"
         with self._known_lock:
             self._known.clear()
 
     def rebuild(self, tenant: str) -> int:
-        """Compute the records anew from the journal; return how many there are."""
+        """Recompute the records from the journal; return their number."""
         with self.write() as writer:
             return rebuild.rebuild(writer, self._sealer, tenant)
 
     def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
-        """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
+        """Write an exported journal into an empty tenant, byte for byte, and verify its chain.
 
         Raises:
             Conflict: the tenant is not empty.
-            Tampered: the chain does not hold.
+            Tampered: the chain is broken.
         """
         with self.write() as writer:
             return rebuild.restore(writer, self._sealer, tenant, commits)
 
     def copy_tenant(self, source: EventStore, tenant: str) -> bool:
-        """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.
+        """Copy all rows of a tenant from another store, under the seals of this one, in one transaction.
 
-        Returns whether there was anything to do: not where both have the same head and as many rows of each kind.
+        Returns False if both stores already have the same head and as many rows of each kind.
 
         Raises:
-            Conflict: this store has a history of its own of the tenant.
+            Conflict: the tenant has a history of its own in this store.
         """
         name = f"carried_{tenant}"
         stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
         with source._reading(tenant) as theirs, self.write() as writer:
-            kept, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
-            if (own.head, own.tallies()) == (kept.head, kept.tallies()):
+            source_row, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
+            if (own.head, own.tallies()) == (source_row.head, source_row.tallies()):
                 return False
             row = writer.session.run("meta", name=name).fetchone()
             if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
                 raise Conflict(stays)
-            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, kept)
-            # This transaction is one more.
+            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, source_row)
+            # This transaction counts as well.
             writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
         return True
 
     def scrub_pending(self) -> bool:
-        """Whether destroyed content may still lie in free pages or in the log."""
-        with self._connector.reading() as db:
+        """Whether free pages or the log may still contain erased content."""
+        with self._database.reading() as db:
             return db.run("meta", name=SCRUB_PENDING).fetchone() is not None
 
     def index_vectors(self, tenant: str) -> None:
-        """Make the indexes over a tenant's vectors that are missing, while others write."""
-        for statement in self.missing_indexes(tenant):
-            self._connector.execute_autocommit(statement)
+        """Create the missing vector indexes of a tenant while other connections write."""
+        if (server := self._database.server) is not None:
+            for statement in self.missing_indexes(tenant):
+                server.execute_autocommit(statement)
 
     def scrub(self) -> str | None:
-        """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
-        return self._connector.scrub()
+        """Rewrite the file and empty its log. Return None, or the reason to try again later."""
+        return self._database.scrub()
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy of the live store to a new file.
@@ -433,41 +436,42 @@ class EventStore(Reader):
         Raises:
             StoreUnavailable: it cannot be written.
         """
-        self._admit()
-        self._connector.backup(target)
+        self._require_trusted()
+        self._database.backup(target)
 
     def blob_store(self) -> BlobStore | None:
-        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
-        return self._connector.blob_store()
+        """Return where the database stores the bytes of blobs; None for a folder next to the store."""
+        server = self._database.server
+        return None if server is None else server.blob_store()
 
     def close(self) -> None:
         """Release everything; a second call does nothing."""
-        self._connector.close()
+        self._database.close()
 
 
-# --- how a store stands to this machine
+# --- trust in a store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTrust:
-    """How a store stands to this machine."""
+    """Whether this machine trusts a store, and the key and anchor for it."""
 
     sealer: Sealer
-    #: None where nothing can be noted of it.
+    #: None if heads of this store cannot be recorded.
     anchor: Anchor | None
-    #: Of the anchor, in words.
+    #: State of the anchor, for a person.
     state: str
-    #: Why it is not used; None where it is.
+    #: Why the store is not trusted; None if it is.
     foreign: str | None = None
-    #: Whether its key, if it has one, is out of this process's reach.
+    #: Whether this process cannot read the key of the store.
     keyless: bool = False
 
 
-def resolve_key(connector: Database, store_id: str, anchor: Anchor | None, path: Path | None) -> StoreTrust:
-    """Return how a store stands to this machine; a new one gets a key.
+def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: Path | None) -> StoreTrust:
+    """Return whether this machine trusts a store. A new store gets a key.
 
     Raises:
-        NotAStore: the store's id is none.
+        NotAStore: the store's id is invalid.
     """
     if not store_id.isalnum():
         raise NotAStore("the store's id was changed outside of Keepward; restore the store from a backup")
@@ -476,25 +480,25 @@ def resolve_key(connector: Database, store_id: str, anchor: Anchor | None, path:
     try:
         known = anchor.bind(store_id, path)
         key = anchor.key()
-    except OSError as fault:
-        _raise_if_disk_failed(fault)
-        if connector.writable and _is_new(connector):
-            raise _no_key_folder_error(fault) from fault
-        return _without_key(fault.strerror or "its folder cannot be read")
+    except OSError as exc:
+        _raise_if_disk_failed(exc)
+        if database.writable and _is_new(database):
+            raise _no_key_folder_error(exc) from exc
+        return _without_key(exc.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
-        if _written_elsewhere(connector, sealer, anchor):
+        if _written_elsewhere(database, sealer, anchor):
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
         if known == "copied":
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
         return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
-    if not _is_new(connector):
+    if not _is_new(database):
         return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:
-        sealer = rebuild.adopt(connector, anchor, None) if connector.writable else Sealer(None)
-    except OSError as fault:
-        _raise_if_disk_failed(fault)
-        raise _no_key_folder_error(fault) from fault
+        sealer = rebuild.adopt(database, anchor, None) if database.writable else Sealer(None)
+    except OSError as exc:
+        _raise_if_disk_failed(exc)
+        raise _no_key_folder_error(exc) from exc
     if not sealer.active:
         return _without_key("the store is empty and can only be read")
     return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
@@ -509,66 +513,66 @@ def _no_key_folder_error(fault: OSError) -> StoreUnavailable:
     why = fault.strerror or "the disk gave an error"
     return StoreUnavailable(
         f"the key of a new store has no place{where} ({why}): let this user write there, or set KEEPWARD_HOME to a "
-        "folder that it may write; what is written without a key would be unknown to this machine afterwards"
+        "folder that it may write; content written without a key would be unknown to this machine afterwards"
     )
 
 
 def _raise_if_disk_failed(fault: OSError) -> None:
-    """Let a folder that may not be used be done without; a disk that fails passes, and the store waits for it.
+    """Return if the key folder is only forbidden. Raise if its disk failed, so that the store waits for it.
 
     Raises:
-        StoreUnavailable: what would be written now without a key would be unknown to this machine afterwards.
+        StoreUnavailable: content written now without a key would be unknown to this machine afterwards.
     """
     if fault.errno in {errno.EIO, errno.ENOSPC, errno.EDQUOT}:
         why = os.strerror(fault.errno).lower()
         raise StoreUnavailable(
-            f"the folder of keys cannot be used ({why}); mend that and try again: nothing was lost"
+            f"the folder of keys cannot be used ({why}); fix that and try again: nothing was lost"
         ) from fault
 
 
-def _is_new(connector: Database) -> bool:
-    with connector.reading() as db:
+def _is_new(database: Database) -> bool:
+    with database.reading() as db:
         return all(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() is None for name in _CONTENT)
 
 
 def _all_rows_sealed_by(db: Connection, sealer: Sealer) -> bool:
-    """Whether the rows of all tenants carry this seal."""
+    """Whether the rows of all tenants have the seal of this key."""
     return all(sealer.matches_row(row[-1], "tenants", *row[:-1]) for row in db.run("tenant_rows"))
 
 
-def _written_elsewhere(connector: Database, sealer: Sealer, anchor: Anchor) -> bool:
-    """Whether the store was sealed under another key and its journal goes on from what this machine has seen of it."""
-    with connector.reading() as db:
+def _written_elsewhere(database: Database, sealer: Sealer, anchor: Anchor) -> bool:
+    """Whether the store has the seal of another key, while its journal continues the heads that the anchor recorded."""
+    with database.reading() as db:
         row = db.run("meta", name="sealed_by").fetchone()
         if row is None or not row[0] or row[0] == sealer.key_id or _all_rows_sealed_by(db, sealer):
             return False
-        gone = anchor.names()
+        missing = anchor.tenant_digests()
         for cells in db.run("tenant_rows").fetchall():
             try:
                 state = head_of_row(Sealer(None), cells)
-                gone.discard(tenant_digest(state.tenant))
-                noted = anchor.noted(state.tenant)
+                missing.discard(tenant_digest(state.tenant))
+                noted = anchor.last_head(state.tenant)
             except Tampered:
                 return False
             if compare_head_with_anchor(db, state, noted):
                 return False
-        return not gone
+        return not missing
 
 
 def check_sealing_key(db: Connection, sealer: Sealer, sealed_by: str | None) -> None:
-    """Make sure, inside a transaction, that the store names the key that is about to be used and not another.
+    """Check inside a transaction that the store was sealed with the key that is about to be used.
 
     Raises:
-        Tampered: the store was written with another key, or without one, or its settings are gone.
+        Tampered: the store was written with another key or without one, or its settings are missing.
     """
     if sealed_by is None:
         raise Tampered(
-            "the store has lost its settings; run `keepward verify`; `keepward store recover` copies what still holds"
+            "the store has lost its settings; run `keepward verify`; `keepward store recover` copies what is intact"
         )
     if sealer.active and not _all_rows_sealed_by(db, sealer):
         raise Tampered(
             "the store was written without this machine's key; run `keepward verify`, and accept it with "
             "`adopt` if that was meant"
         )
-    # Either the name alone was bent, or this process writes without seals and says so.
+    # Either only the stored key id was changed, or this process writes without seals and reports that.
     db.run("set_meta", name="sealed_by", value=sealer.key_id)

@@ -1,17 +1,17 @@
-"""The row of a tenant: its head, how many rows each table holds, and a keyed sum over the sealed rows of each.
+"""The row of a tenant: its head, the row counts of its tables, and a keyed sum over the sealed rows of each.
 
-A sum is that modulo 2^256 of a keyed hash of each row: it can be kept up to date row by row in any order, and nobody
-without the key finds other rows with the same sum.
+A sum is the sum modulo 2^256 of a keyed hash of each row. Single rows update it in any order, and without the key no
+other rows with the same sum can be found.
 Source: Clarke, Devadas, van Dijk, Gassend, Suh (2003), "Incremental multiset hash functions" (MSet-Add-Hash).
 
 Invariants
-(1) The row's head is the newest commit, and the row carries a seal; anything else is Tampered.
-(2) It is written in the transaction whose rows it counts, once, and counts the transactions that wrote it.
-(3) Without a key the sums are 0: seals say nothing there either, and accepting the store makes them anew.
-(4) The head, and a digest of counts and sums, are noted outside the store: an older state of everything does not pass
-    for the newest. What was noted is never ahead of the store.
-(5) Documents are counted by kind, records by tier and status: what a filter passes over because its row was edited or
-    is gone is missed all the same; see ``integrity.py``.
+(1) The head is the newest commit and the row has a valid seal; anything else is Tampered.
+(2) A transaction that changes rows writes the tenant's row once, and adds one to its count of transactions.
+(3) Without a key the sums are 0, as seals are empty too. Accepting the store recomputes them.
+(4) The anchor records the head, and a digest of counts and sums. So an older copy of the complete store is noticed.
+    The anchor is never ahead of the store.
+(5) Documents are counted by kind, records by tier and status. So an edited or deleted row is noticed even though
+    filters pass over it; see ``integrity.py``.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _UNSEALED_HEAD_MESSAGE = (
 
 @dataclass(slots=True, kw_only=True)
 class TableSum:
-    """How many rows a table holds of each kind, and their keyed sum."""
+    """Row counts of a table by kind, and the keyed sum of its rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     total: int = 0
 
     def add(self, sealer: Sealer, table: str, kind: str, content: bytes, sign: int = 1) -> None:
-        """Add a row, or take it away with a ``sign`` of -1; ``content`` is what names it, such as its seal."""
+        """Add a row, or remove it with ``sign`` -1; ``content`` identifies it, for example its seal."""
         self.counts[kind] += sign
-        self.total = (self.total + sign * sealer.term(table, content)) % _SUM_MODULUS
+        self.total = (self.total + sign * sealer.sum_term(table, content)) % _SUM_MODULUS
 
     def cells(self) -> dict[str, int]:
         """Return the counts that are not 0, by kind."""
@@ -57,44 +57,44 @@ class TableSum:
 
 @dataclass(slots=True, kw_only=True)
 class TenantHead:
-    """What a tenant's row says, or is to say."""
+    """The content of a tenant's row."""
 
     tenant: str
     head: Head
-    #: Up to this seq the journal was restored from an export.
+    #: The journal up to this seq came from an export.
     restored: int = 0
-    #: Transactions that changed anything of the tenant.
+    #: Number of transactions that changed the tenant.
     writes: int = 0
-    #: By kind.
+    #: Documents, by kind.
     documents: TableSum = field(default_factory=TableSum)
-    #: By tier and status, with a blank between.
+    #: Records, by tier and status separated by a space.
     records: TableSum = field(default_factory=TableSum)
-    #: Name of the key of the store's seals; None where its settings are gone.
+    #: Id of the key that sealed the store; None if the setting is missing.
     sealed_by: str | None = None
-    #: Whether candidates of recall have tables, which change with the memories.
+    #: Whether the tenant has candidate tables, which change with its memories.
     searched: bool = False
 
     def tallies(self) -> str:
-        """Return the counts as they are stored."""
+        """Return the counts as JSON values."""
         return json.dumps([self.documents.cells(), self.records.cells()])
 
     def sums(self) -> bytes:
-        """Return the sums as they are stored."""
+        """Return the sums as bytes."""
         return b"".join(each.total.to_bytes(_SUM_BYTES, "big") for each in (self.documents, self.records))
 
     def sums_head(self) -> Head:
-        """Return number and digest of counts and sums, as they are noted outside the store."""
+        """Return the number and digest of counts and sums, as the anchor records them."""
         content = self.tallies().encode() + b"\0" + self.sums()
         return Head(seq=self.writes, hash=digest("beside", self.tenant.encode(), b"\0", content))
 
     def replace_document(self, sealer: Sealer, kind: str, before: bytes | None, after: bytes | None) -> None:
-        """Count a document with the seal ``after`` in place of one with the seal ``before``; None for none."""
+        """Replace a document's seal in the sum; None for no document before or after."""
         for sign, seal in ((-1, before), (1, after)):
             if seal is not None:
                 self.documents.add(sealer, "documents", kind, seal, sign)
 
     def replace_records(self, sealer: Sealer, before: Iterable[RecordRow], after: Iterable[RecordRow]) -> None:
-        """Count some rows of ``records`` in place of others."""
+        """Replace rows of ``records`` in the sum."""
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
                 content = pack("records", self.tenant, row[:-1])
@@ -107,12 +107,12 @@ class TenantHead:
         return {tier: count for tier, count in found.items() if count}
 
     def same_records(self, other: TenantHead) -> bool:
-        """Whether both count the same records."""
+        """Whether both have the same records."""
         return self.records.total == other.records.total and self.records.cells() == other.records.cells()
 
 
 def read(db: Connection, sealer: Sealer, tenant: str) -> TenantHead:
-    """Return what a tenant's row says; nothing where it has neither a row nor a commit.
+    """Return a tenant's row; an empty one if it has neither a row nor a commit.
 
     Raises:
         Tampered: see (1).
@@ -128,10 +128,10 @@ def read(db: Connection, sealer: Sealer, tenant: str) -> TenantHead:
 
 
 def head_of_row(sealer: Sealer, row: Row) -> TenantHead:
-    """Return the state of a row of ``tenant_rows``.
+    """Return the content of a row of ``tenant_rows``.
 
     Raises:
-        Tampered: it does not match its seal.
+        Tampered: its seal does not match.
     """
     tenant, seq, digest, restored, writes, tallies, sums, seal = row
     if not sealer.matches_row(seal, "tenants", *row[:-1]):
@@ -141,13 +141,13 @@ def head_of_row(sealer: Sealer, row: Row) -> TenantHead:
         for at, (each, counts) in enumerate(zip((state.documents, state.records), json.loads(tallies), strict=True)):
             each.counts.update(counts)
             each.total = int.from_bytes(sums[at * _SUM_BYTES : (at + 1) * _SUM_BYTES], "big")
-    except (ValueError, TypeError) as fault:
-        raise Tampered(_UNSEALED_HEAD_MESSAGE) from fault
+    except (ValueError, TypeError) as exc:
+        raise Tampered(_UNSEALED_HEAD_MESSAGE) from exc
     return state
 
 
 def write(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Write a tenant's row, and count that; see (2)."""
+    """Write a tenant's row and count the transaction; see (2)."""
     state.writes += 1
     cells = (
         state.tenant,
@@ -158,11 +158,11 @@ def write(db: Connection, sealer: Sealer, state: TenantHead) -> None:
         state.tallies(),
         state.sums(),
     )
-    db.many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
+    db.run_many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
 
 
 def compare_head_with_anchor(db: Connection, state: TenantHead, noted: Head | None) -> str | None:
-    """Return what is wrong with a head, given what this machine noted before it was read; None if nothing."""
+    """Return how a head contradicts the head that the anchor recorded; None if it does not."""
     if noted is None or noted.seq == 0:
         return None
     if noted.seq > state.head.seq:
@@ -177,25 +177,25 @@ def compare_head_with_anchor(db: Connection, state: TenantHead, noted: Head | No
 
 
 def compare_sums_with_anchor(sealer: Sealer, state: TenantHead, noted: Head | None) -> str | None:
-    """Return what is wrong with a tenant's sums, given what this machine noted before; None if nothing."""
+    """Return how a tenant's sums contradict those that the anchor recorded; None if they do not."""
     if noted is None or not sealer.active:
         return None
     if state.writes < noted.seq:
         return (
-            "what stands beside the journal (receipts, review queue, tokens, uses) is older than this machine has "
-            "seen: an older copy was put in its place"
+            "receipts, review queue, tokens or uses are older than this machine has seen: an older copy was put in "
+            "their place"
         )
     if state.writes == noted.seq and state.sums_head().hash != noted.hash:
-        return "what stands beside the journal is not what this machine has seen"
+        return "receipts, review queue, tokens or uses are not those that this machine has seen"
     return None
 
 
 def project_records(
     db: Connection, sealer: Sealer, tenant: str
 ) -> Iterator[tuple[str, RecordRow | None, Record | None]]:
-    """Yield each memory of the journal with the row of ``records`` that its newest event calls for, and its record.
+    """Yield each memory of the journal with the row and the record that its newest event results in.
 
-    Both are None where that event does not hold.
+    Both are None if that event is damaged.
     """
     raw = tenant.encode()
     for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
@@ -211,15 +211,15 @@ def project_records(
 
 
 def count_documents(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Count the documents that are there."""
+    """Count the stored documents."""
     state.documents = TableSum()
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.replace_document(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
 
 
 def count_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Count the records that are there."""
-    rows = map(RecordRow._make, db.stream("whole_records", tenant=state.tenant))
+    """Count the stored records."""
+    rows = map(RecordRow._make, db.stream("all_records", tenant=state.tenant))
     for _ in count_while_reading(sealer, state, ((row, None) for row in rows)):
         pass
 
@@ -227,9 +227,9 @@ def count_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
 def count_while_reading(
     sealer: Sealer, state: TenantHead, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
 ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
-    """Yield records with their features and, once all of them are read, count them as the records that are there."""
-    # A handle counts all of them before its first read: what the loop needs is at hand.
-    term, tenant = sealer.term, state.tenant
+    """Yield records with their features; at the end, add them to the counts of stored records."""
+    # Every handle runs this loop before its first read, so attributes are local variables.
+    term, tenant = sealer.sum_term, state.tenant
     counts, total = Counter[str](), 0
     for each in rows:
         row = each[0]
@@ -240,7 +240,7 @@ def count_while_reading(
 
 
 def recount_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Count the records that the journal calls for; one whose event does not hold is none of them."""
+    """Count the records that result from the journal; a damaged event counts as none."""
     state.records = TableSum()
     state.replace_records(
         sealer, (), (row for _, row, _ in project_records(db, sealer, state.tenant) if row is not None)
@@ -248,34 +248,34 @@ def recount_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
 
 
 def recount(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Count everything anew."""
+    """Count all rows again."""
     count_documents(db, sealer, state)
     recount_records(db, sealer, state)
 
 
-def check(db: Connection, sealer: Sealer, tenant: str, held: TenantHead) -> Iterator[Fault]:
+def check(db: Connection, sealer: Sealer, tenant: str, stored: TenantHead) -> Iterator[Fault]:
     """Yield a fault for each table whose rows differ from those that were written.
 
-    ``held`` has the sums of the rows that are there.
+    ``stored`` has the sums of the stored rows.
     """
     try:
         row = db.run("tenant", tenant=tenant).fetchone()[:7]
-        # A row that is gone is named by what was noted of it; see ``compare_head_with_anchor``.
-        gone = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
-        said = gone if row[0] is None else head_of_row(sealer, (tenant, *row))
-    except Tampered as fault:
-        yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(fault))
+        # The anchor names a missing row; see ``compare_head_with_anchor``.
+        empty = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        written_row = empty if row[0] is None else head_of_row(sealer, (tenant, *row))
+    except Tampered as exc:
+        yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(exc))
         return
     for table, here, due in (
-        ("documents", held.documents, said.documents),
-        ("records", held.records, said.records),
+        ("documents", stored.documents, written_row.documents),
+        ("records", stored.records, written_row.records),
     ):
         for kind in sorted(here.counts.keys() | due.counts.keys()):
             if here.counts[kind] != due.counts[kind]:
                 detail = f"{table} hold {here.counts[kind]} rows of {kind} where {due.counts[kind]} were written"
                 name = kind if table == "documents" else table
                 yield Fault(check="beside", row=f"{name} {tenant}", detail=detail)
-        # Without the key there are no sums to compare; see (3).
+        # Without a key there are no sums to compare; see (3).
         if sealer.active and here.cells() == due.cells() and here.total != due.total:
             detail = "its rows are not the newest ones: one was exchanged for another or put back as it once was"
             yield Fault(check="beside", row=f"{table} {tenant}", detail=detail)

@@ -1,12 +1,12 @@
-"""How often memories were used, and which contexts held them.
+"""How often memories were used, and which contexts delivered them.
 
 Counts of uses are documents, one sealed row for each memory. ``deliveries`` has a row for each memory that a context
-held. A context writes both in its own transaction.
+delivered. A context writes both in its own transaction.
 
 Invariants
 (1) ``deliveries`` is computed from compile receipts: it can be deleted and rebuilt, and counts only as far as the
-    receipts say the same.
-(2) A count that does not match its seal stays as it is: it must not get a valid one.
+    receipts agree.
+(2) A count whose seal does not match is never rewritten, because that would give it a valid seal.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _UNLEARNED = "new"
 
 
 class UseReads(DocumentReads):
-    """What may be asked about uses; a part of ``Reader``."""
+    """Reads of uses; a part of ``Reader``."""
 
     def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
-        """Return (count, last use) by id, of any number of ids."""
+        """Return (count, last use) by id, for any number of ids."""
         with self._reading(tenant) as db:
             counted = use_counts(db, self._sealer, tenant, frozenset(ids))
         return {name: (count, from_micros(last)) for name, (count, last) in sorted(counted.items())}
 
     def unlearned_uses(self, tenant: str) -> dict[str, int]:
-        """Return, by memory id in order, uses that importance has not learned from."""
+        """Return, by memory id in order, the uses that importance has not learned from."""
         with self._reading(tenant) as db:
             rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_UNLEARNED)
-            counts = {each.id: _counts(each) for each in rows}
+            counts = {row.id: _counts(row) for row in rows}
         return {name: count - learned for name, (count, learned) in sorted(counts.items())}
 
     def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
-        """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
+        """Return (memory id, version, receipt id) of the compiled contexts that delivered any of these memories.
 
         Oldest receipt first, then by memory and version. The receipt itself is the proof.
         """
@@ -53,50 +53,54 @@ class UseReads(DocumentReads):
 
 
 class UseWrites(UseReads, DocumentWrites):
-    """What a writer can do about uses."""
+    """Writes of uses; a part of ``UnitOfWork``."""
 
     def put_receipt(self, receipt: Receipt, *, counts: bool = True) -> None:
-        """Store a receipt of what was decided without a commit, and for a context the memories that it held.
+        """Store the receipt of a decision without a commit, and for a context the memories that it delivered.
 
-        ``counts`` False counts no use of the memories. For receipts of commits see ``Stage.receipt``.
+        ``counts`` False counts no use of the memories. For receipts of commits see ``PendingCommit.receipt``.
 
         Raises:
-            Conflict: there is one by that id.
+            Conflict: a receipt with this id exists.
             InvalidInput: its facts are not JSON.
         """
         super().put_receipt(receipt)
         items = _items(receipt.facts) if receipt.kind == "compile" else []
-        held = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
-        self._db.many("add_delivery", held)
+        deliveries = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
+        self._db.run_many("add_delivery", deliveries)
         if counts and items:
             self.count_use(receipt.tenant, [name for name, _, used in items if used], receipt.at)
 
     def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
-        """Count one use of each memory, beside the journal."""
+        """Count one use of each memory, without a commit."""
         counted, last = Counter(ids), dict.fromkeys(ids, to_micros(at))
-        self._turn(tenant, counted, lambda count, learned, times: (count + times, learned), last, make=True)
+        self._update_counts(tenant, counted, lambda count, learned, times: (count + times, learned), last, make=True)
 
     def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
-        """Note that importance has learned from so many more uses of each memory."""
-        self._turn(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False)
+        """Record how many more uses of each memory importance has learned from."""
+        self._update_counts(
+            tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False
+        )
 
     def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
-        """Delete the counts of memories; receipts still say which contexts held them."""
+        """Delete the counts of memories; receipts still name the contexts that delivered them."""
         for row in self._run("documents_by_id", tenant, kind="usage", ids=json_array(ids)):
             self._drop(StoredDocument._make(row))
 
-    def _turn(self, tenant: str, given: Mapping[str, int], turned: Any, last: Mapping[str, int], *, make: bool) -> None:
-        """Change counts of uses, see (2); ``last`` is when they were used last, in microseconds."""
+    def _update_counts(
+        self, tenant: str, numbers: Mapping[str, int], change: Any, last: Mapping[str, int], *, make: bool
+    ) -> None:
+        """Change counts of uses, see (2); ``last`` is the last use in microseconds."""
         state = self.state(tenant)
-        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(given)).fetchall()
+        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(numbers)).fetchall()
         before = {row[2]: StoredDocument._make(row) for row in rows}
         fresh = []
-        for name, number in given.items():
+        for name, number in numbers.items():
             old = before.get(name)
-            if (old is None and not make) or (old is not None and not old.holds(self._sealer)):
+            if (old is None and not make) or (old is not None and not old.has_valid_seal(self._sealer)):
                 continue
-            told = (0, 0) if old is None else _counts(old)
-            count, learned = turned(*told, number)
+            old_counts = (0, 0) if old is None else _counts(old)
+            count, learned = change(*old_counts, number)
             body = encode_body({"count": count, "learned": learned})
             at = max(last.get(name, 0), 0 if old is None else old.at)
             new = StoredDocument(
@@ -104,23 +108,23 @@ class UseWrites(UseReads, DocumentWrites):
             )
             fresh.append(new.sealed(self._sealer))
             state.replace_document(self._sealer, "usage", old and old.seal, fresh[-1].seal)
-        self._db.many("put_document", fresh)
+        self._db.run_many("put_document", fresh)
 
 
 def use_counts(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return (count, last use in microseconds since 1970) by id of those memories that were used."""
+    """Return (count, last use in microseconds since 1970) by id of the used memories."""
     rows = select_verified(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=json_array(ids))
-    return {each.id: (_counts(each)[0], each.at) for each in rows}
+    return {row.id: (_counts(row)[0], row.at) for row in rows}
 
 
 def project_deliveries(db: Connection, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
-    """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
+    """Yield the rows of ``deliveries`` that result from a tenant's receipts; a damaged receipt results in none."""
     for document in select_verified(db, sealer, "documents", tenant=tenant, kind="receipts"):
         yield from deliveries_of(document)
 
 
 def deliveries_of(receipt: StoredDocument) -> list[tuple[str, str, int, str]]:
-    """Return the rows of ``deliveries`` that a receipt calls for; one that is damaged calls for none."""
+    """Return the rows of ``deliveries`` that result from a receipt; none for a damaged one."""
     try:
         body = receipt.json()
         pairs = dict.fromkeys(_items(body)) if body["kind"] == "compile" else {}
@@ -134,6 +138,6 @@ def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
 
 
 def _counts(document: StoredDocument) -> tuple[int, int]:
-    """Return how many uses a document counts, and from how many of them importance has learned."""
+    """Return the uses that a document counts, and how many of them importance has learned from."""
     body = document.json()
     return body["count"], body["learned"]

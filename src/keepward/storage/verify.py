@@ -1,14 +1,13 @@
-"""Verification: everything a store claims, recomputed.
+"""Verification: recompute everything that a store contains.
 
 Invariants
-(1) Every cell of every row is under a hash, a seal, or a comparison with what it was computed from; a
-    fault names the table or the kind of document, and the key.
-(2) Memory use does not grow with the store: what is computed from records is compared as one number, see ``_Rows``.
-(3) A check that cannot run because the store is damaged is a fault and never an exception.
-(4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
-    when its record is compared with it, since all is read from one snapshot. A record whose seal holds has the columns
-    that were computed from its body, which is the payload of that event; that it is the row of this journal, the sums
-    of all records tell.
+(1) Every cell of every row is covered by a hash, a seal, or a comparison with its source. A fault names the table or
+    kind of document, and the key.
+(2) Memory use does not grow with the store: computed rows are compared as one number, see ``_Rows``.
+(3) A check that fails because the store is damaged yields a fault, never an exception.
+(4) No event is checked twice: if its hash, content and seal are valid in the chain, its record is compared with it
+    without a second check, in the same snapshot. A record with a valid seal has the columns computed from its body.
+    The sums of all records show that the row belongs to this journal.
 """
 
 from __future__ import annotations
@@ -48,29 +47,29 @@ from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import deliveries_of
 from keepward.storage.writer import link_rows
 
-#: The head of a tenant's journal and that of its sums, as this machine has noted them.
+#: The recorded heads of a tenant's journal and of its sums.
 NotedHeads: TypeAlias = tuple[Head | None, Head | None]
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING}
-#: What is computed from records: marks, and the kinds of links.
+#: Tables computed from records: minhashes, and the kinds of links.
 _COMPUTED = ("marks", "lineage", "aliases", "attachments")
-#: What stands in the body of a memory that names another one or a blob.
+#: Fields in the body of a memory that name another memory or a blob.
 _REFERENCE_FIELDS = (b'"derived_from":', b'"aliases":', b'"blob":')
 _PRIME = (1 << 127) - 1
-#: What is counted of what was checked.
+#: Names of the counts of checked rows.
 _COUNTED = (
     *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
     *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
 )
-#: Rows between two reports of how far a check has come.
+#: Rows between two progress reports.
 _REPORT_EVERY_ROWS = 500
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
 
 class _RowFingerprint:
-    """Rows as a number that is the same in any order, and for other rows another one.
+    """A set of rows as one number that does not depend on their order.
 
-    It is the product of the differences between a secret point and each row, modulo a prime: two different sets of n
-    rows have the same by a chance below n in 2^120.
+    It is the product of the differences between a secret point and each row, modulo a prime. Two different sets of n
+    rows have the same number with a probability below n in 2^120.
     """
 
     def __init__(self, point: int | None = None) -> None:
@@ -78,36 +77,36 @@ class _RowFingerprint:
         self.count, self.value = 0, 1
 
     def add(self, cells: Iterable[object]) -> None:
-        """Take up a row of any cells."""
+        """Add a row of any cells."""
         hashed = blake2b(marshal.dumps(list(cells), 2), key=self.point.to_bytes(16, "big"), digest_size=15)
         self.count += 1
         self.value = self.value * (self.point - int.from_bytes(hashed.digest(), "big")) % _PRIME
 
     def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Take up rows of two numbers of 64 bits; of these there are ten and more a memory."""
+        """Add rows of two 64-bit numbers; a memory has ten and more of these."""
         point, scale, value, count = self.point, self.point * self.point % _PRIME, self.value, 0
         for one, two in rows:
             value = value * (point - one - two * scale) % _PRIME
             count += 1
         self.count, self.value = self.count + count, value
 
-    def add_marks(self, row: RecordRow, features: FeatureRow) -> None:
-        """Take up the marks that a record calls for, as ``add_pairs`` does."""
-        marks, bits, value = unpack_minhashes(features.marks), partition_bits(row.place), self.value
+    def add_minhashes(self, row: RecordRow, features: FeatureRow) -> None:
+        """Add the minhash rows that result from a record, as ``add_pairs`` does."""
+        minhashes, bits, value = unpack_minhashes(features.marks), partition_bits(row.partition), self.value
         offset = self.point - row.position * (self.point * self.point % _PRIME)
-        for mark in marks:
-            value = value * (offset - (mark ^ bits)) % _PRIME
-        self.count, self.value = self.count + len(marks), value
+        for minhash in minhashes:
+            value = value * (offset - (minhash ^ bits)) % _PRIME
+        self.count, self.value = self.count + len(minhashes), value
 
 
 class _Progress:
-    """Counts the rows that checks look at; what is reported never falls and ends at the whole."""
+    """Reports the number of checked rows; it never falls and ends at the total."""
 
     def __init__(self, report: Callable[[int, int], None]) -> None:
         self._report, self._done, self._total = report, 0, 0
 
     def expect(self, db: Connection, tenant: str) -> None:
-        """Add the rows of a tenant to what there is to look at; commits and events are read twice."""
+        """Add the rows of a tenant to the total. Commits and events are read twice."""
         tables = {"commits": 2, "events": 2, "records": 1, "documents": 1}
         for table, times in tables.items():
             with suppress(db.fault):
@@ -115,17 +114,17 @@ class _Progress:
                 self._total += times * count
 
     def rows(self, count: int) -> None:
-        """Take so many rows as looked at."""
+        """Count rows as checked."""
         self._done += count
         self._report(min(self._done, self._total), self._total)
 
     def end(self) -> None:
-        """Report that nothing is left."""
+        """Report that all rows are checked."""
         self._report(self._total, self._total)
 
 
 class _CountingConnection:
-    """A session whose streamed rows are counted."""
+    """A connection that counts the rows it streams."""
 
     def __init__(self, db: Connection, progress: _Progress) -> None:
         self._db, self._progress = db, progress
@@ -141,87 +140,87 @@ class _CountingConnection:
 
 
 def check_store(
-    connector: Database,
+    database: Database,
     sealer: Sealer,
     anchor: Anchor | None,
     tenant: str | None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, int], list[Fault]]:
-    """Check one tenant, or all and the database itself; return how much was checked, and faults in a fixed order.
+    """Check one tenant, or all tenants and the database; return counts of checked rows, and faults in a fixed order.
 
-    ``on_progress`` is called with rows that were looked at, of how many; what it raises ends the check.
+    ``on_progress`` receives the checked and the total number of rows. An error that it raises ends the check.
     """
     progress = None if on_progress is None else _Progress(on_progress)
     faults: list[Fault] = []
-    # Asked before the store is looked at: a tenant that appears in between must not look gone.
-    seen = anchor.names() if anchor else set()
-    known = [tenant] if tenant is not None else _check_database(connector, faults)
+    # Read the anchor before the store: a tenant that appears in between must not seem to be missing.
+    seen = anchor.tenant_digests() if anchor else set()
+    known = [tenant] if tenant is not None else _check_database(database, faults)
     if progress is not None:
         for name in known:
-            with suppress(KeepwardError), connector.reading(name) as db:
+            with suppress(KeepwardError), database.reading(name) as db:
                 progress.expect(db, name)
     counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
     if tenant is None:
         try:
-            for row, detail in connector.check():
+            for row, detail in database.check():
                 faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
-        except KeepwardError as fault:
-            faults.append(Fault(check="file", row="file", detail=str(fault)))
-        _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
+        except KeepwardError as exc:
+            faults.append(Fault(check="file", row="file", detail=str(exc)))
+        _run(database, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
         here = set(map(tenant_digest, known))
         for name in sorted(seen - here):
-            detail = "a tenant this machine has seen is gone"
+            detail = "a tenant this machine has seen is missing"
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
     tokens: dict[str, StoredDocument] = {}
-    with suppress(KeepwardError), connector.reading() as db:
+    with suppress(KeepwardError), database.reading() as db:
         tokens = {each.id: each for each in map(StoredDocument._make, db.run("all_tokens"))}
     for name in known:
-        noted: NotedHeads = (None, None)
+        recorded: NotedHeads = (None, None)
         try:
-            noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
-        except Tampered as fault:
-            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
+            recorded = (anchor.last_head(name), anchor.last_head(name, "sums")) if anchor else recorded
+        except Tampered as exc:
+            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(exc)))
 
-        def of_tenant(db: Connection, name: str = name, noted: NotedHeads = noted) -> list[_Section]:
+        def of_tenant(db: Connection, name: str = name, recorded: NotedHeads = recorded) -> list[_Section]:
             watched: Any = db if progress is None else _CountingConnection(db, progress)
-            return _Check(watched, sealer, name, counts, tokens).all(noted)
+            return _Check(watched, sealer, name, counts, tokens).all(recorded)
 
-        _run(connector, name, faults, of_tenant)
+        _run(database, name, faults, of_tenant)
     if progress is not None:
         progress.end()
     return counts, faults
 
 
 def _run(
-    connector: Database, tenant: str | None, faults: list[Fault], sections: Callable[[Connection], list[_Section]]
+    database: Database, tenant: str | None, faults: list[Fault], sections: Callable[[Connection], list[_Section]]
 ) -> None:
     """Run checks on one snapshot; see (3)."""
     try:
-        with connector.reading(tenant) as db:
+        with database.reading(tenant) as db:
             for title, section in sections(db):
                 try:
                     faults += section()
-                except db.fault as fault:
-                    faults.append(Fault(check=title, row=title, detail=str(connector.translate_error(fault))))
-                except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
-                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
-    except KeepwardError as fault:
-        faults.append(Fault(check="file", row="file", detail=str(fault)))
+                except db.fault as exc:
+                    faults.append(Fault(check=title, row=title, detail=str(db.translate_error(exc))))
+                except (KeepwardError, ValueError, TypeError, OverflowError) as exc:
+                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {exc}"))
+    except KeepwardError as exc:
+        faults.append(Fault(check="file", row="file", detail=str(exc)))
 
 
-def _check_database(connector: Database, faults: list[Fault]) -> list[str]:
+def _check_database(database: Database, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
     for table in ("tenants", *COLUMN_COUNTS):
         try:
-            with connector.reading() as db:
+            with database.reading() as db:
                 names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
-        except KeepwardError as fault:
-            faults.append(Fault(check="file", row=table, detail=str(fault)))
+        except KeepwardError as exc:
+            faults.append(Fault(check="file", row=table, detail=str(exc)))
     return sorted(names)
 
 
 def _schema(db: Connection) -> Iterator[Fault]:
-    """Yield where the record of migrations is not as released."""
+    """Yield differences between the recorded migrations and the released ones."""
     ran = {row[0]: row[1:] for row in db.execute("SELECT number, name, sha256 FROM migrations")}
     for step in load_migrations():
         if ran.pop(step.number, None) != (step.name, step.sha256):
@@ -231,13 +230,13 @@ def _schema(db: Connection) -> Iterator[Fault]:
 
 
 def _meta(db: Connection, sealer: Sealer) -> Iterator[Fault]:
-    """Yield what is wrong with the store's settings."""
-    held = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    for name in sorted(name for name in held.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
+    """Yield faults of the store's settings."""
+    stored = dict(db.execute("SELECT name, value FROM meta").fetchall())
+    for name in sorted(name for name in stored.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
-    if not held.get("store_id"):
+    if not stored.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
-    if held.get("sealed_by") != sealer.key_id:
+    if stored.get("sealed_by") != sealer.key_id:
         yield Fault(check="meta", row="meta sealed_by", detail="it does not name the key of this machine")
 
 
@@ -253,38 +252,38 @@ class _Check:
         self._tenant = tenant
         self._raw = tenant.encode()
         self._counts = counts
-        #: Places of events that do not hold; None while that is not known.
+        #: Positions of damaged events; None until the chain is checked.
         self._broken: set[tuple[int, int]] | None = None
-        #: Sums of the records that are there, and what ``records`` finds out about features on its way.
-        self._held = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        #: Sums of the stored records, and the faults of features that ``records`` finds.
+        self._stored = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
         self._delivered = set[Row]()
         self._due = {kind: _RowFingerprint() for kind in _COMPUTED}
 
-    def all(self, noted: NotedHeads) -> list[_Section]:
-        """Return the checks, in order."""
+    def all(self, recorded: NotedHeads) -> list[_Section]:
+        """Return the checks in order."""
         db, tenant = self._db, self._tenant
         return [
             ("chain", self.chain),
             ("erased", lambda: erasing.check(db, tenant)),
-            ("anchor", lambda: self.anchor(noted)),
+            ("anchor", lambda: self.anchor(recorded)),
             ("versions", self.versions),
             ("records", self.records),
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
             ("seals", self.documents),
-            ("receipts", self.promised),
-            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
+            ("receipts", self.references),
+            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._stored)),
         ]
 
     def _state(self) -> TenantHead:
-        """Return the tenant's row; nothing where it does not hold, which the chain's own check names."""
+        """Return the tenant's row; an empty one if it is damaged, which the check of the chain reports."""
         with suppress(Tampered):
             return tenants.read(self._db, self._sealer, self._tenant)
         return TenantHead(tenant=self._tenant, head=Head(seq=0, hash=EMPTY_HASH))
 
     def chain(self) -> Iterator[Fault]:
-        """Every hash, commitment and seal of the journal."""
+        """Check every hash, commitment and seal of the journal."""
         count = """SELECT (SELECT count(*) FROM commits WHERE tenant = ?),
             (SELECT count(*) FROM events WHERE tenant = ?), (SELECT count(receipt) FROM commits WHERE tenant = ?)"""
         found = self._db.execute(count, (self._tenant,) * 3).fetchone()
@@ -298,65 +297,67 @@ class _Check:
                 row = f"commits {self._tenant}/{seq}"
                 yield Fault(check="chain", row=row, detail="its idempotency key is not that of the call that made it")
 
-    def anchor(self, noted: NotedHeads) -> Iterator[Fault]:
-        """The store is not behind what this machine has seen, and on the same chain."""
+    def anchor(self, recorded: NotedHeads) -> Iterator[Fault]:
+        """Check that the store is not behind the anchor, and is on the same chain."""
         state = self._state()
-        if wrong := tenants.compare_head_with_anchor(self._db, state, noted[0]):
+        if wrong := tenants.compare_head_with_anchor(self._db, state, recorded[0]):
             yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
-        if wrong := tenants.compare_sums_with_anchor(self._sealer, state, noted[1]):
+        if wrong := tenants.compare_sums_with_anchor(self._sealer, state, recorded[1]):
             yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
 
     def versions(self) -> Iterator[Fault]:
-        """A memory's versions run from 1 without a gap, in journal order."""
+        """Check that a memory's versions run from 1 without a gap, in journal order."""
         for memory_id, version in self._db.run("misordered", tenant=self._tenant).fetchall():
             row = f"events {self._tenant}/{memory_id}@{version}"
             yield Fault(check="versions", row=row, detail="a version is missing before it")
 
-    def promised(self) -> Iterator[Fault]:
-        """What something else names is there."""
+    def references(self) -> Iterator[Fault]:
+        """Check that everything exists that something else names."""
         return _missing_references(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
 
     def records(self) -> Iterator[Fault]:
-        """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
+        """Check that records equal their newest events; collect the rows to compare in ``computed``."""
         db, tenant, known = self._db, self._tenant, self._counts["features"]
-        for line in db.stream("standing_rows", tenant=tenant):
+        for line in db.stream("records_to_verify", tenant=tenant):
             row, features = split_record_row(line)
             self._counts["records"] += 1
             packed = pack("records", tenant, row[:-1])
-            self._held.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
+            self._stored.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
             self._check_features(row, features)
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
-            # Few name anything: only these are read.
+            # Few memories name anything: only these are decoded.
             body = parse_body(row.body) if any(name in row.body for name in _REFERENCE_FIELDS) else None
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                self._due["marks"].add_marks(row, features)
+                self._due["marks"].add_minhashes(row, features)
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
-        (held,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
-        strays = db.run("stray_features", tenant=tenant).fetchall() if held != self._counts["features"] - known else []
+        (stored,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
+        strays = (
+            db.run("stray_features", tenant=tenant).fetchall() if stored != self._counts["features"] - known else []
+        )
         for (memory_id,) in strays:
             detail = "no memory is at their version; `rebuild` removes them"
             self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
 
     def documents(self) -> Iterator[Fault]:
-        """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
+        """Check and count every document; collect the rows of delivered contexts for ``references``."""
         for document in map(StoredDocument._make, self._db.stream("all_documents", tenant=self._tenant)):
             self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
-            self._held.replace_document(self._sealer, document.kind, None, document.seal)
-            if not document.holds(self._sealer):
+            self._stored.replace_document(self._sealer, document.kind, None, document.seal)
+            if not document.has_valid_seal(self._sealer):
                 name = f"{document.kind} {self._tenant}/{document.id}"
-                yield Fault(check="seals", row=name, detail="its seal does not hold")
+                yield Fault(check="seals", row=name, detail="its seal does not match")
             elif document.kind == "receipts":
                 self._delivered.update(deliveries_of(document))
 
     def _flaw(
         self, row: RecordRow, packed: bytes, newest: int | None, arrival: int | None, payload: bytes | None
     ) -> str | None:
-        """Return what is wrong with a record, given what the journal says of its memory; see (4)."""
+        """Return the fault of a record, compared with the journal; see (4)."""
         if self._sealer.active and row.seal != self._sealer.packed(packed):
             return "its record does not match its seal"
         if row.version != newest:
@@ -377,68 +378,71 @@ class _Check:
         return None
 
     def _check_features(self, row: RecordRow, features: FeatureRow | None) -> None:
-        """Take up what is wrong with a memory's features."""
+        """Check a memory's features."""
         name = f"features {self._tenant}/{row.id}"
         if features is None:
             detail = "they are missing; `rebuild` makes them"
             self._features.append(Fault(check="features", row=name, detail=detail))
             return
         self._counts["features"] += 1
-        if not features.holds(self._sealer, self._tenant):
-            self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
+        if not features.has_valid_seal(self._sealer, self._tenant):
+            self._features.append(Fault(check="seals", row=name, detail="its seal does not match"))
 
     def computed(self) -> Iterator[Fault]:
-        """What is computed from the records equals what is there."""
-        held = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
-        held["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
+        """Compare the tables that are computed from records."""
+        stored = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
+        stored["marks"].add_pairs(self._db.stream("all_minhashes", tenant=self._tenant))
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
-            held.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
-        for kind, rows in held.items():
+            stored.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
+        for kind, rows in stored.items():
             self._counts[kind] = self._counts.get(kind, 0) + rows.count
             due = self._due.get(kind)
             if due is None or (due.count, due.value) != (rows.count, rows.value):
-                detail = "its rows are not those that the memories call for; `rebuild` writes them anew"
+                detail = "its rows are not those that the memories result in; `rebuild` recomputes them"
                 yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
 
 
 def _missing_references(
     db: Connection, tenant: str, restored: int, tokens: Mapping[str, StoredDocument], due: set[Row]
 ) -> Iterator[Fault]:
-    """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
+    """Yield missing rows that something else names: receipts of commits, blobs, tokens, deliveries.
 
-    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants,
-    ``due`` the rows that deliveries are to have.
+    ``restored``: the commits up to this seq came from an export, without receipts. ``tokens`` are those of all
+    tenants, ``due`` the expected rows of deliveries.
     """
     receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
     for seq, payload in db.stream("commit_payloads", tenant=tenant):
         try:
             name = json.loads(payload).get("receipt") if seq > restored else None
         except (ValueError, AttributeError):
-            continue  # The chain's own check names the commit.
+            continue  # The check of the chain reports the commit.
         if name is not None and name not in receipts:
             yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
     known = {name for (name,) in db.run("document_ids", tenant=tenant, kind="blobs")}
     for ref in sorted(refs_in(db, tenant) - known):
-        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
+        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is missing")
     for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
         yield from _check_token(StoredDocument._make(row), tokens)
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
-    held = {tuple(row) for row in db.execute(query, (tenant,))}
-    for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
-        for row in sorted(bent):
+    stored = {tuple(row) for row in db.execute(query, (tenant,))}
+    for detail, wrong in (
+        ("the row is missing; `rebuild` writes it", due - stored),
+        ("no receipt says so", stored - due),
+    ):
+        for row in sorted(wrong):
             yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
 
 
 def _check_token(receipt: StoredDocument, tokens: Mapping[str, StoredDocument]) -> Iterator[Fault]:
-    """Compare a token with a receipt of making or revoking it: it is not gone, and does not hold again."""
+    """Compare a token with the receipts of its creation and revocation: a revoked token must not be valid again."""
     try:
-        told = receipt.json()
-        name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
+        body = receipt.json()
+        name, revoked = str(body["token"]), str(body["action"]).startswith("revoked")
         token = tokens.get(name)
         row = f"tokens {receipt.tenant}/{name}"
         if token is None:
-            yield Fault(check="tokens", row=row, detail="it is gone, and a receipt names it")
+            yield Fault(check="tokens", row=row, detail="it is missing, and a receipt names it")
         elif revoked and token.json()["revoked_at"] is None:
             yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
     except (Tampered, KeyError, TypeError):
-        return  # The check of seals names the row.
+        return  # The check of seals reports the row.

@@ -1,11 +1,10 @@
-"""What may be done inside one transaction, and all that may be asked on the state that it sees.
+"""The writes of one transaction, and reads of the state that it sees.
 
 Invariants
-(1) A commit is written only on the head it names and on the versions it was judged on.
-(2) A key has one active record. An expired occupant keeps its key until it is upserted, archived or retired.
-(3) Only a memory's final state in a commit reaches the records, so that keys may be handed on within one commit, in
-    any order.
-(4) The row of each tenant that anything was written for is written once, when the transaction ends.
+(1) A commit is written only on the head that it names, and on the versions that it was decided on.
+(2) A key has one active record. An expired memory occupies its key until it is upserted, archived or retired.
+(3) Only the final state of a memory in a commit reaches the records, so one commit can pass a key between memories.
+(4) The row of each changed tenant is written once, when the transaction ends.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ _SCRUB_PENDING_NOTE = (
     "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
     "and open the store once more"
 )
-_ALREADY_ERASED = "what was to be erased is gone already; plan anew"
+_ALREADY_ERASED = "the content is already erased; plan the erasure again"
 
 
 class UnitOfWork(UseWrites, Reader):
-    """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
+    """One open transaction; ``check_anchor`` compares a tenant with the anchor before its first use."""
 
-    def __init__(self, db: Connection, sealer: Sealer, meet: Callable[[Connection, TenantHead], None]) -> None:
+    def __init__(self, db: Connection, sealer: Sealer, check_anchor: Callable[[Connection, TenantHead], None]) -> None:
         self._db = db
         self._sealer = sealer
-        self._meet = meet
+        self._check_anchor = check_anchor
         self._states: dict[str, TenantHead] = {}
-        #: The tenant that the session shows.
+        #: The tenant that the connection shows.
         self._inside: str | None = None
         #: Tenants whose row has changed.
         self._turned: set[str] = set()
@@ -68,11 +67,11 @@ class UnitOfWork(UseWrites, Reader):
 
     @property
     def session(self) -> Connection:
-        """The session of this transaction, for what makes a tenant's rows anew."""
+        """The connection of this transaction, for rebuilding the rows of a tenant."""
         return self._db
 
     def state(self, tenant: str) -> TenantHead:
-        """Return the row of a tenant, to be changed by this transaction."""
+        """Return the row of a tenant, to be changed in this transaction."""
         state = self._tenant_row(tenant)
         self._turned.add(tenant)
         return state
@@ -84,7 +83,7 @@ class UnitOfWork(UseWrites, Reader):
         state = self._states.get(tenant)
         if state is None:
             state = tenants.read(self._db, self._sealer, tenant)
-            self._meet(self._db, state)
+            self._check_anchor(self._db, state)
             self._states[tenant] = state
         return state
 
@@ -100,7 +99,7 @@ class UnitOfWork(UseWrites, Reader):
         yield self._db
 
     def finish(self) -> dict[str, TenantHead]:
-        """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
+        """Write the changed tenant rows; return what the anchor records once the transaction is durable."""
         for tenant, ids in sorted(self._touched.items()):
             if self._tenant_row(tenant).searched:
                 candidates.refresh(self._db, self._sealer, tenant, ids)
@@ -109,12 +108,12 @@ class UnitOfWork(UseWrites, Reader):
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
 
     def index_next_batch(self, tenant: str) -> bool:
-        """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
+        """Index a tenant's next memories as candidates; return whether these were the last."""
         self._tenant_row(tenant).searched = True
         return candidates.index_next_batch(self._db, self._sealer, tenant)
 
     def forget_candidates(self, tenant: str) -> None:
-        """Drop the tables of candidates of a tenant."""
+        """Delete a tenant's candidate rows."""
         state = self._tenant_row(tenant)
         if state.searched:
             candidates.drop_candidates(self._db, tenant)
@@ -124,10 +123,10 @@ class UnitOfWork(UseWrites, Reader):
         """Write a commit with its events, records and features.
 
         Raises:
-            StaleVersion: a base version has moved.
+            StaleVersion: a base version is outdated.
             Conflict: a key is taken, or an earlier commit has the idempotency key.
-            InvalidInput: salts or features are not one for each step, there are over a million steps, or the facts of
-                the receipt are not JSON.
+            InvalidInput: the numbers of salts, features and steps differ, there are over a million steps, or
+                the facts of the receipt are not JSON.
         """
         steps = stage.steps
         if (
@@ -165,9 +164,9 @@ class UnitOfWork(UseWrites, Reader):
         )
         commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
-        told = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
-        self._db.many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
-        self._db.many("add_event", events)
+        receipt = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
+        self._db.run_many("add_commit", [commit_row(commit, self._sealer, receipt, stage.idempotency_key)])
+        self._db.run_many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
@@ -177,7 +176,7 @@ class UnitOfWork(UseWrites, Reader):
         newest = dict(self._db.run("newest_versions", tenant=tenant, ids=json_array(ids)).fetchall())
         for memory_id, version in stage.base.items():
             if newest.get(memory_id, 0) != version:
-                raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
+                raise StaleVersion(f"memory {memory_id} has changed; read it again and decide again")
         for step in stage.steps:
             version = newest.get(step.after.id, 0) + 1
             if step.after.version != version:
@@ -191,8 +190,8 @@ class UnitOfWork(UseWrites, Reader):
         arrivals: dict[str, int] = {}
         for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
             earlier = final.get(step.after.id)
-            kept = computed if computed is not None or earlier is None else earlier[2]
-            final[step.after.id] = (n, step.after, kept)
+            current = computed if computed is not None or earlier is None else earlier[2]
+            final[step.after.id] = (n, step.after, current)
             if step.after.version == 1:
                 arrivals[step.after.id] = seq * MAX_EVENTS_PER_COMMIT + n
         known = [memory_id for memory_id in final if memory_id not in arrivals]
@@ -201,12 +200,14 @@ class UnitOfWork(UseWrites, Reader):
             ids = {"tenant": tenant, "ids": json_array(known)}
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
             old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
-            self._db.many("drop_mark", [mark for each in old.values() for mark in minhash_rows(tenant, *each)])
+            self._db.run_many(
+                "drop_minhash", [minhash for value in old.values() for minhash in minhash_rows(tenant, *value)]
+            )
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
         rows: list[RecordRow] = []
-        kept_features: list[FeatureRow] = []
-        marks: list[Row] = []
+        valid_features: list[FeatureRow] = []
+        minhashes: list[Row] = []
         for memory_id, (n, record, given) in final.items():
             position = seq * MAX_EVENTS_PER_COMMIT + n
             row = record_row(self._sealer, tenant, position, arrivals[memory_id], record, payloads[n])
@@ -215,16 +216,16 @@ class UnitOfWork(UseWrites, Reader):
             before = old[memory_id][1] if memory_id in old else None
             if given is not None:
                 features = feature_row(self._sealer, tenant, memory_id, record.version, given)
-            elif before is not None and before.holds(self._sealer, tenant):
+            elif before is not None and before.has_valid_seal(self._sealer, tenant):
                 features = before._replace(version=record.version).sealed(self._sealer, tenant)
             if features is not None:
-                kept_features.append(features)
+                valid_features.append(features)
             if row.status == Status.ACTIVE:
-                marks += minhash_rows(tenant, row, features)
-        self._db.many("add_record", [(tenant, *row) for row in rows])
-        self._db.many("put_features", [(tenant, *row) for row in kept_features])
-        self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
-        add_minhashes(self._db, marks)
+                minhashes += minhash_rows(tenant, row, features)
+        self._db.run_many("add_record", [(tenant, *row) for row in rows])
+        self._db.run_many("put_features", [(tenant, *row) for row in valid_features])
+        self._db.run_many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
+        add_minhashes(self._db, minhashes)
         state.replace_records(self._sealer, (row for row, _ in old.values()), rows)
 
     def put_features(
@@ -235,7 +236,7 @@ class UnitOfWork(UseWrites, Reader):
         self._touched.setdefault(tenant, set()).update(features)
         dropped: list[Row] = []
         changed: list[FeatureRow] = []
-        marks: list[Row] = []
+        minhashes: list[Row] = []
         rows = self._db.run("profiles_by_id", tenant=tenant, ids=json_array(features)).fetchall()
         for row, before in map(split_record_row, rows):
             if versions is not None and versions.get(row.id) != row.version:
@@ -244,16 +245,16 @@ class UnitOfWork(UseWrites, Reader):
             dropped += minhash_rows(tenant, row, before)
             changed.append(fresh)
             if row.status == Status.ACTIVE:
-                marks += minhash_rows(tenant, row, fresh)
-        self._db.many("drop_mark", dropped)
-        self._db.many("put_features", [(tenant, *row) for row in changed])
-        add_minhashes(self._db, marks)
+                minhashes += minhash_rows(tenant, row, fresh)
+        self._db.run_many("drop_minhash", dropped)
+        self._db.run_many("put_features", [(tenant, *row) for row in changed])
+        add_minhashes(self._db, minhashes)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
-        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
+        """Destroy the content that this transaction's commit names, and record that the file must be scrubbed.
 
         Raises:
-            Conflict: a place is not there, or is empty already.
+            Conflict: a payload is missing or already erased.
         """
         self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
         for item in what.proposals:
@@ -269,10 +270,10 @@ class UnitOfWork(UseWrites, Reader):
             if row is None:
                 raise Conflict(_ALREADY_ERASED)
             self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
-        self._db.many("erase_event", [(tenant, *place) for place in what.events])
-        self._db.many("erase_details", [(tenant, seq) for seq in what.details])
+        self._db.run_many("erase_event", [(tenant, *position) for position in what.events])
+        self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
-        self._db.many("forget_request", [(tenant, seq) for seq in emptied])
+        self._db.run_many("forget_request", [(tenant, seq) for seq in emptied])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
             self.delete(ReceiptArtefact, tenant, f"{kind}/{version}")
@@ -281,18 +282,18 @@ class UnitOfWork(UseWrites, Reader):
         self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)
 
     def clear_scrub_pending(self) -> None:
-        """Take back the note that the file is unclean."""
+        """Delete the note that the file must be scrubbed."""
         self._db.run("drop_meta", name=SCRUB_PENDING)
 
     def restore_erasures(self, tenant: str, missing: Mapping[EventPosition, bytes]) -> None:
-        """Write the erasures of a restored journal, given the places without content and their commitments.
+        """Write the erasures of a restored journal, given its empty positions and their commitments.
 
         Raises:
-            Tampered: content is missing that no later erasure names, or is there although one does.
+            Tampered: content is missing without a later erasure that names it, or exists despite one.
         """
         named = erased_positions(self._db, tenant)
-        if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
-            raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
+        if missing.keys() != named.keys() or any(by <= position[0] for position, by in named.items()):
+            raise Tampered("the exported journal lacks content that no erasure names, or contains erased content")
         for seq, n in sorted(missing):
             if n == DETAILS:
                 self._put(erased_details_document(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
@@ -319,12 +320,12 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
 
 
 def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
-    """Write rows of ``marks``, in the order of the table, so that neighbours are written together."""
-    db.many("add_mark", sorted(rows))
+    """Write rows of ``marks`` in the order of the table, so that neighbours are written together."""
+    db.run_many("add_minhash", sorted(rows))
 
 
 def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
-    """Return what records name: the memories they come from, their other names, their blobs."""
+    """Return the links of records: their source memories, aliases and blobs."""
     rows: list[Row] = []
     for record in records:
         rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]

@@ -68,7 +68,7 @@ class SQLiteSession(KeepwardSession):
     @property
     def _connections(self) -> set[sqlite3.Connection]:
         """The connection of the store that writes: there is one, whichever thread it writes for."""
-        writer: Any = self.memory._shared.engine.store._connector._writer
+        writer: Any = self.memory._shared.engine.store._database._writer
         return {writer} - {None}
 
     def _get_connection(self) -> sqlite3.Connection | None:

@@ -25,24 +25,24 @@ def blobs(request: pytest.FixtureRequest, folder: Path) -> FileBlobs | MemoryBlo
 
 
 def test_what_was_kept_is_read(blobs: FileBlobs) -> None:
-    blobs.keep(PLACE, b"bytes")
-    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (b"bytes", 5, [PLACE])
+    blobs.save(PLACE, b"bytes")
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (b"bytes", 5, [PLACE])
 
 
 def test_what_was_not_kept_is_none(blobs: FileBlobs) -> None:
-    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (None, None, [])
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [])
 
 
 def test_what_was_removed_is_gone(blobs: FileBlobs) -> None:
-    blobs.keep(PLACE, b"bytes")
+    blobs.save(PLACE, b"bytes")
     blobs.remove(PLACE)
     blobs.remove(PLACE)
-    assert (blobs.read(PLACE), blobs.places()) == (None, [])
+    assert (blobs.read(PLACE), blobs.paths()) == (None, [])
 
 
 def test_keeping_again_heals_what_was_changed(blobs: FileBlobs) -> None:
-    blobs.keep(PLACE, b"bent!")
-    blobs.keep(PLACE, b"bytes")
+    blobs.save(PLACE, b"bent!")
+    blobs.save(PLACE, b"bytes")
     assert blobs.read(PLACE) == b"bytes"
 
 
@@ -54,8 +54,8 @@ def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
     old = os.umask(0)
     try:
         blobs = FileBlobs(folder)
-        with blobs.with_token():
-            blobs.keep(PLACE, b"bytes")
+        with blobs.locked():
+            blobs.save(PLACE, b"bytes")
     finally:
         os.umask(old)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*")) if path.is_dir()}
@@ -68,17 +68,17 @@ def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
     "place", ["../../etc/passwd", "/etc/passwd", "", "x", PLACE + "/..", PLACE.upper(), PLACE + "\n"]
 )
 def test_no_path_leads_out_of_the_folder(folder: Path, place: str) -> None:
-    with pytest.raises(ValueError, match="no place"):
-        FileBlobs(folder).keep(place, b"bytes")
+    with pytest.raises(ValueError, match="not the path"):
+        FileBlobs(folder).save(place, b"bytes")
 
 
 def test_a_link_in_place_of_a_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
     blobs = FileBlobs(folder)
-    blobs.keep(PLACE, b"bytes")
+    blobs.save(PLACE, b"bytes")
     (tmp_path / "secret").write_bytes(b"elsewhere")
     (folder / PLACE).unlink()
     (folder / PLACE).symlink_to(tmp_path / "secret")
-    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (None, None, [PLACE])
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [PLACE])
 
 
 def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
@@ -96,11 +96,11 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
         return move(self, target)
 
     blobs = FileBlobs(folder)
-    with blobs.with_token():
-        blobs.keep(OTHER, b"first")
+    with blobs.locked():
+        blobs.save(OTHER, b"first")
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "replace", replace)
-    blobs.keep(OTHER[:-64] + "ef" * 32, b"bytes")
+    blobs.save(OTHER[:-64] + "ef" * 32, b"bytes")
     assert told == ["file", "rename", "folder"]
 
 
@@ -112,40 +112,40 @@ def test_a_write_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="space"):
-            blobs.keep(PLACE, b"bytes")
-    assert (blobs.read(PLACE), blobs.places()) == (None, [])
+            blobs.save(PLACE, b"bytes")
+    assert (blobs.read(PLACE), blobs.paths()) == (None, [])
 
 
 def test_what_an_interrupted_write_left_is_listed_and_removed(folder: Path) -> None:
     blobs = FileBlobs(folder)
-    blobs.keep(PLACE, b"bytes")
+    blobs.save(PLACE, b"bytes")
     left = f"{PLACE}.77.1.part"
     (folder / left).write_bytes(b"by")
-    listed = blobs.places()
+    listed = blobs.paths()
     blobs.remove(left)
-    assert (listed, blobs.places()) == ([PLACE, left], [PLACE])
+    assert (listed, blobs.paths()) == ([PLACE, left], [PLACE])
 
 
 def test_files_that_are_no_blobs_are_neither_listed_nor_touched(folder: Path) -> None:
     blobs = FileBlobs(folder)
-    blobs.keep(PLACE, b"bytes")
+    blobs.save(PLACE, b"bytes")
     (folder / "notes.txt").write_text("mine")
     blobs.remove(PLACE)
-    assert (blobs.places(), (folder / "notes.txt").read_text()) == ([], "mine")
+    assert (blobs.paths(), (folder / "notes.txt").read_text()) == ([], "mine")
 
 
 def test_folders_that_are_left_empty_go(folder: Path) -> None:
     blobs = FileBlobs(folder)
-    blobs.keep(PLACE, b"bytes")
-    blobs.keep(OTHER, b"others")
+    blobs.save(PLACE, b"bytes")
+    blobs.save(OTHER, b"others")
     blobs.remove(PLACE)
     assert sorted(path.name for path in (folder / PLACE).parents[1].iterdir()) == ["02"]
 
 
 def test_nothing_is_made_by_looking(folder: Path) -> None:
     blobs = FileBlobs(folder)
-    with blobs.with_token(alone=True):
-        blobs.places()
+    with blobs.locked(alone=True):
+        blobs.paths()
     assert not folder.exists()
 
 
@@ -153,7 +153,7 @@ def test_who_removes_waits_for_who_adds(folder: Path) -> None:
     import fcntl
 
     blobs = FileBlobs(folder)
-    with blobs.with_token():
+    with blobs.locked():
         handle = os.open(folder / "lock", os.O_RDWR)
         try:
             with pytest.raises(BlockingIOError):

@@ -68,52 +68,52 @@ def test_a_key_that_was_made_is_kept(anchor, tmp_path):
 
 def test_key_and_heads_can_be_read_by_their_user_alone(anchor, tmp_path):
     anchor.adopt()
-    anchor.note("ada", _head(1))
+    anchor.record_head("ada", _head(1))
     modes = {each.stat().st_mode & 0o777 for each in (tmp_path / "config").rglob("*")}
     assert modes == {0o600, 0o700}
 
 
 def test_a_noted_head_comes_back(anchor):
     anchor.adopt()
-    anchor.note("ada", _head(3))
-    assert anchor.noted("ada") == _head(3)
+    anchor.record_head("ada", _head(3))
+    assert anchor.last_head("ada") == _head(3)
 
 
 def test_a_noted_head_only_moves_forward(anchor):
     anchor.adopt()
-    anchor.note("ada", _head(3))
-    anchor.note("ada", _head(2))
-    assert anchor.noted("ada") == _head(3)
+    anchor.record_head("ada", _head(3))
+    anchor.record_head("ada", _head(2))
+    assert anchor.last_head("ada") == _head(3)
 
 
 def test_heads_of_tenants_are_apart(anchor):
     anchor.adopt()
-    anchor.note("ada", _head(3))
-    assert anchor.noted("bob") is None
+    anchor.record_head("ada", _head(3))
+    assert anchor.last_head("bob") is None
 
 
 @pytest.mark.parametrize("offset", [0, 7, 8, 39, 40, 71])
 def test_a_bent_head_is_tampered(anchor, tmp_path, offset):
     anchor.adopt()
-    anchor.note("ada", _head(3))
+    anchor.record_head("ada", _head(3))
     [file] = (tmp_path / "config" / "stores" / "abc123" / "heads").iterdir()
     raw = bytearray(file.read_bytes())
     raw[offset] ^= 1
     file.write_bytes(bytes(raw))
     with pytest.raises(Tampered):
-        anchor.noted("ada")
+        anchor.last_head("ada")
 
 
 def test_a_new_key_forgets_all_heads(anchor):
     anchor.adopt()
-    anchor.note("ada", _head(3))
+    anchor.record_head("ada", _head(3))
     anchor.adopt()
-    assert anchor.noted("ada") is None
+    assert anchor.last_head("ada") is None
 
 
 def test_the_name_of_a_tenant_is_not_in_the_file_system(anchor, tmp_path):
     anchor.adopt()
-    anchor.note("ada", _head(1))
+    anchor.record_head("ada", _head(1))
     assert not any("ada" in each.name for each in (tmp_path / "config").rglob("*"))
 
 

@@ -131,7 +131,7 @@ def test_child_forked_while_a_file_is_made_is_refused_it(path: Path) -> None:
 
 def test_store_opened_between_the_hook_and_the_fork_is_refused(path: Path) -> None:
     with opened(path) as store:
-        store._connector.close_idle = lambda: None
+        store._database.close_idle = lambda: None
         assert forked(lambda: append(store, "m-child"))().startswith("StoreUnavailable: the store was in use")
 
 
@@ -164,10 +164,10 @@ def test_threads_that_fork_at_once_wait_for_each_other(path: Path, monkeypatch: 
 
 def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None:
     with opened(path) as store:
-        before = store._connector.others()
+        before = store._database.data_version()
         forked(lambda: None)()
         tamper.edit(path, "records", "status = status")
-        assert store._connector.others() != before
+        assert store._database.data_version() != before
 
 
 def test_a_store_in_memory_is_the_parents_alone() -> None:

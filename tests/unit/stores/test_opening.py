@@ -63,7 +63,7 @@ def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):
 
 def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
     path.unlink()
-    with pytest.raises(NotAStore, match="still beside it"):
+    with pytest.raises(NotAStore, match="still next to it"):
         opened(path)
 
 
@@ -183,7 +183,7 @@ def test_a_log_that_a_store_left_is_not_read_into_a_new_one(path, empty):
     path.with_name(f"{path.name}-wal").write_bytes(log)
     if empty:
         path.touch()
-    with pytest.raises(NotAStore, match="-wal, which holds what was written to it last, is still beside it"):
+    with pytest.raises(NotAStore, match="-wal, which has the last changes to it, is still next to it"):
         open_store(path)
 
 
@@ -221,7 +221,7 @@ def test_after_a_write_whose_connection_broke_the_next_one_has_another(path):
     make = Maker()
     with opened(path) as store:
         with pytest.raises(StoreUnavailable), store.write():
-            store._connector._writer.close()
+            store._database._writer.close()
         with store.write() as writer:
             assert writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea")).seq == 5
 
@@ -265,7 +265,7 @@ def test_closing_twice_does_nothing(path):
 def test_a_full_disk_is_told_and_nothing_stays(path):
     make = Maker()
     with opened(path) as store:
-        connections: SqliteDatabase = store._connector
+        connections: SqliteDatabase = store._database
         with connections.writing() as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}")
