@@ -93,7 +93,7 @@ def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):
 
 def test_an_export_says_what_is_not_in_it(run, saved):
     assert (
-        "not included: the review queue, receipts, feedback, learned weights and counts of use"
+        "not included: the review queue, receipts, feedback, learned weights and usage counts"
         in run("export", "vault.jsonl").err
     )
 

@@ -110,7 +110,7 @@ def _statistics(store: EventStore, tenant: str, query: Query, asked: CandidateQu
         lacking=seen.memories - seen.holders if asked.space else 0,
         # Of a session's turns all but the first have one before.
         lengths=(seen.length / seen.memories, (seen.length + seen.turn_length) / seen.memories),
-        holders=store.holders(tenant, asked, terms) if terms else {},
+        document_frequency=store.holders(tenant, asked, terms) if terms else {},
         signs=signs,
     )
 
@@ -119,7 +119,7 @@ def _candidates_by_words(
     store: EventStore, tenant: str, asked: CandidateQuery, statistics: Statistics, most: int
 ) -> set[int]:
     """Return the memories that hold most of the query's rarer words."""
-    rarest = zip(statistics.holders.items(), accumulate(statistics.holders.values()), strict=True)
+    rarest = zip(statistics.document_frequency.items(), accumulate(statistics.document_frequency.values()), strict=True)
     weights = {
         term: idf(statistics.count, holders)
         for n, ((term, holders), read) in enumerate(rarest)

@@ -79,7 +79,7 @@ def text_features(record: Record, form: NormalizedText | None = None) -> Feature
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=minhashes_of(own.terms),
-        trait=form.trait,
+        trait=form.token_signature,
     )
 
 
