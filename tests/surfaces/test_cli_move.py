@@ -191,7 +191,7 @@ def test_an_import_takes_facts_on_request(run, foreign_folder):
 
 def test_a_wrong_name_of_a_format_is_a_usage_error_that_names_the_right_one(run, foreign_folder):
     ran = run("import", "zep.json", "--from", "mem0")
-    assert (ran.code, "looks like zep" in ran.err) == (2, True)
+    assert (ran.code, "seems to be zep" in ran.err) == (2, True)
 
 
 def test_notes_are_exported_into_a_folder(run, saved, tmp_path):
