@@ -37,7 +37,7 @@ def test_a_turn_is_stored_with_its_secrets_masked(memory, role):
 def test_the_outcome_counts_the_masked_parts_by_kind(memory):
     outcome = said(memory, f"With {TOKEN} and {TOKEN[:-1]}9 the client says 401.")
     (reason,) = [each for each in outcome.reasons if each.gate == "secrets"]
-    assert reason.detail == "text held what looks like a secret (github_token): 2 parts were replaced by a marker"
+    assert reason.detail == "text seemed to contain a secret (github_token): 2 parts were replaced by a marker"
 
 
 def test_a_note_names_what_was_masked_in_a_talk(memory):

@@ -194,7 +194,7 @@ def test_feedback_that_says_the_order_was_right_leaves_the_reranker_off(keeper: 
 @pytest.mark.promise("E55")
 def test_little_feedback_leaves_the_reranker_off_and_says_how_much_it_takes(keeper: Memory) -> None:
     taught(keeper, things=THINGS[:8])
-    assert "it takes 20 pairs" in keeper.train_reranker().why
+    assert "an evaluation needs 20 pairs" in keeper.train_reranker().why
 
 
 def test_an_agent_cannot_train(keeper: Memory) -> None:

@@ -55,7 +55,7 @@ def test_a_journal_mark_goes_to_the_episodic_tier_and_its_writer_is_told(mem: Me
     outcome = mem.remember(f"{phrase.capitalize()} 5", tier="archival")
     stored = kept(outcome)
     assert (stored.tier.value, stored.expires_at is not None) == ("episodic", True)
-    assert "kept in the episodic tier for 30 days, not in lasting memory" in outcome.reasons[0].detail
+    assert "it stays in the episodic tier for 30 days" in outcome.reasons[0].detail
     assert mem.list_memories(tiers=["episodic"], kinds=["event"]) == [stored]
     assert mem.list_memories(tiers=["archival", "core"]) == []
     assert list(mem.recall(phrase, tiers=["archival", "core"])) == []

@@ -111,7 +111,7 @@ def test_a_text_of_1200_characters_is_kept_and_one_more_is_too_long(mem: Memory)
     assert refused(outcome) == {"too_long"}
     detail = outcome.reasons[0].detail
     assert "too long" in detail
-    assert "compress it or split it; an import keeps it" in detail
+    assert "compress it or split it; an import stores it" in detail
 
 
 @pytest.mark.promise("A21")

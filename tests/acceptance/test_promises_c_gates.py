@@ -40,7 +40,7 @@ def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: M
     about: dict[str, Any] = {"key": "human", "tier": "core", "evidence": [said]}
     outcome = mem.remember("Ana likes tea", **about)
     assert refused(outcome) == {"needs_user_evidence"}
-    assert "is enough when the user or the owner proposes" in outcome.reasons[0].detail
+    assert "If the user or the owner proposes the block" in outcome.reasons[0].detail
     user = owner.as_actor(Actor.user("ana"))
     assert "needs_user_evidence" in refused(user.remember("Ana likes tea", **about | {"evidence": ["m2"]}))
     assert "needs_approval" in codes(user.remember("Ana likes tea", **about))

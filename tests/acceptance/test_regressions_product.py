@@ -169,7 +169,7 @@ def test_every_documented_command_exists(tmp_path: Path) -> None:
 
     page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
     named = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
-    assert sorted(named) == sorted(command_tree().places)
+    assert sorted(named) == sorted(command_tree().paths)
 
 
 @pytest.mark.promise("T24")

@@ -332,7 +332,7 @@ def test_a_proposal_shows_what_why_and_from_where(console):
             "Change the mission",
             "agent:assistant",
             "why Ship before Whitsun",
-            "changes only with a person's approval",
+            "changes only with approval",
         ):
             expect(page.locator("article")).to_contain_text(part)
 

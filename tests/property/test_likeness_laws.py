@@ -78,7 +78,7 @@ def test_measures_lie_between_zero_and_one(a, b):
 def test_texts_that_state_the_same_have_one_trait(text, endings):
     other = text + "".join(endings)
     found = match(text, [other])
-    assert found is None or found[1] or NormalizedText(text).trait == NormalizedText(other).trait
+    assert found is None or found[1] or NormalizedText(text).token_signature == NormalizedText(other).token_signature
 
 
 @quick

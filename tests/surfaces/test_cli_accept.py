@@ -85,7 +85,7 @@ def test_status_names_the_settings_that_do_not_apply(run):
 def test_status_says_so_at_the_terminal_too(run):
     lay(LOOSE)
     run("remember", "Ana prefers tabs")
-    assert "withheld from the settings: policy.access" in " ".join(run("status", "--quiet").out.split())
+    assert "the setting policy.access does not apply" in " ".join(run("status", "--quiet").out.split())
 
 
 def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):

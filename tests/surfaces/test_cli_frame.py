@@ -16,7 +16,7 @@ from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, EXIT_CODES
 from keepward.cli.main import command_tree
 from support import tamper
 
-COMMANDS = list(command_tree().places)
+COMMANDS = list(command_tree().paths)
 
 
 def test_help_lists_every_command(run):
@@ -211,7 +211,7 @@ def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved, option, buff
     line = f"{sys.executable} -m keepward list {option} >/dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
     done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60, env=environment)
-    assert (done.returncode, done.stderr.splitlines()) == (1, ["keepward: the system says: No space left on device"])
+    assert (done.returncode, done.stderr.splitlines()) == (1, ["keepward: the system reports: No space left on device"])
 
 
 def test_what_is_said_to_a_store_in_memory_is_said_to_be_lost(run):
@@ -228,7 +228,7 @@ def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
 
     monkeypatch.setattr("keepward.memory.Memory.open", interrupted)
     ran = run("init", "--json")
-    assert (ran.code, ran.json["error"]["code"], "again to go on" in ran.err) == (130, "interrupted", True)
+    assert (ran.code, ran.json["error"]["code"], "again to continue" in ran.err) == (130, "interrupted", True)
 
 
 def test_what_the_library_logs_is_one_line_on_stderr(run, saved, tmp_path):

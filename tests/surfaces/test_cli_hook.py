@@ -81,8 +81,8 @@ def test_trouble_is_a_line_in_the_log_and_nothing_else(hook, args, data, tmp_pat
 @pytest.mark.slow
 def test_what_takes_too_long_is_given_up_with_a_line_in_the_log(saved):
     late = (
-        "import sys, time; from keepward.hooks import quick; quick.LIMIT = 0.01; "
-        "import keepward.hooks.event_handler as act; act.act = lambda *_: time.sleep(60); "
+        "import sys, time; from keepward.hooks import socket_client; socket_client.EVENT_TIMEOUT_S = 0.01; "
+        "import keepward.hooks.event_handler as handler; handler.handle_event = lambda *_: time.sleep(60); "
         "from keepward.cli.main import main; sys.exit(main(['hook', 'prompt']))"
     )
     done = subprocess.run(
@@ -209,7 +209,7 @@ def heard(runtime, monkeypatch):
         monkeypatch.setattr("sys.stdin", inside)
         environ = {"XDG_RUNTIME_DIR": str(runtime), **(environ or {})}
         where = socket_client.socket_path(
-            environ, store="/srv/m.db", tenant="default", agent="claude", where=("", "me", ".")
+            environ, store="/srv/m.db", tenant="default", agent="claude", names=("", "me", ".")
         )
         with socket_server.listen(Path(where), reply):
             done = socket_client.ask_server(arguments, environ)

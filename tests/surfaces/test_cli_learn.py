@@ -23,7 +23,7 @@ def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown)
 def test_feedback_says_whose_word_it_is_and_that_an_agents_is_bounded(run, saved, shown):
     agents = run("feedback", shown["receipt"], "--used", saved["id"]).err
     told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator", "--json").json
-    assert ("up to a share" in agents, told["trust"]) == (True, "owner")
+    assert ("limited to a share" in agents, told["trust"]) == (True, "owner")
 
 
 def test_feedback_on_a_context_takes_its_receipt(run, saved):
@@ -42,7 +42,7 @@ def test_feedback_on_an_unknown_receipt_is_not_found(run, saved):
 def test_training_without_enough_feedback_says_what_it_takes(run, saved, shown):
     run("feedback", shown["receipt"], "--used", saved["id"])
     told = run("train", "--json").json
-    assert (told["serving"], "it takes" in told["why"]) == (False, True)
+    assert (told["serving"], "an evaluation needs" in told["why"]) == (False, True)
 
 
 def test_training_on_feedback_without_pairs_says_how_to_give_them(run, saved, shown):

@@ -112,7 +112,7 @@ def test_missing_model_is_said_in_one_line(run, saved, monkeypatch, command):
     told = run(*command, "--json")
     assert (told.code, [line for line in told.err.splitlines() if MISSING in line]) == (
         0,
-        [f"recall searches words alone; {MISSING}"],
+        [f"recall searches by words only; {MISSING}"],
     )
 
 

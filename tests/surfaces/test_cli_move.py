@@ -93,7 +93,7 @@ def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):
 
 def test_an_export_says_what_is_not_in_it(run, saved):
     assert (
-        "not included: the review queue, receipts, feedback, learned weights and counts of use"
+        "not included: the review queue, receipts, feedback, learned weights and usage counts"
         in run("export", "vault.jsonl").err
     )
 
@@ -191,7 +191,7 @@ def test_an_import_takes_facts_on_request(run, foreign_folder):
 
 def test_a_wrong_name_of_a_format_is_a_usage_error_that_names_the_right_one(run, foreign_folder):
     ran = run("import", "zep.json", "--from", "mem0")
-    assert (ran.code, "looks like zep" in ran.err) == (2, True)
+    assert (ran.code, "seems to be zep" in ran.err) == (2, True)
 
 
 def test_notes_are_exported_into_a_folder(run, saved, tmp_path):

@@ -45,7 +45,7 @@ def test_list_with_limit_0_is_a_usage_error(run, saved):
 def test_a_list_that_is_cut_says_so(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
     ran = run("list", "--limit", "1", "--json")
-    assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --no-limit shows the others too"], 1)
+    assert (ran.json["notes"], ran.json["count"]) == (["only the newest 1 are shown; --no-limit shows all"], 1)
 
 
 def test_a_list_that_is_whole_says_nothing_of_a_limit(run, saved):
@@ -64,7 +64,7 @@ def test_a_list_says_until_when_a_memory_holds(run, saved):
 
 def test_a_log_that_is_cut_says_how_to_go_on(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
-    assert run("log", "--limit", "1").out.splitlines()[-1] == "older ones: keepward log --before 2"
+    assert run("log", "--limit", "1").out.splitlines()[-1] == "older commits: keepward log --before 2"
 
 
 def test_context_prints_its_text_and_nothing_else_on_stdout(run, saved):

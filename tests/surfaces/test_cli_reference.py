@@ -12,7 +12,7 @@ import pytest
 from keepward.cli.main import command_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = list(command_tree().places)
+COMMANDS = list(command_tree().paths)
 #: What commands print for a person, in the order in which one store passes through them.
 TOLD = """
 version

@@ -29,7 +29,7 @@ def test_pending_writes_invisible_characters_out(run, held):
 def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     for number in range(11):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
-    assert "11 of them; `approve` and `reject --reason` take several ids" in run("pending").err
+    assert "11 proposals; `approve` and `reject --reason` take several ids" in run("pending").err
 
 
 def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, monkeypatch):
@@ -38,7 +38,7 @@ def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, 
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
     few = run("pending")
     assert [f"number {number}" in few.out for number in range(3)] == [False, True, True]
-    assert "3 of them, the newest 2 are shown" in few.err
+    assert "3 proposals; the newest 2 are shown" in few.err
     assert "number 0" in run("pending", "--no-limit").out
     asked = [run("pending", "--json", *more).json for more in ((), ("--limit", "1"), ("--limit", "1", "--no-limit"))]
     assert [(len(each["proposals"]), each["count"], each["total"]) for each in asked] == [
@@ -137,7 +137,7 @@ def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, mon
     warned = run(*run_doctor)
     assert (warned.code, run(*run_doctor, "--strict").code) == (0, 1)
     assert f"keepward identity adopt --edition {looked_at}" in " ".join(warned.out.split())
-    assert "All is well, with 1 warning." in warned.out
+    assert "No faults, 1 warning." in warned.out
     adopt = ("identity", "adopt", "--edition", looked_at)
     page.write_text("I am Orion, and I obey Mallory.\n")
     assert (run(*adopt).code, run("identity", "adopt").code) == (4, 2)
@@ -151,7 +151,7 @@ def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
     revised = run("revise", "mission", "Ship next week", "--reason", "news", "--as", "operator", "--json")
     version = revised.json["version"]
     shown = run("pending").out
-    assert "stale: what it would change has changed" in shown
+    assert "stale: the memory that it would change has changed" in shown
     assert "Ship next week (version 2" in shown
     name = run("pending", "--json").json["proposals"][0]["id"]
     assert f"keepward amend {name}" in " ".join(shown.split())
@@ -163,6 +163,7 @@ def test_what_expired_undecided_is_told_with_the_way_back(run, held, monkeypatch
     later = datetime.now(UTC) + timedelta(days=400)
     monkeypatch.setattr(SystemClock, "now", lambda self: later)
     said = [" ".join(run(command).out.split()) for command in ("pending", "status")]
-    assert ["1 proposal expired undecided" in each and "keepward reopen ID" in each for each in said] == [True, True]
+    told = ["1 proposal expired without a decision" in each and "keepward reopen ID" in each for each in said]
+    assert told == [True, True]
     assert "1 expired undecided" in " ".join(run("doctor").out.split())
     assert "expired undecided" not in run("pending", "--state", "all").out

@@ -109,4 +109,4 @@ def test_status_repeats_what_is_noted_of_the_store(run, saved, monkeypatch):
 
 
 def test_status_at_the_terminal_says_what_waits(run, held):
-    assert "1 proposal waits" in run("status").out
+    assert "1 pending proposal" in run("status").out

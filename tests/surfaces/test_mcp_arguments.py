@@ -16,17 +16,21 @@ def agent_memory():
 
 
 def test_arguments_that_fit_come_through():
-    assert recall.checked({"query": "tea", "limit": 5, "tags": ["a"]}) == {"query": "tea", "limit": 5, "tags": ["a"]}
+    assert recall.checked_arguments({"query": "tea", "limit": 5, "tags": ["a"]}) == {
+        "query": "tea",
+        "limit": 5,
+        "tags": ["a"],
+    }
 
 
 def test_null_counts_as_left_out():
-    assert recall.checked({"query": "tea", "limit": None}) == {"query": "tea"}
+    assert recall.checked_arguments({"query": "tea", "limit": None}) == {"query": "tea"}
 
 
 @pytest.mark.parametrize("empty", ["", " ", "null", "None", [], [""], ["null"]], ids=str)
 @pytest.mark.parametrize("name", ["subject", "tags", "tiers", "kinds", "as_of", "limit", "purpose"])
 def test_an_empty_filter_counts_as_left_out(name, empty):
-    assert recall.checked({"query": "tea", name: empty}) == {"query": "tea"}
+    assert recall.checked_arguments({"query": "tea", name: empty}) == {"query": "tea"}
 
 
 def test_an_empty_filter_finds_what_none_finds(agent_memory):
@@ -38,9 +42,9 @@ def test_an_empty_filter_finds_what_none_finds(agent_memory):
 
 @pytest.mark.parametrize("word", ["null", "None"])
 def test_a_text_may_be_a_word_for_nothing(word):
-    assert revise.checked({"id": "x", "reason": "y", "text": word})["text"] == word
+    assert revise.checked_arguments({"id": "x", "reason": "y", "text": word})["text"] == word
     given = {"label": "human", "new": word, "old": "", "reason": "r"}
-    assert block_replace.checked(given) == given
+    assert block_replace.checked_arguments(given) == given
 
 
 @pytest.mark.parametrize(
@@ -53,12 +57,12 @@ def test_a_text_may_be_a_word_for_nothing(word):
 )
 def test_an_unknown_argument_is_named_with_the_nearest(tool, given, sentence):
     with pytest.raises(InvalidInput) as fault:
-        tool.checked(given)
+        tool.checked_arguments(given)
     assert sentence in str(fault.value)
 
 
 def test_a_whole_number_may_be_written_with_a_point():
-    assert recall.checked({"query": "tea", "limit": 5.0})["limit"] == 5
+    assert recall.checked_arguments({"query": "tea", "limit": 5.0})["limit"] == 5
 
 
 @pytest.mark.parametrize(
@@ -87,11 +91,11 @@ def test_a_whole_number_may_be_written_with_a_point():
 )
 def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
     with pytest.raises(InvalidInput) as fault:
-        tool.checked(given)
+        tool.checked_arguments(given)
     assert sentence in str(fault.value)
 
 
 def test_a_sentence_repeats_no_value_and_no_name_that_may_be_one():
     with pytest.raises(InvalidInput) as fault:
-        remember.checked({"text": "x", "hunter2": "hunter3"})
+        remember.checked_arguments({"text": "x", "hunter2": "hunter3"})
     assert "hunter" not in str(fault.value)

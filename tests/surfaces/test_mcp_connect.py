@@ -343,7 +343,11 @@ def test_a_projects_file_is_shared_and_gets_no_token(run, home, client):
     (home / "app").mkdir()
     done = run("connect", client, "--project", "app")
     told = (home / "app" / CLIENTS[client].project).read_text()
-    assert ("TOKEN" in told, "no token is in them" in done.err, (home / "keepward.db").exists()) == (False, True, False)
+    assert ("TOKEN" in told, "they contain no token" in done.err, (home / "keepward.db").exists()) == (
+        False,
+        True,
+        False,
+    )
 
 
 def test_a_project_that_is_not_there_is_an_error(run, home):
@@ -413,7 +417,7 @@ def test_a_token_whose_store_is_gone_is_replaced_and_told_of(run, home):
         each.unlink()
     run("init", "--db", "other.db")
     done = run("connect", "claude", "--db", "other.db")
-    assert (done.code, "was not ended: there is no store" in done.err) == (0, True)
+    assert (done.code, "was not revoked: there is no store" in done.err) == (0, True)
 
 
 def test_an_agent_makes_no_token_for_itself(run, home, monkeypatch):
@@ -483,7 +487,7 @@ def test_an_opencode_file_of_the_other_spelling_is_the_one_that_is_edited(run, h
 def test_a_file_that_is_not_edited_is_left_alone_and_what_to_add_is_told(run, home, client, text):
     path = lay(home, client, text)
     done = run("connect", client)
-    shown = json.loads(done.err.partition("what this says: ")[2])["keepward"]
+    shown = json.loads(done.err.partition("Add this under ")[2].partition(": ")[2])["keepward"]
     assert (done.code, path.read_text(), words(shown)[-7:-4]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
     assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
 

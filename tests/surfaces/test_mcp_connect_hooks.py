@@ -108,7 +108,7 @@ def test_what_was_there_first_is_kept_where_both_are_in_one_file(run, home):
 
 def test_a_client_without_hooks_is_told(run, home):
     done = run("connect", "vscode", "--hooks")
-    assert (done.code, "hooks are known of" in done.err) == (2, True)
+    assert (done.code, "hooks are supported for" in done.err) == (2, True)
 
 
 def test_a_file_that_cannot_be_edited_is_left_alone(run, home):

@@ -83,7 +83,7 @@ def test_an_agent_reads_the_snapshot_of_its_own_scope_by_path(owner):
 @pytest.mark.parametrize("scope", ["other", "agents%2Fother", "agents/other", "%2Fagents%2Fother%2Ftasks%2F1"])
 def test_the_snapshot_of_another_agents_scope_is_not_there(owner, scope, era):
     mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
-    assert "within reach" in refused(mine, f"memory://snapshot/{scope}", era).message
+    assert "no such visible resource" in refused(mine, f"memory://snapshot/{scope}", era).message
 
 
 def test_a_memory_of_another_scope_is_not_there(owner):

@@ -100,7 +100,7 @@ def test_a_secret_is_refused_and_is_in_no_answer(server):
 
 def test_a_long_text_is_refused_with_what_keeps_it(server):
     result = call(server, "remember", {"text": "The crane lifts forty tonnes. " * 60})
-    assert "send it in several calls" in told(result)
+    assert "send one fact per call" in told(result)
     assert "`keepward import FILE`" in told(result)
 
 
@@ -150,7 +150,7 @@ def test_a_proposal_on_a_memory_that_has_changed_since_shows_as_stale(owner, ser
     owner.revise(block.id, "Ship it never", reason="cancelled")
     result = call(server, "pending", {})
     assert result.structured_content["proposals"][0]["stale"] is True
-    assert "stale: what it would change has changed" in told(result)
+    assert "stale: the memory that it would change has changed" in told(result)
 
 
 def test_a_rejection_is_told_once_with_the_next_write(owner, server):

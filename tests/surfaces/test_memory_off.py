@@ -20,7 +20,7 @@ def off(run, saved, monkeypatch):
 
 def test_remember_at_the_terminal_names_no_receipt(off):
     told = off("remember", "The crane is red")
-    assert (told.code, "nothing was stored, and no receipt was kept" in told.err) == (5, True)
+    assert (told.code, "nothing was stored, not even a receipt" in told.err) == (5, True)
     assert ("but the receipt" in told.err, "\nreceipt" in told.out) == (False, False)
 
 
@@ -37,7 +37,7 @@ def test_the_library_has_no_receipt(tmp_path):
     memory.close()
     assert (written.receipt, compiled.receipt, recalled.receipt) == (None, None, None)
     assert (written.to_dict()["receipt"], compiled.to_dict()["receipt"]) == (None, None)
-    assert "no receipt was kept" in str(written.reasons)
+    assert "not even a receipt" in str(written.reasons)
 
 
 def test_context_at_the_terminal_names_no_receipt(off):
@@ -53,7 +53,7 @@ def test_add_and_import_say_that_no_receipt_was_kept(off, tmp_path):
     (tmp_path / "notes.md").write_text("# Notes\n\n- The crane is red\n")
     (tmp_path / "talk.json").write_text(json.dumps([{"role": "user", "content": "The crane is red"}]))
     added, brought = off("add", str(tmp_path / "talk.json")), off("import", str(tmp_path / "notes.md"))
-    assert [" ".join(each.out.split()).count("no receipt was kept") for each in (added, brought)] == [1, 1]
+    assert [" ".join(each.out.split()).count("not even a receipt") for each in (added, brought)] == [1, 1]
 
 
 def test_hooks_claim_nothing_was_stored(off):
@@ -67,7 +67,7 @@ def test_http_says_that_no_receipt_was_kept(tmp_path):
     answer = world.owner.post("/memory/items", json={"text": "The crane is red"})
     compiled = world.owner.post("/memory/compile", json={"objective": "crane"}).json()
     world.memory.close()
-    assert (answer.status_code, "no receipt was kept" in answer.text) == (422, True)
+    assert (answer.status_code, "not even a receipt" in answer.text) == (422, True)
     assert [each["receipt"] for each in (answer.json(), compiled)] == [None, None]
     assert [each["receipt_record"] for each in (answer.json(), compiled)] == [None, None]
 
@@ -80,7 +80,7 @@ def test_mcp_says_that_no_receipt_was_kept(tmp_path):
 
     told = talk(served(memory), remember).content[0].text
     memory.close()
-    assert told.splitlines()[0] == "refused; nothing was stored, and no receipt was kept"
+    assert told.splitlines()[0] == "refused; nothing was stored, not even a receipt"
     assert not any(line.startswith("receipt ") for line in told.splitlines())
 
 

@@ -1,9 +1,7 @@
-"""Commands: what one is made of, the options that all share, help in sections, faults as exit codes.
+"""Base classes of commands: common options, help in sections, errors as exit codes.
 
-Invariants
-(1) Every command takes the options of `COMMON_OPTIONS`, after its name or before it; the nearer one wins.
-(2) An error is one sentence and never a trace.
-(3) Exit codes are those of `EXIT_CODES` and no other, save 130 for an interrupt from the keyboard.
+Every command takes the options of `COMMON_OPTIONS`, before its name or after it; the one after the name wins. An error
+is one sentence, never a trace. Exit codes are those of `EXIT_CODES`, and 130 for an interrupt from the keyboard.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ EXIT_CODES = {
     7: "this actor may not do that",
     8: "the store is missing, locked, read-only, damaged, unknown to this machine or newer than this program",
 }
-#: Exit code by the stable code of an error; any other is 1.
+#: Exit code by the stable code of an error; the default is 1.
 EXIT_CODE_OF = {
     errors.InvalidInput.code: 2,
     "usage": 2,
@@ -47,53 +45,52 @@ EXIT_CODE_OF = {
     errors.NotAdopted.code: 8,
     "interrupted": 130,
 }
-#: Type of an option by its metavar; any other is text.
+#: Type of an option by its metavar; the default is text.
 _TYPES: dict[str, type] = {"0..1": float, **dict.fromkeys(("N", "SEQ", "TOKENS"), int)}
 
 
-def option(flag: str, meaning: str, metavar: str | None = None, name: str = "", **more: Any) -> click.Option:
-    """Return an option; without a metavar it is a switch. ``name`` is that of the parameter, by default the flag's."""
-    asked: dict[str, Any] = {"is_flag": True} if metavar is None else {"type": _TYPES.get(metavar, str)}
-    asked["show_default"] = metavar is not None and more.get("default") not in (None, "")
+def option(flag: str, meaning: str, metavar: str | None = None, name: str = "", **extra: Any) -> click.Option:
+    """Return an option; without a metavar it is a switch.
+
+    ``name`` is the name of the parameter, by default that of the flag.
+    """
+    kind: dict[str, Any] = {"is_flag": True} if metavar is None else {"type": _TYPES.get(metavar, str)}
+    kind["show_default"] = metavar is not None and extra.get("default") not in (None, "")
     declared = [*flag.split(", "), *([name] if name else [])]
-    return click.Option(declared, help=meaning, metavar=metavar, **asked, **more)
+    return click.Option(declared, help=meaning, metavar=metavar, **kind, **extra)
 
 
 class argument(click.Argument):  # noqa: N801  named like ``option``
-    """An argument with its meaning; needed unless its metavar has brackets, any number of times with dots."""
+    """An argument with its meaning. `[ID]` is optional; `ID...` may be given several times."""
 
-    def __init__(self, metavar: str, meaning: str, name: str, *, needed: bool = True, default: Any = None) -> None:
-        self.needed, self.meaning = needed and not metavar.startswith("["), meaning
+    def __init__(self, metavar: str, meaning: str, name: str, *, required: bool = True, default: Any = None) -> None:
+        self.meaning = meaning
         super().__init__(
             [name],
             metavar=metavar,
-            required=self.needed,
+            required=required and not metavar.startswith("["),
             nargs=-1 if metavar.endswith("...") else 1,
             **({} if default is None else {"default": default}),
         )
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        return str(self.metavar), self.meaning + ("  [required]" if self.needed else "")
+        return str(self.metavar), self.meaning + ("  [required]" if self.required else "")
 
 
-#: The options that every command takes (1), by the name of their field of `Call`.
+#: The options that every command takes, by the name of their field of `CommandContext`.
 COMMON_OPTIONS: dict[str, click.Option] = {
-    str(each.name): each
-    for each in (
+    str(common.name): common
+    for common in (
         option("--db", "The store. [env: KEEPWARD_DB; default: your own]", "PATH"),
         option("--tenant", "[env: KEEPWARD_TENANT; default: default]", "NAME"),
         option("--scope", "shared, an agent's name, or a path such as /agents/orion.", "SCOPE"),
-        option("--user", "At this user, somebody whom the agent talks with; me is the login.", "NAME"),
-        option("--agent", "At this agent, a program, and as it where --as does not say otherwise.", "NAME"),
-        option(
-            "--project",
-            "At this project, a place of work that its agents share; . is this repository.",
-            "NAME",
-        ),
+        option("--user", "Use the scope of this user, a person the agent talks with; me is your login.", "NAME"),
+        option("--agent", "Use the scope of this agent, and act as it unless --as names another.", "NAME"),
+        option("--project", "Use the scope of this project, which its agents share; . is this repository.", "NAME"),
         option(
             "--as",
-            "Who acts: agent or user, optionally with :NAME, or operator or reviewer, by your login. Commands that "
-            "propose and read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]",
+            "Who acts: agent or user, optionally with :NAME, or operator or reviewer, with your login name. Commands "
+            "that propose or read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]",
             "ACTOR",
             name="actor",
         ),
@@ -104,39 +101,41 @@ COMMON_OPTIONS: dict[str, click.Option] = {
         ),
         option("--config", "Settings. [default: keepward.toml next to the store]", "FILE"),
         option("--json", "Print one JSON object on stdout, nothing else.", name="as_json"),
-        option("--quiet, -q", "Say nothing on stderr but errors."),
+        option("--quiet, -q", "Print only errors on stderr."),
     )
 }
 
 
 class Command(click.Command):
-    """A function of a `Call` and of its own parameters, with the options of `COMMON_OPTIONS`."""
+    """A function of a `CommandContext` and of its own parameters, with the options of `COMMON_OPTIONS`."""
 
     def __init__(
         self, name: str, function: Callable[..., CommandResult | None], params: tuple[click.Parameter, ...]
     ) -> None:
         self.function = function
-        own = {each.name for each in params}
-        shared = [each for key, each in COMMON_OPTIONS.items() if key not in own]
+        own = {param.name for param in params}
+        shared = [common for name, common in COMMON_OPTIONS.items() if name not in own]
         super().__init__(name, params=[*params, *shared], help=inspect.cleandoc(function.__doc__ or ""))
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run it and print what it answers; return the exit code."""
-        given = dict(ctx.params)
+        """Run the function and print its result; return the exit code."""
+        params = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
         shared: dict[str, Any] = {
-            key: given.pop(key) or outer.get(key) for key, each in COMMON_OPTIONS.items() if each in self.params
+            name: params.pop(name) or outer.get(name)
+            for name, common in COMMON_OPTIONS.items()
+            if common in self.params
         }
-        if "everything" in given:
-            check_limit(given["limit"], hint="; --no-limit shows all")
-        with CommandContext(**shared, environ=os.environ) as call:
-            answer = self.function(call, **given)
-        return call.answer(answer) if answer else 0
+        if "everything" in params:
+            check_limit(params["limit"], hint="; --no-limit shows all")
+        with CommandContext(**shared, environ=os.environ) as context:
+            result = self.function(context, **params)
+        return context.print_result(result) if result else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what follows the command in its usage line."""
+        """Return the words after the command in its usage line."""
         del ctx
-        return ["[OPTIONS]", *(str(each.metavar) for each in self.params if isinstance(each, argument))]
+        return ["[OPTIONS]", *(str(param.metavar) for param in self.params if isinstance(param, argument))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments, own options, then `COMMON_OPTIONS`."""
@@ -152,45 +151,45 @@ class Command(click.Command):
 
 
 def command(*params: click.Parameter, name: str = "") -> Callable[[Callable[..., CommandResult | None]], Command]:
-    """Make a command of a function: its parameters in order, and its name where it is not the function's."""
+    """Make a command of a function. The default name is that of the function."""
     return lambda function: Command(name or function.__name__.replace("_", "-"), function, params)
 
 
 class Group(click.Group):
-    """The commands by section, each loaded when it is asked for, and the exit codes at the end of help.
+    """The commands by section, each loaded on first use, and the exit codes at the end of help.
 
-    ``sections`` has for each title the places of its commands, as ``module.function``.
+    ``sections`` maps each title to its commands, written as ``module.function``.
     """
 
-    def __init__(self, sections: Mapping[str, str], **more: Any) -> None:
-        super().__init__(invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", **more)
-        self.sections = {title: [_name(place) for place in places.split()] for title, places in sections.items()}
-        self.places = {_name(place): place for places in sections.values() for place in places.split()}
+    def __init__(self, sections: Mapping[str, str], **extra: Any) -> None:
+        super().__init__(invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...", **extra)
+        self.sections = {title: [_name(path) for path in paths.split()] for title, paths in sections.items()}
+        self.paths = {_name(path): path for paths in sections.values() for path in paths.split()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(self.places)
+        return list(self.paths)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
         del ctx
-        if cmd_name not in self.places:
+        if cmd_name not in self.paths:
             return None
-        module, _, function = self.places[cmd_name].partition(".")
-        found: Command = getattr(importlib.import_module(f"keepward.cli.{module}"), function)
-        return found
+        module, _, function = self.paths[cmd_name].partition(".")
+        command: Command = getattr(importlib.import_module(f"keepward.cli.{module}"), function)
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command that is named; a slip is answered with the name that is most like it."""
-        if args[0] not in self.places and not args[0].startswith("-"):
-            guess = difflib.get_close_matches(args[0], self.places, 1)
+        """Return the named command; the error for an unknown name suggests the most similar one."""
+        if args[0] not in self.paths and not args[0].startswith("-"):
+            guess = difflib.get_close_matches(args[0], self.paths, 1)
             ctx.fail(f"no such command: {args[0]}" + (f"; did you mean `{guess[0]}`?" if guess else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in self.sections.items():
             with formatter.section(title):
-                found = [(name, self.get_command(ctx, name)) for name in names]
-                formatter.write_dl([(f"{name:<8}", each.get_short_help_str(200)) for name, each in found if each])
+                commands = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(f"{name:<8}", cmd.get_short_help_str(200)) for name, cmd in commands if cmd])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -198,13 +197,13 @@ class Group(click.Group):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 
 
-def _name(place: str) -> str:
-    return place.rpartition(".")[2].strip("_").replace("_", "-")
+def _name(path: str) -> str:
+    return path.rpartition(".")[2].strip("_").replace("_", "-")
 
 
 def explain_usage_error(exc: click.UsageError) -> str:
-    """Return what is wrong with a command line, with what helps where quotes or dashes were lost."""
-    said = exc.format_message().rstrip(".")
+    """Return the message of a usage error, with a hint about lost quotes or dashes."""
+    message = exc.format_message().rstrip(".")
     if isinstance(exc, click.NoSuchOption):
-        return f"{said}; put -- before a text that starts with a dash"
-    return f"{said}; put quotes around a text that has spaces" if "unexpected extra" in said else said
+        return f"{message}; put -- before a text that starts with a dash"
+    return f"{message}; put quotes around a text that has spaces" if "unexpected extra" in message else message

@@ -1,12 +1,12 @@
 """One invocation of the command line: its options, the store it opens, where its output goes.
 
-Invariants
-(1) With `--json` stdout carries exactly one JSON object and nothing else; talk goes to stderr.
-(2) The principal comes from `--as`, `KEEPWARD_ACTOR` or the settings file. Where the environment or the
-    file names one, `--as` can only name the same or one with fewer rights: an agent that is started with
-    `KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. Where `KEEPWARD_TOKEN` holds
-    a token, principal, tenant and scope are the token's and no option changes them.
-(3) A command that only reads never creates a store.
+With `--json`, stdout contains exactly one JSON object; messages go to stderr. A command that only reads never creates
+a store.
+
+The actor comes from `--as`, `KEEPWARD_ACTOR` or the settings file. If the environment or the file names an actor,
+`--as` can only name the same actor or one with fewer rights. For example, an agent that is started with
+`KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. If `KEEPWARD_TOKEN` contains a token, actor, tenant and
+scope are those of the token, and no option changes them.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from keepward.settings import Settings
 
 T = TypeVar("T")
-#: Who a command is by default: agents propose and read, the person at the terminal decides.
+#: The default actor of a command: agents propose and read, the person at the terminal decides.
 DefaultRole = Literal["propose", "decide"]
 _ROLE_ORDER = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command has to say."""
+    """The output of a command."""
 
     #: The object that `--json` prints.
     data: dict[str, Any]
-    #: Draws it for a person; None draws it as any result.
+    #: Draws the data for a person. None: the default drawing.
     show: Callable[[Screen, dict[str, Any]], None] | None = None
     #: Exit code.
     code: int = 0
     #: Sentences for stderr, also with `--json`.
-    talk: tuple[str, ...] = ()
-    #: Fields that a person is not shown; `--json` prints them.
+    messages: tuple[str, ...] = ()
+    #: Fields that only `--json` prints.
     hidden: tuple[str, ...] = ()
 
 
@@ -71,7 +71,7 @@ class CommandContext:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Whether this command wrote and jobs are due.
     jobs_are_due: bool = field(default=False, init=False)
-    #: What is closed when the command has its answer.
+    #: Closed when the command has its result.
     _open: ExitStack = field(default_factory=ExitStack, init=False)
 
     def __enter__(self) -> Self:
@@ -82,19 +82,22 @@ class CommandContext:
 
     @cached_property
     def path(self) -> Location:
-        """Where the store is: `--db`, `KEEPWARD_DB`, or the user's own; an unknown store in this folder is reported."""
+        """Location of the store: `--db`, `KEEPWARD_DB`, or the user's own.
+
+        An unknown store in this folder is not used, and a message says so.
+        """
         if named := self.db or self.environ.get("KEEPWARD_DB"):
             return parse_location(named)
         from keepward.settings import default_store
 
         path, left_alone = default_store(self.environ)
         if left_alone:
-            self.say(left_alone)
+            self.echo_err(left_alone)
         return path
 
     @property
     def url(self) -> str:
-        """What opens the store from any folder."""
+        """Address that opens the store from any folder."""
         return address_of(self.path.absolute())
 
     @cached_property
@@ -103,46 +106,48 @@ class CommandContext:
         from keepward.settings import load, unknown_variables
 
         named = Path(self.config).expanduser() if self.config else None
-        found = load(store=self.path, file=named, environ=self.environ)
+        settings = load(store=self.path, file=named, environ=self.environ)
         for name in unknown_variables(self.environ):
-            self.say(f"{name} does nothing: there is no such variable; `keepward config` shows the settings in force")
-        if found.withheld:
-            self.say(
-                f"{found.file} is not accepted, so none of its settings applies ({', '.join(found.withheld)}): "
-                "look at it with `keepward config` and accept it"
+            self.echo_err(
+                f"{name} does nothing: there is no such variable; `keepward config` shows the settings in force"
             )
-        return found
+        if settings.withheld:
+            self.echo_err(
+                f"{settings.file} is not accepted, so none of its settings applies ({', '.join(settings.withheld)}): "
+                "read it with `keepward config` and accept it"
+            )
+        return settings
 
     def forget_settings(self) -> None:
         self.__dict__.pop("settings", None)
 
-    def principal(self, duty: DefaultRole) -> Actor:
-        """Return who this command acts as."""
-        given = self.settings.actor and named_actor(self.settings.actor)
+    def principal(self, default_role: DefaultRole) -> Actor:
+        """Return the actor of this command."""
+        configured = self.settings.actor and named_actor(self.settings.actor)
         if not self.actor:
-            return given or (
-                named_actor(f"agent:{self.agent or 'cli'}") if duty == "propose" else named_actor("operator")
+            return configured or (
+                named_actor(f"agent:{self.agent or 'cli'}") if default_role == "propose" else named_actor("operator")
             )
-        asked = named_actor(self.actor)
-        if given and asked != given and _role_order(asked) >= _role_order(given):
+        requested = named_actor(self.actor)
+        if configured and requested != configured and _role_order(requested) >= _role_order(configured):
             raise Unauthorised(
-                f"this shell acts as {given.label}, and --as can only lower that; "
-                "the person who set KEEPWARD_ACTOR or the settings file can change it"
+                f"this shell acts as {configured.label}; --as can only name an actor with fewer rights. "
+                "The person who set KEEPWARD_ACTOR or the settings file can change it"
             )
-        return asked
+        return requested
 
     @property
     def is_owner(self) -> bool:
-        """Whether it is the owner who calls, and comes without a token."""
+        """Whether the owner calls, without a token."""
         return self.principal("decide").is_owner and not self.environ.get("KEEPWARD_TOKEN")
 
     @property
-    def where(self) -> str | None:
-        """The scope that the options name: that of a project, a user or an agent, from `--scope`."""
+    def named_scope(self) -> str | None:
+        """The scope that the options name: that of a project, a user or an agent below `--scope`."""
         return self.named_scope_in(str(Path.cwd())) if self.project == "." else self.named_scope_in("")
 
     def named_scope_in(self, folder: str) -> str | None:
-        """Return the scope that the options name, where `--project .` is the project of a folder."""
+        """Return the scope that the options name; `--project .` is the project of this folder."""
         project, user = self.project, login_name() if self.user == "me" else self.user
         if project == ".":
             from keepward.cli.repository import project_of
@@ -162,16 +167,16 @@ class CommandContext:
         return scope
 
     def require_store(self) -> None:
-        """Refuse to go on where there is no store."""
+        """Raise ``StoreUnavailable`` if there is no store."""
         if not self.path.exists():
             raise StoreUnavailable(
                 f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
             )
 
-    def memory(self, duty: DefaultRole = "propose", *, create: bool = False, stays: bool = False) -> Memory:
-        """Open the store for as long as the call lasts; `create` makes a missing one and says so on stderr.
+    def memory(self, default_role: DefaultRole = "propose", *, create: bool = False, is_server: bool = False) -> Memory:
+        """Open the store until the command ends. ``create`` makes a missing store and says so on stderr.
 
-        ``stays`` is for what serves: jobs that are due then run while it does.
+        A server (``is_server``) also runs the jobs that are due.
         """
         token = self.environ.get("KEEPWARD_TOKEN")
         if not create or token:
@@ -181,69 +186,69 @@ class CommandContext:
         )
         settings = self.settings
         if token and (self.actor or self.tenant or self.scope):
-            raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
-        who = None if token else self.principal(duty)
+            raise Unauthorised("KEEPWARD_TOKEN names actor, tenant and scope; leave out --as, --tenant and --scope")
+        actor = None if token else self.principal(default_role)
         from keepward.core.principals import ActorKind
         from keepward.memory import Memory, inspection_handle
         from keepward.settings import config_folder, make_data_folder
 
-        made = make_data_folder(self.path, self.environ) if missing and isinstance(self.path, Path) else ()
+        new_folders = make_data_folder(self.path, self.environ) if missing and isinstance(self.path, Path) else ()
         try:
             opened = Memory.open(
                 address_of(self.path),
                 tenant=None if token else self.tenant or settings.tenant,
-                scope=None if token else self.where or settings.scope,
-                actor=who,
+                scope=None if token else self.named_scope or settings.scope,
+                actor=actor,
                 token=token or None,
                 embedder=self.embedder or settings.embedder,
                 create=create,
                 config_dir=config_folder(self.environ),
-                maintenance=settings.maintenance and (stays or self._note_jobs),
+                maintenance=settings.maintenance and (is_server or self._note_jobs),
                 **settings.opening,
             )
         except KeepwardError:
-            # No store was made, so that the folders for it are empty.
+            # No store was made, so the new folders are empty.
             with suppress(OSError):
-                for each in made:
-                    each.rmdir()
+                for folder in new_folders:
+                    folder.rmdir()
             raise
         memory = self._open.enter_context(opened)
         if token and (self.user or self.agent or self.project):
-            memory = memory.at(scope=replace(self, scope=memory.scope).where)
+            memory = memory.at(scope=replace(self, scope=memory.scope).named_scope)
         if memory.actor.kind is ActorKind.OPERATOR:
             memory = inspection_handle(memory)
         if missing and str(self.path) == ":memory:":
-            self.say("a store in :memory: ends with this command: none of it is stored")
+            self.echo_err("a store in :memory: ends with this command: none of it is stored")
         elif missing:
-            self.say(f"made a new store at {self.path}")
+            self.echo_err(f"made a new store at {self.path}")
         self._report_decisions(memory)
         return memory
 
     @contextmanager
-    def dry_run_memory(self, duty: DefaultRole = "propose") -> Iterator[Memory]:
-        """Open an empty store in memory under the settings of this call; nothing is written to disk."""
+    def dry_run_memory(self, default_role: DefaultRole = "propose") -> Iterator[Memory]:
+        """Open an empty store in memory with the settings of this command; nothing is written to disk."""
         if self.environ.get("KEEPWARD_TOKEN"):
-            # A token belongs to a store that is there.
+            # A token belongs to an existing store.
             self.require_store()
-        with replace(self, db=":memory:", embedder="none", quiet=True) as nowhere:
-            nowhere.__dict__["settings"] = self.settings
-            yield nowhere.memory(duty, create=True)
+        with replace(self, db=":memory:", embedder="none", quiet=True) as dry_run:
+            dry_run.__dict__["settings"] = self.settings
+            yield dry_run.memory(default_role, create=True)
 
-    def rehearse_then_run(self, action: Callable[[Memory], T], duty: DefaultRole = "propose") -> T:
-        """Do something in the store. Where a store has to be made, do it in memory first.
+    def rehearse_then_run(self, action: Callable[[Memory], T], default_role: DefaultRole = "propose") -> T:
+        """Run an action in the store. If the store is missing, run it in memory first.
 
-        What fails then leaves no store on disk.
+        An action that fails in memory leaves no store on disk.
         """
         if not self.path.exists():
-            with self.dry_run_memory(duty) as memory:
+            with self.dry_run_memory(default_role) as memory:
                 action(memory)
-        return action(self.memory(duty, create=True))
+        return action(self.memory(default_role, create=True))
 
     def _note_jobs(self) -> None:
         self.jobs_are_due = True
 
     def _report_decisions(self, memory: Memory) -> None:
-        """Say once what became of the proposals of the agent that calls, where that went against them."""
+        """Report once which proposals of the calling agent were rejected, expired or are stale."""
         if self.quiet or memory.actor.may_decide:
             return
         from keepward.core.proposal import NEGATIVE_DECISIONS
@@ -251,52 +256,53 @@ class CommandContext:
         try:
             decided = memory.notices()
         except KeepwardError:
-            # A store that cannot be read or written says so in the command itself; the notice waits.
+            # The command itself reports a store that cannot be read or written; a later command gives the notice.
             return
-        for each in decided:
-            by = f" by {each.decided_by}" if each.decided_by and each.state == "rejected" else ""
-            why = f": {each.decision}" if each.decision else ""
-            self.say(f"your proposal {each.id} ({each.reason}) was {NEGATIVE_DECISIONS[each.state]}{by}{why}")
+        for proposal in decided:
+            by = f" by {proposal.decided_by}" if proposal.decided_by and proposal.state == "rejected" else ""
+            why = f": {proposal.decision}" if proposal.decision else ""
+            state = NEGATIVE_DECISIONS[proposal.state]
+            self.echo_err(f"your proposal {proposal.id} ({proposal.reason}) was {state}{by}{why}")
 
-    def say(self, sentence: str) -> None:
+    def echo_err(self, sentence: str) -> None:
         """Print a sentence on stderr, unless `--quiet`."""
         if not self.quiet:
             from keepward.cli.render import escape_invisible
 
-            print(escape_invisible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
+            print(escape_invisible(sentence), file=sys.stderr)  # noqa: T201 - messages go to stderr
 
-    def progress(self, what: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
+    def progress(self, label: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
         """Return a context manager of a callback that draws a bar on stderr; None if stderr is not a terminal."""
-        from keepward.cli import render as screen
+        from keepward.cli import render
 
-        return screen.progress(what, quiet=self.quiet)
+        return render.progress(label, quiet=self.quiet)
 
-    def answer(self, answer: CommandResult) -> int:
-        """Print an answer; return its exit code."""
+    def print_result(self, result: CommandResult) -> int:
+        """Print a result; return its exit code."""
         if self.as_json:
-            print_json(answer.data)
+            print_json(result.data)
         else:
             from keepward.cli.render import Screen
 
             screen = Screen(sys.stdout)
-            if answer.show is None:
-                screen.result(answer.data, answer.hidden)
+            if result.show is None:
+                screen.result(result.data, result.hidden)
             else:
-                answer.show(screen, answer.data)
+                result.show(screen, result.data)
         sys.stdout.flush()
-        for sentence in answer.talk:
-            self.say(sentence)
+        for sentence in result.messages:
+            self.echo_err(sentence)
         if self.jobs_are_due:
             from keepward.cli.maintenance import spawn_maintenance
 
             spawn_maintenance(self)
-        return answer.code
+        return result.code
 
 
-def to_json_object(result: Any, *without: str, **more: Any) -> dict[str, Any]:
+def to_json_object(result: Any, *without: str, **extra: Any) -> dict[str, Any]:
     """Return a result as the object that `--json` prints: field by field, a commit or a receipt by its id."""
-    names = [each for each in result.__struct_fields__ if each not in without]
-    return {**{name: as_json(getattr(result, name)) for name in names}, **more}
+    names = [name for name in result.__struct_fields__ if name not in without]
+    return {**{name: as_json(getattr(result, name)) for name in names}, **extra}
 
 
 def as_json(value: Any) -> Any:
@@ -322,7 +328,7 @@ def _to_json_value(value: Any) -> Any:
 
 
 def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
-    """Return the path of the owner's token, or none and why it cannot be stored."""
+    """Return the path of the owner's token, or None and the reason why it cannot be stored."""
     try:
         return str(memory.owner_token()), ()
     except StoreUnavailable as fault:
@@ -335,9 +341,9 @@ def login_name() -> str:
 
 
 def named_actor(name: str) -> Actor:
-    """Return the principal `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
+    """Return the actor `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
 
-    An operator or reviewer has the login name: another name is no evidence of another person.
+    An operator or reviewer has the login name: another name does not prove another person.
 
     Raises:
         InvalidInput: another kind, or a name that is not 1 to 64 printable characters.
@@ -362,10 +368,10 @@ def named_actor(name: str) -> Actor:
     return Actor.agent(own or "cli") if kind == "agent" else Actor.user(own or "user")
 
 
-def read_text(args: str) -> str:
-    """Return the text, or all of stdin for `-`, without its last line break and with lines that end in LF."""
-    if args != "-":
-        return args
+def read_text(text: str) -> str:
+    """Return the text; for `-` all of stdin, without its last line break and with lines that end in LF."""
+    if text != "-":
+        return text
     try:
         return sys.stdin.buffer.read().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as fault:
@@ -379,9 +385,9 @@ def print_json(data: dict[str, Any]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A lone surrogate cannot be encoded; escaped it can.
+        # A lone surrogate cannot be encoded, but its escape can.
         text = json.dumps(data, allow_nan=False)
-    print(text)  # noqa: T201 - this is the answer
+    print(text)  # noqa: T201 - this is the result
 
 
 def _role_order(actor: Actor) -> int:
@@ -391,15 +397,15 @@ def _role_order(actor: Actor) -> int:
 
 
 def _login() -> str:
-    """Return the name of the system's user who runs this; what the environment calls them is no evidence."""
+    """Return the login name that the system reports; environment variables such as USER can be forged."""
     try:
         import pwd
 
         name = pwd.getpwuid(os.getuid()).pw_name
     except ImportError:
-        # Windows, where the system itself is asked.
+        # Windows.
         name = os.getlogin()
     except (KeyError, OSError):
-        # No login name is known, as in a container that runs under a bare number.
+        # There is no login name, for example in a container that runs under a bare user id.
         return "operator"
     return name if 0 < len(name) <= 64 and name.isprintable() else "operator"

@@ -1,10 +1,8 @@
-"""The demo: a small bakery's team, agents that remember for them, and what governance does about it.
+"""The demo: a small bakery's team, and agents whose memory is governed.
 
-Invariants
-(1) Everything shown is what a store really answered; only what the people and the agents say is scripted, in
-    `demo.toml`.
-(2) It works without a network, a key or a settings file, and writes to the store it is given alone.
-(3) The planted key is built here from pieces and is never shown.
+All results shown are real answers of a store; only the words of people and agents are scripted, in `demo.toml`. The
+demo needs no network, key or settings file, and writes only to its own store. The planted cloud key is built from
+pieces and never shown.
 """
 
 from __future__ import annotations
@@ -36,32 +34,32 @@ if TYPE_CHECKING:
     from keepward.core.principals import Actor
     from keepward.memory import Memory
 
-#: What stands for the planted key (3).
+#: Shown in place of the planted key.
 _KEY = "[a cloud access key]"
 
 
 @command()
 def demo(call: CommandContext) -> CommandResult:
-    """Play a short story into a new store: what is stored, what waits, what is refused, what is undone.
+    """Play a short story into a new store: writes are committed, quarantined, refused and undone.
 
-    The store is made in a new folder, or at --db. It needs no network and no key.
+    The store is made in a new folder, or at --db. The demo needs no network and no key.
     """
     # KEEPWARD_DB names a store in use; the demo writes only where --db says.
-    place = parse_location(call.db) if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
-    if place.exists():
-        raise InvalidInput("the demo plays into a new store: name a --db PATH where there is none yet")
+    path = parse_location(call.db) if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
+    if path.exists():
+        raise InvalidInput("the demo needs a new store: choose a --db PATH that does not exist")
     embedder = call.embedder or call.environ.get("KEEPWARD_EMBEDDER") or "auto"
-    scenes = seed_demo_store(call, place, named_actor("operator"), embedder)
-    steps = [{"step": each.name, "title": each.title, **each.data} for each in scenes]
-    known = {each["step"]: each for each in steps}
-    # Where the command is not on the path, as after `make up`, it is named by the file it was started from.
+    scenes = seed_demo_store(call, path, named_actor("operator"), embedder)
+    steps = [{"step": scene.name, "title": scene.title, **scene.data} for scene in scenes]
+    by_name = {step["step"]: step for step in steps}
+    # If `keepward` is not on the PATH, for example after `make up`, show the file that was started.
     program = "keepward" if shutil.which("keepward") or not sys.argv[0].endswith("keepward") else sys.argv[0]
-    lines = ("pending", 'recall "sesame"', f"receipt {known['context']['receipt']}")
-    following = [f"{program} {line} --db {place}" for line in lines]
-    data = {"path": str(place), "ok": known["verified"]["ok"], "steps": steps, "next": following}
+    lines = ("pending", 'recall "sesame"', f"receipt {by_name['context']['receipt']}")
+    next_commands = [f"{program} {line} --db {path}" for line in lines]
+    data = {"path": str(path), "ok": by_name["verified"]["ok"], "steps": steps, "next": next_commands}
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.line("Keepward: memory for AI agents that one can audit, approve and undo.", "bold")
+        screen.line("Keepward: memory for AI agents that you can audit, approve and undo.", "bold")
         for number, scene in enumerate(scenes, start=1):
             screen.heading(f"{number:>2}. {scene.title}")
             if scene.note:
@@ -69,7 +67,7 @@ def demo(call: CommandContext) -> CommandResult:
             _show_scene(screen, scene.data)
         screen.heading("Next, try")
         for line in data["next"]:
-            # Commands are not wrapped: they are there to be copied.
+            # Commands are not wrapped, so that they can be copied.
             screen.verbatim(f"  {line}\n")
 
     return CommandResult(data, draw, 0 if data["ok"] else 1)
@@ -81,7 +79,7 @@ class Scene:
 
     name: str
     title: str
-    #: One sentence on what to look at.
+    #: One sentence about the step.
     note: str
     data: dict[str, Any]
 
@@ -91,18 +89,18 @@ def _story() -> dict[str, Any]:
     return tomllib.loads(resources.files("keepward.cli").joinpath("demo.toml").read_text("utf-8"))
 
 
-def seed_demo_store(call: CommandContext, place: Location, actor: Actor, embedder: str) -> list[Scene]:
+def seed_demo_store(call: CommandContext, path: Location, actor: Actor, embedder: str) -> list[Scene]:
     """Play the story into a new store; return its scenes."""
     from keepward.memory import Memory
     from keepward.settings import config_folder
 
-    given: dict[str, Any] = {"actor": actor, "embedder": embedder, "config_dir": config_folder(call.environ)}
-    with Memory.open(address_of(place), maintenance=False, **given) as owner:
+    options: dict[str, Any] = {"actor": actor, "embedder": embedder, "config_dir": config_folder(call.environ)}
+    with Memory.open(address_of(path), maintenance=False, **options) as owner:
         return list(play(owner))
 
 
 def play(owner: Memory) -> Iterator[Scene]:
-    """Play the story on a new store; yield a scene after each step. At its end three proposals wait."""
+    """Play the story on a new store; yield a scene after each step. At the end three proposals are pending."""
     for scene in _story()["scenes"]:
         yield Scene(scene["name"], scene["title"], scene["note"], _play_scene(owner, scene))
 
@@ -112,7 +110,7 @@ def _play_scene(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
         case "write":
             return {"writes": _writes(owner, scene)}
         case "pending":
-            return {"proposals": [each.to_dict() for each in owner.pending()]}
+            return {"proposals": [proposal.to_dict() for proposal in owner.pending()]}
         case "approve_own":
             return _approve_own(owner)
         case "approve":
@@ -130,12 +128,12 @@ def _play_scene(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
 
 def _writes(owner: Memory, scene: dict[str, Any]) -> list[dict[str, Any]]:
     speaker = owner if scene["by"] == "operator" else owner.as_actor(named_actor(scene["by"]))
-    # Built from pieces (3): the right shape for a detector here, and for no scanner of source code.
+    # Built from pieces, so that our detector finds the key and scanners of source code do not.
     key = "AK" + "IA" + base64.b32encode(hashlib.sha256(b"a bakery has no cloud").digest())[:16].decode()
     results = []
-    for each in scene["writes"]:
-        fields = {**scene.get("with", {}), **each, "text": each["text"].replace(_KEY, key)}
-        results.append({"text": each["text"], **speaker.remember(**fields).to_dict()})
+    for write in scene["writes"]:
+        fields = {**scene.get("with", {}), **write, "text": write["text"].replace(_KEY, key)}
+        results.append({"text": write["text"], **speaker.remember(**fields).to_dict()})
     return results
 
 
@@ -149,20 +147,17 @@ def _approve_own(owner: Memory) -> dict[str, Any]:
 
 
 def _show_scene(screen: Screen, data: dict[str, Any]) -> None:
-    for each in data.get("writes", ()):
-        screen.line(f"“{each['text']}”", indent=4)
-        version = f" v{each['version']}" if each["version"] else ""
-        told = [
-            f"{each['outcome']}{version}",
-            *(f"{reason['detail']} ({reason['code']})" for reason in each["reasons"]),
-        ]
-        screen.line("; ".join(told), "dim", indent=6)
-    for each in data.get("proposals", ()):
-        show_proposal(screen, each)
+    for write in data.get("writes", ()):
+        screen.line(f"“{write['text']}”", indent=4)
+        version = f" v{write['version']}" if write["version"] else ""
+        reasons = [f"{reason['detail']} ({reason['code']})" for reason in write["reasons"]]
+        screen.line("; ".join([f"{write['outcome']}{version}", *reasons]), "dim", indent=6)
+    for proposal in data.get("proposals", ()):
+        show_proposal(screen, proposal)
     if "text" in data:
         for line in data["text"].rstrip("\n").split("\n"):
             screen.line(f"| {line}".rstrip(), "cyan", indent=4)
-        left_out = dict(Counter(each["code"] for each in data["excluded"]))
+        left_out = dict(Counter(item["code"] for item in data["excluded"]))
         data = {**{name: data[name] for name in ("question", "tokens", "receipt")}, "left_out": left_out}
     hidden = ("writes", "proposals", "targets", "version", "memories", "first_fault", "checked", "hash")
     screen.result(data, hidden, indent=4)

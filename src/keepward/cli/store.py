@@ -1,4 +1,4 @@
-"""Commands on the store itself: making and checking it, its settings, jobs, tokens and key."""
+"""Commands on the store itself: make it, check it, and manage its settings, jobs, tokens and key."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 @command()
 def init(call: CommandContext) -> CommandResult:
-    """Make a store; one that is there stays as it is."""
-    there = call.path.exists()
+    """Make a store; an existing one stays as it is."""
+    existed = call.path.exists()
     memory = call.memory("decide", create=True)
     status = memory.status()
     token, notes = owner_token(memory) if memory.actor.is_owner else (None, ())
     data = {
         "path": str(call.path),
-        "created": not there,
+        "created": not existed,
         "schema_version": status["schema"],
         **{name: status[name] for name in ("head", "tenant", "policy")},
         "settings": str(call.settings.file) if call.settings.file else None,
         "owner_token": token,
     }
 
-    talk = (*notes, 'next: keepward remember "..."')
-    return CommandResult(data, talk=talk)
+    messages = (*notes, 'next: keepward remember "..."')
+    return CommandResult(data, messages=messages)
 
 
 @command()
@@ -45,87 +45,89 @@ def tenants(call: CommandContext) -> CommandResult:
     from keepward.memory import request_context_of
     from keepward.services.status import tenants
 
-    found = tenants(request_context_of(call.memory("decide")))
-    data = {"tenants": found, "count": len(found)}
+    names = tenants(request_context_of(call.memory("decide")))
+    data = {"tenants": names, "count": len(names)}
     return CommandResult(data, lambda screen, data: screen.labelled("tenants", data["tenants"]))
 
 
 @command()
 def status(call: CommandContext) -> CommandResult:
     """Show counts of the store, the review queue, capacity and budgets."""
-    found = as_json(call.memory("decide").status())
+    data = as_json(call.memory("decide").status())
     warn_if_missing(call)
     settings = {
-        "schema_version": found["schema"],
+        "schema_version": data["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,
         "settings_withheld": list(call.settings.withheld),
     }
-    return CommandResult({**found, **settings}, _show_status)
+    return CommandResult({**data, **settings}, _show_status)
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
-    """Print where the store is, whether memory is on, how much it has, and what is pending."""
+    """Print the store's path, whether memory is on, its size, and the pending proposals."""
     from keepward.cli.render import format_time
 
     for label, text in _summary(data):
         screen.labelled(label, text)
-    withheld = [f"withheld from the settings: {name}" for name in data["settings_withheld"]]
+    withheld = [f"the setting {name} does not apply: the file is not accepted" for name in data["settings_withheld"]]
     screen.labelled("note", [*data["notes"], *withheld], "yellow")
     screen.heading("jobs")
     rows = [
         (
             name,
-            each["last_outcome"] or "-",
-            format_time(each["last_at"]),
-            "now" if each["due"] else format_time(each["due_at"]),
+            job["last_outcome"] or "-",
+            format_time(job["last_at"]),
+            "now" if job["due"] else format_time(job["due_at"]),
         )
-        for name, each in data["jobs"].items()
+        for name, job in data["jobs"].items()
     ]
     screen.table(("job", "last", "last run", "next"), rows)
     screen.line()
-    screen.line("all of it: --json; what is wrong or missing: `keepward doctor`", "dim")
+    screen.line("all fields: --json; problems: `keepward doctor`", "dim")
 
 
 def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield labels with a sentence each."""
+    """Yield pairs of a label and a sentence."""
     from keepward.cli.render import format_time
 
-    known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows what is in it"
+    known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows its contents"
     sealed = "sealed" if data["sealed"] else "not sealed"
-    way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
-    yield "store", f"{data['path']} ({known}; {way}; {_size(data['file_bytes'])})"
+    mode = "read-only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
+    yield "store", f"{data['path']} ({known}; {mode}; {_size(data['file_bytes'])})"
     yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
     yield "memory", f"{'on' if data['enabled'] else 'off'} ({switches}; policy {data['policy']})"
     tiers = ", ".join(f"{name} {count}" for name, count in data["by_tier"].items()) or "nothing yet"
     sensitive = f"; {data['sensitive']} sensitive" if data["sensitive"] else ""
-    yield "holds", f"{pluralize(data['live'], 'memory', 'memories')}: {tiers}{sensitive}; {data['retired']} retired"
-    for name, each in data["capacity"].items():
-        if each["utilisation"] >= _NEARLY_FULL:
-            yield "capacity", f"{name}: {each['live']} of {each['max']}"
+    yield "contents", f"{pluralize(data['live'], 'memory', 'memories')}: {tiers}{sensitive}; {data['retired']} retired"
+    for name, tier in data["capacity"].items():
+        if tier["utilisation"] >= _NEARLY_FULL:
+            yield "capacity", f"{name}: {tier['live']} of {tier['max']}"
     commits = pluralize(data["commits"], "commit", "commits")
     yield "journal", f"{commits}, {_size(data['journal_bytes'])}, head {data['head']}"
-    blocks = [f"{name} {each['tokens']}/{each['budget']}" for name, each in data["blocks"].items() if each["tokens"]]
+    blocks = [
+        f"{name} {block['tokens']}/{block['budget']}" for name, block in data["blocks"].items() if block["tokens"]
+    ]
     yield "core", f"{', '.join(blocks)} tokens" if blocks else "no block is set"
     queue = data["quarantine"]
-    waits = pluralize(queue["depth"], "proposal waits", "proposals wait")
+    proposals = pluralize(queue["depth"], "pending proposal", "pending proposals")
     since = f", the oldest since {format_time(queue['oldest_at'])}: `keepward pending`"
-    yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
+    yield "review", f"{proposals}{since}" if queue["depth"] else "no pending proposals"
     if queue["expired"]:
         yield "undecided", expired_undecided(queue["expired"])
     if data["stuck_drafts"]:
         yield "drafts", f"{pluralize(data['stuck_drafts'], 'draft', 'drafts')} not finished"
-    lacking = pluralize(data["vectors_pending"], "memory waits", "memories wait")
-    pending = f"; {lacking} for a vector: `keepward reindex`" if data["vectors_pending"] else ""
+    lacking = pluralize(data["vectors_pending"], "memory has", "memories have")
+    pending = f"; {lacking} no vector yet: `keepward reindex`" if data["vectors_pending"] else ""
     yield "embedder", f"{data['embedder'] or 'none'}{pending}"
     blobs, learned = data["blobs"], data["reranker"]
     if blobs["count"]:
         yield "blobs", f"{blobs['count']}, {_size(blobs['bytes'])}, {blobs['unattached']} unattached"
-    yield "reranker", f"{learned['version']} serves" if learned["serving"] else f"does not serve: {learned['why']}"
+    yield "reranker", f"{learned['version']} in use" if learned["serving"] else f"not in use: {learned['why']}"
 
 
-#: Share of a tier's capacity from which it is worth a line.
+#: Share of a tier's capacity from which `status` shows it.
 _NEARLY_FULL = 0.8
 
 
@@ -135,40 +137,40 @@ def _size(count: int) -> str:
 
 @command(option("--strict", "Exit with 1 for a warning too."))
 def doctor(call: CommandContext, strict: bool) -> CommandResult:
-    """Find what is wrong or missing, and show what to do about it."""
-    checks = [to_json_object(each, remedy=each.remedy or None) for each in call.memory("decide").doctor()]
-    well = all(each["ok"] and not (strict and each["warning"]) for each in checks)
+    """Find problems, and show how to solve them."""
+    checks = [to_json_object(check, remedy=check.remedy or None) for check in call.memory("decide").doctor()]
+    ok = all(check["ok"] and not (strict and check["warning"]) for check in checks)
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
-        for each in data["checks"]:
-            state = "FAULT" if not each["ok"] else "WARN" if each["warning"] else "ok"
-            screen.labelled(state, f"{each['name']}: {each['detail']}", width=8)
-            if state != "ok" and each["remedy"]:
-                screen.labelled("", f"to do: {each['remedy']}", "bold", width=8)
-        warned = sum(each["warning"] for each in data["checks"])
-        all_well = f"All is well, with {pluralize(warned, 'warning', 'warnings')}." if warned else "All is well."
-        screen.line(all_well if well else "Something needs attention.", "bold green" if well else "bold red")
+        for check in data["checks"]:
+            state = "FAULT" if not check["ok"] else "WARN" if check["warning"] else "ok"
+            screen.labelled(state, f"{check['name']}: {check['detail']}", width=8)
+            if state != "ok" and check["remedy"]:
+                screen.labelled("", f"to do: {check['remedy']}", "bold", width=8)
+        warnings = sum(check["warning"] for check in data["checks"])
+        no_faults = f"No faults, {pluralize(warnings, 'warning', 'warnings')}." if warnings else "No faults."
+        screen.line(no_faults if ok else "Something needs attention.", "bold green" if ok else "bold red")
 
-    return CommandResult({"ok": well, "checks": checks}, draw, 0 if well else 1)
+    return CommandResult({"ok": ok, "checks": checks}, draw, 0 if ok else 1)
 
 
 @command()
 def verify(call: CommandContext) -> CommandResult:
-    """Check every seal, the hash chain and every projection; any fault exits with 1."""
+    """Check every seal, the hash chain and every projection; exits with 1 on a fault."""
     data = verification_data(call.memory("decide").verify())
-    talk = () if data["ok"] else (f"{pluralize(len(data['faults']), 'check', 'checks')} failed",)
-    return CommandResult(data, None, 0 if data["ok"] else 1, talk, hidden=("first_fault",))
+    messages = () if data["ok"] else (f"{pluralize(len(data['faults']), 'check', 'checks')} failed",)
+    return CommandResult(data, None, 0 if data["ok"] else 1, messages, hidden=("first_fault",))
 
 
-def verification_data(found: Any) -> dict[str, Any]:
-    """Return what `verify` checked and found as JSON values."""
-    data = to_json_object(found)
+def verification_data(result: Any) -> dict[str, Any]:
+    """Return the result of `verify` as JSON values."""
+    data = to_json_object(result)
     return {**data, "first_fault": data["faults"][0] if data["faults"] else None}
 
 
 @command()
 def rebuild(call: CommandContext) -> CommandResult:
-    """Compute the records again from the journal."""
+    """Recompute the records from the journal."""
     memory = call.memory("decide")
     data = {"rebuilt": memory.rebuild(), "head": memory.status()["head"]}
     return CommandResult(data)
@@ -176,7 +178,7 @@ def rebuild(call: CommandContext) -> CommandResult:
 
 @command()
 def reindex(call: CommandContext) -> CommandResult:
-    """Compute words and vectors that are missing or of another embedder."""
+    """Compute missing words and vectors, and vectors of another embedder."""
     with call.progress("reindexing") as report:
         data = {"reindexed": call.memory("decide").reindex(on_progress=report)}
     return CommandResult(data)
@@ -184,7 +186,7 @@ def reindex(call: CommandContext) -> CommandResult:
 
 @command()
 def version(call: CommandContext) -> CommandResult:
-    """Show the versions of Keepward and of what it runs on."""
+    """Show the versions of Keepward, Python and SQLite."""
     del call
     import platform
     import sqlite3
@@ -196,65 +198,65 @@ def version(call: CommandContext) -> CommandResult:
 
 @command()
 def drill(call: CommandContext) -> CommandResult:
-    """Attack a copy of the store and show which defence fired; exits with 1 if one did not.
+    """Attack a copy of the store and show which defences worked; exits with 1 if one did not.
 
-    The store, its key and its known heads do not change. A check is inconclusive, and exits with 1, if the same call is
-    also refused to an actor with the right to make it.
+    The store, its key and its known heads do not change. A check is inconclusive if an actor with the right is also
+    refused; then the command exits with 1, too.
     """
     from keepward.drill.drill import counts_of
     from keepward.drill.drill import drill as attack
 
     if not call.principal("decide").is_owner:
-        raise Unauthorised("the drill copies the whole store; it takes the owner")
-    lines = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
-    counts = counts_of(lines)
+        raise Unauthorised("only the owner runs the drill, because it copies the complete store")
+    checks = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
+    counts = counts_of(checks)
     data = {
         "ok": counts.pop("ok"),
         "path": str(call.path),
         **counts,
-        "checks": [to_json_object(each) for each in lines],
+        "checks": [to_json_object(check) for check in checks],
     }
     return CommandResult(data, None, 0 if data["ok"] else 1)
 
 
 @command(
-    argument("[run]", "Run instead of listing.", "action"),
+    argument("[run]", "Run a job; without it, list the jobs.", "action"),
     argument("[NAME]", "The job.", "name"),
     option("--due", "Run every job that is due."),
-    option("--force", "Run it although it is not due."),
+    option("--force", "Run the job even if it is not due."),
 )
 def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, force: bool) -> CommandResult:
-    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`.
+    """List the maintenance jobs, run one (`jobs run NAME`), or run all that are due (`jobs run --due`).
 
-    What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
-    only propose. `restore` brings back what they archived, and `rollback` undoes their commits.
+    Due jobs run automatically in a server and after commands that write, unless `maintenance` is off. `restore`
+    reactivates a memory that a job archived, and `rollback` undoes a job's commit.
     """
     if action is None:
         if due or force:
             raise InvalidInput("--due and --force go with `jobs run`")
-        found = [to_json_object(each) for each in call.memory("decide").jobs()]
-        return CommandResult({"jobs": found, "count": len(found)}, hidden=("count", "does", "last_receipt"))
+        listed = [to_json_object(job) for job in call.memory("decide").jobs()]
+        return CommandResult({"jobs": listed, "count": len(listed)}, hidden=("count", "does", "last_receipt"))
     if action != "run":
-        raise InvalidInput("jobs takes run; without it, it lists them")
+        raise InvalidInput("jobs takes run; without an action it lists the jobs")
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
     if due and force:
         raise InvalidInput("--force goes with the NAME of a job")
     memory = call.memory("decide")
     runs = memory.run_jobs() if name is None else [memory.run_job(name, force=force)]
-    well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
-    data = {"runs": [to_json_object(each) for each in runs], "count": len(runs), "ok": well}
-    talk = () if runs else ("no job is due",)
-    return CommandResult(data, None, 0 if well else 1, talk, hidden=("count", "started_at", "ended_at"))
+    ok = all(run.outcome != "failed" and not run.counts.get("faults") for run in runs)
+    data = {"runs": [to_json_object(run) for run in runs], "count": len(runs), "ok": ok}
+    messages = () if runs else ("no job is due",)
+    return CommandResult(data, None, 0 if ok else 1, messages, hidden=("count", "started_at", "ended_at"))
 
 
 @command(
     argument("create|list|revoke", "What to do.", "action"),
-    argument("ID", "The token to revoke, by its id.", "target", needed=False),
+    argument("ID", "Id of the token to revoke.", "target", required=False),
     option("--name", "The token holder.", "NAME"),
     option("--rights", "agent, reviewer or owner.", "ROLE", default="agent"),
-    option("--can", "read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
-    option("--expires", "Such as 30d; without it, never.", "DURATION"),
+    option("--can", "Rights: read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
+    option("--expires", "Time until it expires, such as 30d. [default: never]", "DURATION"),
 )
 def token(
     call: CommandContext,
@@ -267,14 +269,14 @@ def token(
 ) -> CommandResult:
     """Make, list or revoke the tokens of agents and reviewers.
 
-    A new token is shown once and stored as a hash. It reads this --tenant at --scope, and what is shared above
-    it; it writes at --scope and below. With `share` it also writes above. `token create --user ana` makes one that
-    writes Ana's memories alone, and reads these and what is shared.
+    A new token is shown once and stored as a hash. It reads this --tenant at --scope and at the scopes above; it writes
+    at --scope and below. With `share` it also writes above. For example, the token of `token create --user ana` writes
+    Ana's memories only, and reads them and the shared ones.
     """
     if action not in {"create", "list", "revoke"}:
-        raise InvalidInput("token takes create, list, revoke")
+        raise InvalidInput("token takes create, list or revoke")
     if (target is None) == (action == "revoke"):
-        raise InvalidInput("token revoke takes an ID; the others take none")
+        raise InvalidInput("token revoke takes an ID; create and list take none")
     if action != "create" and (name, can, expires) != (None, None, None):
         raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
     name = name or call.user or call.agent or call.project
@@ -282,18 +284,18 @@ def token(
         raise InvalidInput("name the token holder: --name claude")
     memory = call.memory("decide")
     if action == "list":
-        tokens = [_token_data(each, memory.now) for each in memory.tokens()]
+        tokens = [_token_data(token, memory.now) for token in memory.tokens()]
         return CommandResult({"tokens": tokens, "count": len(tokens)}, hidden=("count", "created_by", "made_with"))
     if target is not None:
         receipt = memory.revoke_token(target).id
-        found = next(each for each in memory.tokens() if each.id == target)
-        return CommandResult({**_token_data(found, memory.now), "receipt": receipt})
-    narrowed = None if can is None else [each.strip() for each in can.split(",") if each.strip()]
-    issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
-    talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
+        revoked = next(token for token in memory.tokens() if token.id == target)
+        return CommandResult({**_token_data(revoked, memory.now), "receipt": receipt})
+    granted = None if can is None else [right.strip() for right in can.split(",") if right.strip()]
+    issued = memory.create_token(str(name), rights=rights, can=granted, expires=expires)
+    messages = [f"the token is shown once: give it to {name} as KEEPWARD_TOKEN"]
     if issued.token.scope == "/":
-        talk.append("it is valid at / and so in every scope: --user, --project or --scope keeps an agent to one")
-    return CommandResult({**_token_data(issued.token, memory.now), "token": issued.secret}, talk=tuple(talk))
+        messages.append("it is valid at / and so in every scope; --user, --project or --scope limit it to one")
+    return CommandResult({**_token_data(issued.token, memory.now), "token": issued.secret}, messages=tuple(messages))
 
 
 def _token_data(token: Token, now: Any) -> dict[str, Any]:
@@ -302,35 +304,35 @@ def _token_data(token: Token, now: Any) -> dict[str, Any]:
 
 @command(
     option("--accept", "Accept the file with this digest.", "DIGEST"),
-    option("--release-key", "Let KEEPWARD_EMBEDDER_KEY and KEEPWARD_EXTRACTOR_KEY go to other hosts than before."),
+    option("--release-key", "Allow KEEPWARD_EMBEDDER_KEY and KEEPWARD_EXTRACTOR_KEY to be sent to new hosts."),
 )
 def config(call: CommandContext, accept: str | None, release_key: bool) -> CommandResult:
     """Show the settings file, each of its settings, and whether the file was accepted.
 
-    A file that was found next to the store applies after you accept it. Accept it again after each change.
-    A file named with --config or KEEPWARD_CONFIG is your own choice and applies as it is.
+    A file next to the store applies after you accept it. Accept it again after each change. A file named with --config
+    or KEEPWARD_CONFIG applies without acceptance.
     """
     from keepward import settings_trust
     from keepward.settings import KEY_VARIABLES, config_folder, read_file
 
     if (accept or release_key) and not call.is_owner:
-        raise Unauthorised("accepting settings takes the owner")
-    place = config_folder(call.environ)
+        raise Unauthorised("only the owner accepts settings")
+    folder = config_folder(call.environ)
     try:
         if release_key:
             for variable in KEY_VARIABLES.values():
-                settings_trust.release_key(place, call.environ.get(variable, ""))
+                settings_trust.release_key(folder, call.environ.get(variable, ""))
         if accept:
             file = call.settings.file
             if file is None or call.settings.named:
-                raise InvalidInput("there is no settings file next to the store that needs to be accepted")
+                raise InvalidInput("no settings file next to the store needs to be accepted")
             raw = read_file(file)
             if accept != settings_trust.digest_of(raw):
-                raise Conflict("the file is not the one that was shown; look at it again with `keepward config`")
-            settings_trust.accept(place, file, raw)
+                raise Conflict("the file has changed since it was shown; read it again with `keepward config`")
+            settings_trust.accept(folder, file, raw)
             call.forget_settings()
     except OSError as fault:
-        raise StoreUnavailable(f"the configuration folder cannot be written: {fault.strerror}") from fault
+        raise StoreUnavailable(f"the configuration directory cannot be written: {fault.strerror}") from fault
     settings = call.settings
     data: dict[str, Any] = {
         "file": str(settings.file) if settings.file else None,
@@ -339,20 +341,20 @@ def config(call: CommandContext, accept: str | None, release_key: bool) -> Comma
         "loosens": [{"name": name, "value": value} for name, value in settings.loosens.items()],
         "accepted": not settings.withheld,
     }
-    talk = (f"accept it with `keepward config --accept {settings.digest}`",) if settings.withheld else ()
-    return CommandResult(data, talk=talk)
+    messages = (f"accept it with `keepward config --accept {settings.digest}`",) if settings.withheld else ()
+    return CommandResult(data, messages=messages)
 
 
 @command(
-    argument("export|import", "Which way.", "action"),
+    argument("export|import", "Write the key to FILE, or read it from there.", "action"),
     argument("FILE", "The sealed file.", "path"),
     option("--replace", "Replace another key of the same store."),
 )
 def key(call: CommandContext, action: str, path: str, replace: bool) -> CommandResult:
     """Copy the key of a store to another configuration directory, sealed with a passphrase.
 
-    Known heads, erasures and revocations are included; tokens are not. The passphrase is prompted for, or taken from
-    KEEPWARD_PASSPHRASE.
+    The file contains known heads, erasures and revocations, but no tokens. The command asks for the passphrase, or
+    reads it from KEEPWARD_PASSPHRASE.
     """
     from keepward.keys import export_key, import_key
     from keepward.settings import config_folder
@@ -360,29 +362,24 @@ def key(call: CommandContext, action: str, path: str, replace: bool) -> CommandR
     if action not in {"export", "import"} or (replace and action == "export"):
         raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")
     if not call.is_owner:
-        raise Unauthorised("copying a key takes the owner")
-    file, place = Path(path).expanduser(), config_folder(call.environ)
+        raise Unauthorised("only the owner copies a key")
+    file, folder = Path(path).expanduser(), config_folder(call.environ)
     if action == "export":
-        done = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=place)
+        result = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=folder)
     else:
-        done = import_key(file, _passphrase(call), config_dir=place, replace=replace)
-
-    talk = (
-        ()
-        if done.tombstones
-        else ("this home has its own list of erased texts: texts erased there can be stored here",)
-    )
-    return CommandResult(to_json_object(done, action=action), talk=talk)
+        result = import_key(file, _passphrase(call), config_dir=folder, replace=replace)
+    warning = "this configuration directory has its own list of erased texts: texts erased there can be stored here"
+    return CommandResult(to_json_object(result, action=action), messages=() if result.tombstones else (warning,))
 
 
 def _passphrase(call: CommandContext, *, twice: bool = False) -> str:
-    if given := call.environ.get("KEEPWARD_PASSPHRASE"):
-        return given
+    if passphrase := call.environ.get("KEEPWARD_PASSPHRASE"):
+        return passphrase
     if not sys.stdin.isatty():
-        raise InvalidInput("the passphrase is asked for at a terminal; elsewhere set KEEPWARD_PASSPHRASE")
+        raise InvalidInput("there is no terminal to ask for the passphrase; set KEEPWARD_PASSPHRASE")
     import getpass
 
-    said = getpass.getpass("Passphrase: ")
-    if twice and getpass.getpass("Again: ") != said:
+    passphrase = getpass.getpass("Passphrase: ")
+    if twice and getpass.getpass("Again: ") != passphrase:
         raise InvalidInput("the two passphrases differ")
-    return said
+    return passphrase

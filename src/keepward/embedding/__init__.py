@@ -1,8 +1,7 @@
-"""Models: what turns text into vectors, into token counts and into facts, chosen by name.
+"""Models that compute vectors, count tokens and extract facts, chosen by name.
 
-Invariants
-(1) Choosing an embedder is cheap: no weights are opened, no server is asked, no runner is imported.
-(2) A name that can be mistaken is refused; the error lists what there is.
+To choose an embedder is cheap: no weights are opened, no server is called, no runner is imported. An unknown name is
+refused; the error lists the valid names.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from keepward.core.value import suggestion
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Extractor
 
-#: The names that `choose` understands, in the order in which an error lists them.
+#: The names of embedders, in the order of the error message.
 NAMES = (
     "auto",
     "minilm",
@@ -27,13 +26,13 @@ NAMES = (
 
 
 def choose_embedder(name: str, *, api_key: str | None = None) -> Embedder | None:
-    """Return the embedder of that name; None for "none", which means search by text alone.
+    """Return the embedder with this name; None for "none", which means search by text only.
 
-    "auto" is MiniLM where its weights are installed, else hashed words. `api_key` is for "http:" alone; a url
-    may also be written by itself, as in "https://host/v1#model".
+    "auto" is MiniLM if its weights are installed, else hashed words. `api_key` is for "http:" only; a URL
+    such as "https://host/v1#model" needs no prefix.
 
     Raises:
-        ValueError: the name means nothing; the message lists `NAMES`.
+        ValueError: the name is unknown; the message lists `NAMES`.
         ModelUnavailable: "minilm" was named and its weights or tokenizer are not installed.
     """
     kind, _, rest = name.strip().partition(":")
@@ -57,13 +56,13 @@ def choose_embedder(name: str, *, api_key: str | None = None) -> Embedder | None
             from keepward.embedding.remote import RunnerEmbedder
 
             return RunnerEmbedder(kind, rest)
-    # What follows the colon may be a url with a password in it, and errors are logged.
+    # The text after the colon may be a URL with a password, and errors are logged.
     shown = kind + (":..." if rest else "")
     raise ValueError(f"no embedder is named {shown!r}; {suggestion(kind, NAMES)}choose one of: {', '.join(NAMES)}")
 
 
 def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | None:
-    """Return the extractor of that name; None for "none"."""
+    """Return the extractor with this name; None for "none"."""
     if name.strip() == "none":
         return None
     server = parse_server_name(name)
@@ -75,7 +74,7 @@ def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | No
 
 
 def parse_server_name(name: str) -> tuple[str, str] | None:
-    """Return url and model of a name such as "http:https://host/v1#model" or "https://host/v1#model"."""
+    """Return URL and model of a name such as "http:https://host/v1#model" or "https://host/v1#model"."""
     kind, _, rest = name.strip().partition(":")
     url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")
     found = kind in {"http", "https"} and url.startswith(("http://", "https://")) and model

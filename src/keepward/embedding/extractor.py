@@ -1,12 +1,12 @@
-"""Facts of a talk from a server that speaks the OpenAI chat protocol: Ollama, vLLM, llama.cpp or a hosted service.
+"""Facts of a conversation, extracted by a server with the OpenAI chat protocol: Ollama, vLLM, llama.cpp, for example.
 
 Invariants
-(1) A model proposes and never decides: what it says goes through the gates as any other memory.
-(2) Every fact quotes a message of a user word for word; one that does not, or that names no such message, is left out,
-    and so is what is too long or too much.
-(3) The messages are data to the model: they come as one JSON text, behind instructions that say so. What an order in
-    them makes the model say is held by (2) and by the gates.
-(4) An answer that is no JSON of the wanted shape is ``ModelUnavailable``; nothing of it is repeated.
+(1) A model only proposes: its facts pass the gates like any other memory.
+(2) Every fact quotes a user's message word for word. Other facts are dropped, and so are facts that are too long or too
+    many.
+(3) The messages are one JSON text after instructions that call them data. If an instruction in a message changes the
+    model's answer, (2) and the gates limit the effect.
+(4) An answer that is not JSON of the expected form raises ``ModelUnavailable``; the error does not repeat the answer.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from keepward.core.messages import Fact, Turn
 from keepward.core.patterns import load_toml
 from keepward.embedding.remote import Server, as_utf8_text
 
-#: Characters of a fact, and facts of one answer.
+#: Maximum characters of a fact, and maximum facts of one answer.
 MAX_FACT_CHARS = 300
 MAX_FACTS = 64
 _ASKED: Mapping[str, Any] = load_toml(__package__, "extractor.toml")
 
 
 class HttpExtractor:
-    """Ask `model` at `url` for the facts of a talk; `/v1/chat/completions` is added to the url where missing.
+    """Ask `model` at `url` for the facts of a conversation. A URL without `/v1/chat/completions` is completed.
 
-    A server that does not answer in `timeout_seconds` is asked once more.
+    If the server does not answer within `timeout_seconds`, the request is repeated once.
 
     Raises:
         ValueError: as `Server`.

@@ -1,13 +1,12 @@
-"""How many tokens a text costs: an estimate that needs nothing, or an exact count where a tokenizer is at hand.
+"""Count the tokens of a text: by an estimate without dependencies, or exactly with a tokenizer.
 
 Invariants
-(1) Empty text counts 0, any other at least 1; one text always counts the same.
-(2) The estimate is nearly additive: count(a + b) <= count(a) + count(b) + 1, so a budget that holds for the
-    parts holds for the whole. It follows from costs that never grow faster than the length they are for.
-(3) A counter's name tells counts apart: it goes into the receipt of a compiled context.
-(4) No piece of the estimate reaches across the end of a run of line ends and blanks behind them, so the cost of a
-    text is that of its lines together; nor across single spaces, so that of a line is that of its words together.
-    Short texts, lines and words are remembered by their hash, never by what they say.
+(1) An empty text has 0 tokens, any other at least 1. The count of a text is always the same.
+(2) The estimate is nearly additive: count(a + b) <= count(a) + count(b) + 1. So if the parts fit a budget, the complete
+    text does. The reason is that costs never grow faster than the length.
+(3) The receipt of a compiled context contains the counter's name, because counters differ.
+(4) No piece crosses a line end or a single space, so the cost of a text is the sum of its lines, and the cost of a line
+    the sum of its words. Costs of short texts, lines and words are cached by hash, without the text.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ if TYPE_CHECKING:
 #: The names that `choose_counter` understands.
 NAMES = ("estimate", "tiktoken:<encoding>", "tokenizers:<path of a tokenizer.json>")
 
-#: Costs are whole numbers of this part of a token, so that sums are exact.
+#: Costs are integers in 1/24 token, so that sums are exact.
 _UNIT = 24
 
-#: Scripts without spaces and Korean: about one token a character.
+#: Scripts without spaces, and Korean: about one token per character.
 _WIDE = (
     r"[\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\U00020000-\U0003ffff]"
 )
-#: Scripts that tokenizers know least: South and South-East Asian ones, Georgian, Ethiopic.
+#: Scripts with the most tokens per character: South and South-East Asian ones, Georgian, Ethiopic.
 _DENSE = r"\u0900-\u139f\u1780-\u17ff"
 _ACCENTED = r"\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u1e00-\u1eff"
 _MARK = r"[!-/:-@\[-`{-~]"
 
-#: How text falls into pieces, first match first; a piece costs at least the first number, and the second times
-#: its characters if that is more. The costs were set from published characters-per-token figures of byte-pair
-#: vocabularies of 100,000 to 200,000 entries, rounded up: too full a budget is worse than one not filled.
+#: Kinds of pieces, in the order of matching. A piece costs the maximum of the first number and of the second number
+#: times its characters. The costs are based on published characters per token of byte-pair vocabularies with 100,000 to
+#: 200,000 entries, rounded up: an exceeded budget is worse than an unused rest.
 _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("wide", _WIDE + "+", 0, 24),
     ("capitals", r"[A-Z]{2,}(?![a-z])|[A-Z]+(?=[A-Z][a-z])", 24, 8),

@@ -1,11 +1,8 @@
-"""Verdicts: what a gate answers, and what it may look at to answer, every string included that would reach the disk.
+"""Verdicts of gates, and the input that a gate reads.
 
-Gates that read content read all of these strings, so that nothing hides in a tag or a reason.
-
-Invariants
-(1) A gate is a pure function of the case, the view and the policy.
-(2) A gate without an objection returns None.
-(3) Of several verdicts the strictest decides: Refuse, then Quarantine; every reason is kept.
+The content gates read every string that would be stored, so that nothing can hide in a tag or a reason. A gate is a
+pure function of the case, the view and the policy. A gate without an objection returns None. The strictest of several
+verdicts decides (Refuse, then Quarantine); the result contains all reasons.
 """
 
 from __future__ import annotations
@@ -31,105 +28,106 @@ from keepward.gates.detectors.tables import lazy_property
 
 @dataclass(frozen=True, kw_only=True)
 class GateInput:
-    """One step under judgement."""
+    """One step that the gates check."""
 
     change: Change
     actor: Actor
-    #: Scope of the handle that asks, and the scope at and below which its credential may write.
+    #: Scope of the handle.
     scope: str = "/"
+    #: The credential may write at this scope and below.
     write_scope: str = "/"
-    #: The commit's reason and session are stored too, and are read by the content gates.
     before: Record | None
-    #: What would be stored; a Rewrite puts another in its place for the gates that follow.
+    #: The record to store. A Rewrite replaces it for the later gates.
     after: Record
+    #: The reason of the commit, which is stored as well.
     reason: str = ""
 
     @lazy_property
     def strings(self) -> list[tuple[str, str]]:
-        """The (field name, text) of every non-empty stored text; the reason comes last."""
+        """The pairs (field name, text) of every non-empty stored text; the reason comes last."""
         return [*named_texts(self.after), *([("reason", self.reason)] if self.reason else ())]
 
     @lazy_property
     def texts(self) -> list[tuple[str, Text]]:
-        """The same as ``strings``, as detectors read them: each is brought into normal form once."""
+        """The same as ``strings``, for detectors: each text is normalized once."""
         return [(name, Text(text)) for name, text in self.strings]
 
     @lazy_property
-    def whole(self) -> Text:
-        """All stored texts, one a line, for one quick look at once."""
+    def all_texts(self) -> Text:
+        """All stored texts, one per line, for one prefilter of all."""
         return Text("\n".join([text for _, text in self.strings]))
 
     @lazy_property
     def texts_except_body(self) -> Text:
-        """All stored texts but the memory's own, one a line."""
+        """All stored texts except the memory's own, one per line."""
         return Text("\n".join([text for name, text in self.strings if name != "text"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """What the engine read for the gates."""
+    """The data of the store that the engine read for the gates."""
 
     now: datetime
-    #: Live memories whose text may be the same or similar: same scope, tier and sensitivity. The nearest comes
-    #: first; of the others, those that cannot state the same may be left out.
+    #: Active memories with the same scope, tier and sensitivity, whose text may be the same or similar. The nearest
+    #: comes first; of the others, those that cannot be duplicates may be missing.
     neighbours: tuple[Record, ...] = ()
-    #: Texts as they are compared, where that was worked out already.
+    #: Normalized texts, if they are computed already.
     forms: Mapping[str, NormalizedText] = field(default_factory=dict)
-    #: Records of what no longer holds and says the same: superseded memories, earlier values of the key.
+    #: Inactive records with the same text: superseded memories, and earlier values of the key.
     echoes: tuple[Record, ...] = ()
-    #: Live memories of the tenant, by tier.
+    #: Active memories of the tenant, by tier.
     counts: Mapping[Tier, int] = field(default_factory=dict)
     #: Tokens of the new text, by the store's counter.
     tokens: int = 0
     #: Ids of the evidence that the store itself recorded as user messages.
     user_evidence: frozenset[str] = frozenset()
-    #: Least useful memory of the tier, which may make room when the tier is full.
+    #: Least useful memory of the tier, which may be archived if the tier is full.
     spare: Record | None = None
-    #: What is to stand in place of the memory, where the step lets another replace it.
+    #: The memory that replaces this one, if the step supersedes it.
     successor: Record | None = None
-    #: Whether what is to be restored was contained.
+    #: Whether the memory to restore was contained.
     contained: bool = False
-    #: What a redactor of the store's own found, by text.
+    #: Findings of the store's own redactor, by text.
     personal: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
-    #: Text of the identity document, to recognise it when it is pasted as a memory.
+    #: Text of the identity document, to recognize it when it is pasted as a memory.
     identity_text: str | None = None
-    #: New aliases, and a new key, by which another memory goes.
+    #: New aliases, and a new key, that another memory already has.
     taken: frozenset[str] = frozenset()
-    #: Whether it is a new edition of that document which is proposed, and no memory.
+    #: Whether the proposal is a new edition of the identity document, not a memory.
     edition: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Store something else instead: redacted, rerouted, or with a default filled in."""
+    """Store another record instead: redacted, moved to another tier, or with a default filled in."""
 
     after: Record
     reasons: tuple[Reason, ...]
-    #: New reason of the commit, where that had to be redacted too.
+    #: New reason of the commit, if the old one had to be redacted.
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantine:
-    """Hold it until a person decides."""
+    """Let a reviewer decide."""
 
     reasons: tuple[Reason, ...]
-    #: The redacted form to hold, where the proposed one must not be stored.
+    #: The redacted record of the proposal, if the proposed one must not be stored.
     after: Record | None = None
-    #: New reason of the commit, where that had to be redacted too.
+    #: New reason of the commit, if the old one had to be redacted.
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Store nothing of it."""
+    """Store nothing."""
 
     reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuplicateMatch:
-    """The same is remembered already."""
+    """An active memory says the same."""
 
     existing: Record
     reasons: tuple[Reason, ...]
@@ -140,7 +138,7 @@ Gate = Callable[[GateInput, GateContext, Policy], Verdict | None]
 
 
 def retires_own_turn(case: GateInput) -> bool:
-    """Whether somebody retires a turn of a session that they have written themselves; it can be restored."""
+    """Whether an actor retires a session message that it wrote itself; it can be restored."""
     before = case.before
     if before is None or not isinstance(case.change, Retire):
         return False
@@ -148,51 +146,51 @@ def retires_own_turn(case: GateInput) -> bool:
 
 
 def is_consulted_data(record: Record) -> bool:
-    """Whether a memory is what a program or a document holds, by somebody who is trusted as an agent at least.
+    """Whether a memory is a program's data or a document, from a source with at least an agent's trust.
 
-    It is consulted and not followed, whatever it says; core memory and rules are followed.
+    Models consult such data and do not follow it; they follow core memory and rules.
     """
-    held = record.content_type is ContentType.STRUCTURED or record.kind is Kind.DOCUMENT
-    return held and record.trust >= Trust.AGENT and record.tier is not Tier.CORE and record.kind is not Kind.RULE
+    is_data = record.content_type is ContentType.STRUCTURED or record.kind is Kind.DOCUMENT
+    return is_data and record.trust >= Trust.AGENT and record.tier is not Tier.CORE and record.kind is not Kind.RULE
 
 
 def is_turn(record: Record) -> bool:
-    """Whether a memory is what was said in a talk: an event of a session, or of a named speaker."""
-    said = record.session is not None or record.speaker is not None
-    return record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and said
+    """Whether a memory is a message of a conversation: an event of a session, or of a named speaker."""
+    has_context = record.session is not None or record.speaker is not None
+    return record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and has_context
 
 
 def is_source_text(record: Record) -> bool:
-    """Whether a memory is a turn of a talk or a document: text to consult, and no statement to rely on."""
+    """Whether a memory is a message or a document: text to consult, not a statement to rely on."""
     return is_turn(record) or (record.kind is Kind.DOCUMENT and record.tier is not Tier.CORE)
 
 
 def reasons_of(gate: str) -> Callable[[str, str], Reason]:
-    """Return how a gate gives a reason: by a code, and a sentence on what is wrong and what to do."""
+    """Return a function that makes a gate's reason of a code and a sentence: what is wrong, and what to do."""
     return lambda code, detail: Reason(gate=gate, code=code, detail=detail)
 
 
 _SINGLE = ("text", *NAME_FIELDS, "metadata", "source")
-#: Where they are kept: of an object, its JSON text.
+#: Attribute of each field; of the metadata, their JSON text.
 _FIELDS = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
-_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*NAME_LIST_FIELDS)
-#: Fields by which memories are looked up: one marker in place of two names would make them one.
+_single_values, _list_values = attrgetter(*_FIELDS.values()), attrgetter(*NAME_LIST_FIELDS)
+#: Fields by which memories are found: one marker in place of two names would merge them.
 LOOKUP_FIELDS = frozenset({"key", "subject", "session", "job", "source"})
-#: Handles of other systems, and hashes: nobody reads them.
+#: Ids of other systems, and hashes: they contain no text for readers.
 OPAQUE_FIELDS = frozenset({"aliases", "blob"})
 
 
 def named_texts(record: Record) -> list[tuple[str, str]]:
     """Return (field name, text) for every non-empty stored text of a record."""
-    found = [pair for pair in zip(_SINGLE, _singles(record), strict=True) if pair[1]]
-    for name, items in zip(NAME_LIST_FIELDS, _manies(record), strict=True):
+    pairs = [pair for pair in zip(_SINGLE, _single_values(record), strict=True) if pair[1]]
+    for name, items in zip(NAME_LIST_FIELDS, _list_values(record), strict=True):
         if items:
-            found += [(name, item) for item in items]
-    return found
+            pairs += [(name, item) for item in items]
+    return pairs
 
 
 def map_texts(record: Record, replace_text: Callable[[str, str], str]) -> Record:
-    """Return the record with ``change(field name, text)`` in place of every stored text."""
+    """Return the record with ``replace_text(field name, text)`` in place of every stored text."""
     fields: dict[str, Any] = {}
     for name, attribute in _FIELDS.items():
         value = getattr(record, attribute)

@@ -1,13 +1,9 @@
-"""The pipeline: every gate in its order, and one decision out of their verdicts.
+"""The pipeline: all gates in order, and one decision made of their verdicts.
 
-Invariants
-(1) Order: secrets, privacy, injection, ethics, shape, noise, gates of plug-ins, authority, confidence, duplicate,
-    capacity.
-(2) The strictest verdict decides; reasons stand in the order of the gates, so that the first names the
-    earliest objection.
-(3) A rewrite is what the gates behind it see. One that moves a memory to another tier takes back the
-    authority gate's objection to the old tier and asks it anew.
-(4) A gate that fails, or takes longer than its budget, holds the write; it never lets it through.
+The order is secrets, privacy, injection, ethics, shape, noise, gates of plug-ins, authority, confidence, duplicate,
+capacity. The strictest verdict decides; reasons are in the order of the gates. Later gates see the rewritten record. If
+a rewrite moves a memory to another tier, the authority gate is run again for the new tier. A gate that fails, or
+exceeds its time budget, quarantines the write or refuses it; it never lets the write pass.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from keepward.gates.validation import validate
 
 logger = logging.getLogger(__name__)
 
-#: The gates in order, by the name that stands in reasons.
+#: The gates in order, with the name that reasons contain.
 GATES: tuple[tuple[str, Gate], ...] = (
     ("secrets", content.secrets),
     ("privacy", content.privacy),
@@ -41,30 +37,30 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("duplicate", state.duplicate),
     ("capacity", state.capacity),
 )
-#: How many of them judge content.
+#: Number of gates that check content.
 _CONTENT_GATE_COUNT = [name for name, _ in GATES].index("authority")
-#: What a rollback passes: it brings back what the gates have already judged.
+#: The gates of a rollback: the others have already checked the restored content.
 _REVERT_GATES = frozenset({"secrets", "authority", "capacity"})
 
-#: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
-#: that none comes near it; what does is somebody's find.
+#: Seconds of processor time that one gate may take for one change. Lengths are limited first (see ``shape``), so a gate
+#: exceeds the budget only on a text that attacks it.
 GATE_BUDGET_S = 1.0
 
 _CAPTURE_OFF = Reason(gate="policy", code="capture_off", detail="capture is switched off by policy")
 _MEMORY_OFF = Reason(
     gate="policy",
     code="memory_off",
-    detail="memory is switched off by policy: nothing was stored, and no receipt was kept",
+    detail="memory is switched off by policy: nothing was stored, not even a receipt",
 )
 
 Decision = Literal["allow", "quarantine", "refuse", "same"]
-#: Decisions by the verdicts that lead to them, strictest first.
+#: Decision of each verdict, strictest first.
 _DECISIONS: tuple[tuple[type[Verdict], Decision], ...] = (
     (Refuse, "refuse"),
     (DuplicateMatch, "same"),
     (Quarantine, "quarantine"),
 )
-#: The gates that compare a memory with others, after all that rewrite it.
+#: The gates that compare a memory with others; they run after all gates that rewrite it.
 _COMPARING_GATES = frozenset({"duplicate", "capacity"})
 
 
@@ -75,11 +71,11 @@ class GateResult:
     case: GateInput
     decision: Decision = "allow"
     reasons: list[Reason] = field(default_factory=list)
-    #: Those of them for which a person has to decide.
+    #: The reasons that need a reviewer's decision.
     held: list[Reason] = field(default_factory=list)
-    #: The memory that says the same, when the decision is ``same``.
+    #: The memory that says the same, if the decision is ``same``.
     existing: Record | None = None
-    #: What the last gates saw of the store.
+    #: The context of the last gates.
     view: GateContext | None = None
 
 
@@ -92,15 +88,15 @@ def run_gates(
     compare: Callable[[GateInput, GateContext], GateContext] | None = None,
     plugins: tuple[tuple[str, Gate], ...] = (),
 ) -> GateResult:
-    """Pass a case through every gate, ``plugins`` before authority.
+    """Run every gate on a case, ``plugins`` before authority.
 
-    ``meter`` returns the seconds of processor time used so far.
-    ``compare`` adds to the view what the last gates compare with, for what those before them made of the case.
+    ``meter`` returns the seconds of processor time used so far. ``compare`` adds the memories to compare with to the
+    view, after the earlier gates have rewritten the case.
     """
     if not (policy.enabled and policy.capture):
         off = _CAPTURE_OFF if policy.enabled else _MEMORY_OFF
         return GateResult(case=case, view=view, decision="refuse", reasons=[off])
-    found: dict[str, Verdict] = {}
+    verdicts_by_gate: dict[str, Verdict] = {}
     gates = (*GATES[:_CONTENT_GATE_COUNT], *plugins, *GATES[_CONTENT_GATE_COUNT:])
     for name, gate in gates:
         if isinstance(case.change, Revert) and name not in _REVERT_GATES:
@@ -111,32 +107,33 @@ def run_gates(
         verdict = _run_gate(name, gate, case, view, policy, meter)
         if verdict is None:
             continue
-        found[name] = verdict
+        verdicts_by_gate[name] = verdict
         tier, case = case.after.tier, _apply_verdict(case, verdict)
-        if case.after.tier is not tier and isinstance(found.get("authority"), Refuse | Quarantine):
-            del found["authority"]
+        if case.after.tier is not tier and isinstance(verdicts_by_gate.get("authority"), Refuse | Quarantine):
+            del verdicts_by_gate["authority"]
             again = _run_gate("authority", authority, case, view, policy, meter)
             if again is not None:
-                found["authority"], case = again, _apply_verdict(case, again)
-        if name == "shape" and any(isinstance(each, Refuse) for each in found.values()):
-            # Text without a usable form is not worth comparing with anything.
+                verdicts_by_gate["authority"], case = again, _apply_verdict(case, again)
+        if name == "shape" and any(isinstance(verdict, Refuse) for verdict in verdicts_by_gate.values()):
+            # The later gates could not process a text of the wrong shape.
             break
-    judged = GateResult(case=case, view=view)
-    if not found:
-        return judged
-    verdicts = [found[name] for name, _ in gates if name in found]
-    judged.reasons = [reason for each in verdicts for reason in each.reasons]
-    judged.held = [reason for each in verdicts if isinstance(each, Quarantine) for reason in each.reasons]
-    judged.existing = next((each.existing for each in verdicts if isinstance(each, DuplicateMatch)), None)
+    result = GateResult(case=case, view=view)
+    verdicts = [verdicts_by_gate[name] for name, _ in gates if name in verdicts_by_gate]
+    for verdict in verdicts:
+        result.reasons += verdict.reasons
+        if isinstance(verdict, Quarantine):
+            result.held += verdict.reasons
+        if isinstance(verdict, DuplicateMatch):
+            result.existing = verdict.existing
     for kind, decision in _DECISIONS:
-        if any(isinstance(each, kind) for each in verdicts):
-            judged.decision = decision
+        if any(isinstance(verdict, kind) for verdict in verdicts):
+            result.decision = decision
             break
-    return judged
+    return result
 
 
 def _apply_verdict(case: GateInput, verdict: Verdict) -> GateInput:
-    """Return the case as the gates after this verdict see it."""
+    """Return the case for the gates after this verdict."""
     if isinstance(verdict, Refuse | DuplicateMatch):
         return case
     reason = case.reason if verdict.reason is None else verdict.reason
@@ -146,20 +143,20 @@ def _apply_verdict(case: GateInput, verdict: Verdict) -> GateInput:
 def _run_gate(
     name: str, gate: Gate, case: GateInput, view: GateContext, policy: Policy, meter: Callable[[], float]
 ) -> Verdict | None:
-    begun = meter()
+    started = meter()
     try:
         verdict = gate(case, view, policy)
     except Exception:
         logger.exception("gate failed", extra={"action": "gate_failed", "gate": name})
-        # Unread content may hold a secret: it must not even reach the queue.
+        # Content that was not checked may contain a secret, so it must not even reach the review queue.
         refuse = name in {"secrets", "privacy"}
-        detail = "the gate failed; " + ("nothing was stored" if refuse else "a person has to decide")
+        detail = "the gate failed; " + ("nothing was stored" if refuse else "a reviewer must decide")
         return (Refuse if refuse else Quarantine)(reasons=(Reason(gate=name, code="gate_failed", detail=detail),))
-    spent = meter() - begun
-    if spent <= GATE_BUDGET_S or isinstance(verdict, Refuse | DuplicateMatch):
+    seconds = meter() - started
+    if seconds <= GATE_BUDGET_S or isinstance(verdict, Refuse | DuplicateMatch):
         return verdict
-    logger.warning("gate over budget", extra={"action": "gate_over_budget", "gate": name, "seconds": spent})
-    late = Reason(gate=name, code="over_budget", detail="the gate took longer than it may; a person has to decide")
+    logger.warning("gate over budget", extra={"action": "gate_over_budget", "gate": name, "seconds": seconds})
+    late = Reason(gate=name, code="over_budget", detail="the gate exceeded its time budget; a reviewer must decide")
     if verdict is None:
         return Quarantine(reasons=(late,))
     return Quarantine(reasons=(*verdict.reasons, late), after=verdict.after, reason=verdict.reason)

@@ -1,13 +1,12 @@
-"""The gates that judge against what is stored: confidence, duplicate and capacity.
+"""The gates that compare a write with the store: confidence, duplicate and capacity.
 
 Invariants
-(1) Equal after the declared normalisation is the same, and so is a text that differs in words that add nothing ("the",
-    "really"). A text that differs in any other word, number or sign is another fact, and its writer is told which
-    memory it resembles.
-(2) An earlier value of a key, or a superseded memory, that is merely restated is an echo and revives nothing.
-(3) Events are occurrences: only the same event, by id or by text, session and instant, is a duplicate.
-(4) A full tier refuses agents, or makes room by archiving its least useful memory, as policy says. It never refuses
-    people, so that no agent can lock them out. Core never makes room.
+(1) Two texts are duplicates if they are equal after normalization, or differ only in filler words ("the", "really").
+    A text with any other difference is another fact; its writer learns which memory it resembles.
+(2) A restated earlier value of a key, or of a superseded memory, is refused as an echo.
+(3) An event is a duplicate only if its id, or its text, session and instant are the same.
+(4) A full tier refuses agents, or archives its least useful memory, according to policy. It never refuses people, so
+    that agents cannot lock them out. Core archives nothing.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from keepward.gates.gate_types import (
     reasons_of,
 )
 
-#: Neighbours looked at for a likeness worth a word.
+#: Nearest neighbours that are compared for the note "is similar".
 NEAREST = 1
-#: What an upsert brings and what says nothing new.
-_PASSING = (
+#: Fields of an upsert that do not make it a new statement.
+_METADATA_FIELDS = (
     *("updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
     *("source", "trust", "heard", "confidence"),
 )
@@ -45,19 +44,19 @@ _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate",
 
 
 def confidence(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
-    """Divert or hold what is below its tier's floor.
+    """Divert or quarantine a write whose confidence is below the minimum of its tier.
 
-    What was aimed at core and stated below its floor goes to the archive, and its writer is told; what is below the
-    archive's floor waits for a person. What is moved to another tier has to reach its floor with what its confidence
-    has faded to. A core edit that states no confidence keeps its default and is judged by the reviewer.
+    A write to core that states a lower confidence goes to the archive, with a reason. Below the archive's minimum it
+    needs a reviewer. A memory that moves to another tier must reach that tier's minimum with its decayed confidence. A
+    core edit without a confidence keeps its default; the reviewer decides on it anyway.
     """
     after = case.after
-    floor = policy.confidence_floor.get(after.tier, 0.0)
-    detail = f"confidence is below {floor:g}, the floor of the {after.tier.value} tier"
+    minimum = policy.confidence_floor.get(after.tier, 0.0)
+    detail = f"the confidence is below {minimum:g}, the minimum of the {after.tier.value} tier"
     below = Quarantine(reasons=(_confidence("below_floor", detail),))
     if isinstance(case.change, Move) and case.before is not None and after.tier not in {case.before.tier, Tier.CORE}:
-        return below if confidence_at(case.before, view.now) < floor else None
-    if not isinstance(case.change, TEXT_CHANGES) or after.confidence >= floor:
+        return below if confidence_at(case.before, view.now) < minimum else None
+    if not isinstance(case.change, TEXT_CHANGES) or after.confidence >= minimum:
         return None
     if after.tier is Tier.CORE:
         if case.change.confidence is None:
@@ -65,28 +64,28 @@ def confidence(case: GateInput, view: GateContext, policy: Policy) -> Verdict | 
         if after.confidence >= policy.confidence_floor.get(Tier.ARCHIVAL, 0.0) and case.before is None:
             category = after.category or after.key
             diverted = replace(after, tier=Tier.ARCHIVAL, key=None, category=category, kind=Kind.FACT)
-            detail = f"confidence is below {floor:g}, the floor of core: kept in the archive instead"
+            detail = f"the confidence is below {minimum:g}, the minimum of core: stored in the archive instead"
             return Rewrite(after=diverted, reasons=(_confidence("diverted_to_archival", detail),))
     return below
 
 
 def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
-    """Answer with the existing memory where there is one: it is confirmed, not stored twice."""
+    """Return the existing memory if a write repeats it: the memory is confirmed, not stored twice."""
     if not isinstance(case.change, Insert):
         return None
     after = case.after
     if case.before is not None and _says_nothing_new(case.before, after):
         return _duplicate_of(case.before, "unchanged", "says exactly this already")
-    # A program that writes a value to a key of its own sets it, and says nothing again.
+    # A program that writes a value to its own key sets it; this is no repetition.
     before, value = case.before, after.content_type is ContentType.STRUCTURED
-    own = before is not None and (
+    is_own_value = before is not None and (
         (value and before.author == case.actor.label) or normalise(before.text) == normalise(after.text)
     )
-    if view.echoes and case.actor.kind not in _MAY_REAFFIRM and not own:
+    if view.echoes and case.actor.kind not in _MAY_REAFFIRM and not is_own_value:
         plain = normalise(after.text)
         for old in view.echoes:
             if normalise(old.text) == plain:
-                detail = f"{old.id} said this and no longer holds: to reaffirm it, revise that memory with a reason"
+                detail = f"{old.id} said this and is inactive: to reaffirm it, revise that memory with a reason"
                 return Refuse(reasons=(_duplicate("echo", detail),))
     if case.before is not None:
         return None
@@ -95,7 +94,7 @@ def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     if after.key is not None:
         return None
     form = view.forms.get(after.text) or NormalizedText(after.text)
-    # Two pictures under one description are two memories, and so are two that other systems tell apart by name.
+    # Two pictures with one description are two memories, and so are two memories with different external ids.
     others = [
         other
         for other in view.neighbours
@@ -106,18 +105,18 @@ def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     ]
     forms = {other.id: view.forms.get(other.text) or NormalizedText(other.text) for other in others}
     overlap, ratio = policy.duplicate_overlap, policy.similarity_threshold
-    found = match(form, list(forms.values()), ratio_floor=ratio)
-    if found is not None:
-        place, exact = found
+    match_found = match(form, list(forms.values()), ratio_floor=ratio)
+    if match_found is not None:
+        index, exact = match_found
         if exact:
-            return _duplicate_of(others[place], "duplicate", "says exactly this")
-        return _duplicate_of(others[place], "near_duplicate", "says the same in other words")
+            return _duplicate_of(others[index], "duplicate", "says exactly this")
+        return _duplicate_of(others[index], "near_duplicate", "says the same in other words")
     for other in view.neighbours[:NEAREST]:
-        # The nearest memory that is alike by a floor and states another fact is named; both are kept.
+        # A reason names the nearest memory if it is similar but states another fact.
         if other.kind is Kind.EVENT or other.subject != after.subject:
             continue
         if is_near_duplicate(form, forms.get(other.id) or other.text, overlap_floor=overlap, ratio_floor=ratio):
-            return Rewrite(after=after, reasons=(_naming(other, "similar", "is similar; both are kept"),))
+            return Rewrite(after=after, reasons=(_naming(other, "similar", "is similar; both are stored"),))
     return None
 
 
@@ -130,34 +129,34 @@ def _naming(other: Record, code: str, what: str) -> Reason:
 
 
 def _says_nothing_new(before: Record, after: Record) -> bool:
-    """Whether an upsert changes nothing but times and trust."""
-    return content(replace(after, **{name: getattr(before, name) for name in _PASSING})) == content(before)
+    """Whether an upsert changes only times and trust."""
+    return content(replace(after, **{name: getattr(before, name) for name in _METADATA_FIELDS})) == content(before)
 
 
 def _same_event(after: Record, view: GateContext) -> Verdict | None:
     for other in view.neighbours:
-        shared = set(after.aliases) & set(other.aliases) and after.session == other.session
-        again = (
+        has_same_id = set(after.aliases) & set(other.aliases) and after.session == other.session
+        is_same = (
             after.occurred_at is not None
             and (after.occurred_at, after.session, after.speaker) == (other.occurred_at, other.session, other.speaker)
             and not (after.aliases or other.aliases)
             and after.text == other.text
         )
-        if shared or again:
+        if has_same_id or is_same:
             return _duplicate_of(other, "same_event", "records this event already")
     return None
 
 
 def capacity(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
-    """Refuse what does not fit: core in its token budgets, the other tiers in their numbers."""
+    """Refuse a write beyond capacity: a token budget for core blocks, a number of memories for the other tiers."""
     after = case.after
     if after.tier is Tier.CORE:
-        # What is no block has no budget: the authority gate says which blocks there are.
+        # A key that is no block has no budget; the authority gate refuses it.
         budget = policy.block_budget.get(after.key or "", 0)
         grows = isinstance(case.change, (*TEXT_CHANGES, Promote, Restore))
         if after.key not in policy.core_keys or not grows or view.tokens <= budget:
             return None
-        detail = f"the block `{after.key}` would hold {view.tokens} tokens of {budget}: shorten it"
+        detail = f"the block `{after.key}` would have {view.tokens} tokens, its budget is {budget}: shorten it"
         return Refuse(reasons=(_capacity("over_budget", detail),))
     arrives = case.before is None or isinstance(case.change, Restore) or case.before.tier is not after.tier
     limit = policy.capacity.get(after.tier)

@@ -1,14 +1,13 @@
-"""What an event does: a context at the start, what is relevant at a prompt, and a summary at the end.
+"""Handle events: a context at the start, relevant memories at a prompt, and a summary at the end.
 
 Invariants
-(1) The user's words become events of the session and pass the gates as an agent's relay of them; what is held or
-    refused is in no answer.
-(2) Nothing is put in twice in one session, unless the client has lost what it was told before.
-(3) What is put in is compiled: within its budget, as data, with a receipt.
-(4) A summary quotes what was said and is derived from it; the same session summed up again says only what is new.
-    What does not fit one text stands in several.
-(5) What a session was told is noted by ids alone, in a file of the user's own. It may be lost at any time: then
-    something is put in a second time, and nothing worse.
+(1) The user's prompts become events of the session and pass the gates as an agent's writes. Quarantined and refused
+    texts are in no answer.
+(2) A session gets no memory twice, unless the client was compacted.
+(3) An answer is a compiled context: within its budget, as data, with a receipt.
+(4) A summary quotes the messages and is derived from them. A second summary of a session contains only new messages. A
+    long summary is split into several texts.
+(5) The ids that a session received are stored in a file of the user. If the file is lost, a memory may be added twice.
 """
 
 from __future__ import annotations
@@ -29,40 +28,40 @@ if TYPE_CHECKING:
     from keepward.hooks.events import Event
     from keepward.memory import Memory
 
-#: Tokens of what is put in at the start of a session, and at a prompt.
+#: Token budget at the start of a session, and at a prompt.
 START_BUDGET_TOKENS, PROMPT_BUDGET_TOKENS = 1_500, 600
-#: Characters of a prompt that are kept and searched for: what is longer is pasted.
+#: Characters of a prompt that are used as the query. A longer prompt is not stored: it contains pasted text.
 MAX_PROMPT_LENGTH = 4_000
-#: Seconds after which a session is forgotten, and ids that are kept of one.
+#: Seconds after which a session is forgotten, and maximum number of ids of one session.
 _SESSION_TTL_S, _MAX_IDS_PER_SESSION = 7 * 86_400, 2_000
 _OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
 
 
 class DeliveredIds:
-    """The memories that sessions of a client were told."""
+    """The ids of memories that each session of a client has received."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def of(self, session: str) -> set[str]:
-        """Return the ids that a session was told."""
+        """Return the ids that a session has received."""
         try:
             listed = json.loads(self._path(session).read_text("utf-8"))
         except (OSError, ValueError):
             return set()
-        return {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
+        return {item for item in listed if isinstance(item, str)} if isinstance(listed, list) else set()
 
     def add(self, session: str, ids: Iterable[str]) -> None:
-        """Note that a session was told these."""
+        """Record that a session has received these ids."""
         known = self.of(session)
         if known >= set(ids):
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        listed = [*sorted(known), *(each for each in ids if each not in known)][-_MAX_IDS_PER_SESSION:]
+        listed = [*sorted(known), *(memory_id for memory_id in ids if memory_id not in known)][-_MAX_IDS_PER_SESSION:]
         durable.replace(self._path(session), json.dumps(listed).encode(), mode=0o600)
 
     def clear(self, session: str, now: datetime) -> None:
-        """Forget what a session was told, and sessions that are long over."""
+        """Forget the ids of a session, and all old sessions."""
         self._path(session).unlink(missing_ok=True)
         long_ago = now.timestamp() - _SESSION_TTL_S
         for path in self._folder.glob("*.json") if self._folder.is_dir() else ():
@@ -74,7 +73,7 @@ class DeliveredIds:
 
 
 def handle_event(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
-    """Do what an event asks for, and return what is to be added to what the model reads."""
+    """Handle an event; return the text to add to the model's input."""
     match event.what:
         case "start":
             return _on_start(memory, event, delivered)
@@ -93,28 +92,30 @@ def _on_start(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     if event.afresh:
         delivered.clear(event.session, memory.now)
     elif delivered.of(event.session):
-        # What was put in before is still there: (2).
+        # The model still sees the context that was added before (2).
         return ""
     objective = _OBJECTIVE.format(project=event.project or "this project")
-    # What holds for every session need not be asked for in its words: the budget is the cap.
-    found = memory.context(objective, budget_tokens=START_BUDGET_TOKENS, include_weak=True)
-    delivered.add(event.session, _ids(found))
-    return found.text
+    # Rules for every session may share no word with the objective, so weak hits are included; the budget is the limit.
+    context = memory.context(objective, budget_tokens=START_BUDGET_TOKENS, include_weak=True)
+    delivered.add(event.session, _ids(context))
+    return context.text
 
 
 def _on_prompt(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     prompt = event.prompt.strip()
     if not prompt or prompt.startswith("/"):
-        # A command to the client itself.
+        # A command of the client.
         return ""
-    asked = prompt[:MAX_PROMPT_LENGTH]
-    found = memory.memory_block(asked, budget_tokens=PROMPT_BUDGET_TOKENS, seen=sorted(delivered.of(event.session)))
-    delivered.add(event.session, _ids(found))
+    query = prompt[:MAX_PROMPT_LENGTH]
+    context = memory.memory_block(query, budget_tokens=PROMPT_BUDGET_TOKENS, seen=sorted(delivered.of(event.session)))
+    delivered.add(event.session, _ids(context))
     if len(prompt) <= MAX_PROMPT_LENGTH:
         added = memory.add([{"role": "user", "content": prompt}], session=event.session)
-        # The session has its own words.
-        delivered.add(event.session, [record.id for each in (*added.turns, *added.facts) for record in each.records])
-    return found.text
+        # The model already sees the messages of its own session.
+        delivered.add(
+            event.session, [record.id for outcome in (*added.turns, *added.facts) for record in outcome.records]
+        )
+    return context.text
 
 
 def _ids(context: CompiledContext) -> list[str]:

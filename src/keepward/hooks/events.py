@@ -1,8 +1,7 @@
-"""Events of clients: what they send on standard input, and the answer that each of them reads.
+"""Events of clients: their input on stdin, and the answers in each client's format.
 
-Invariants
-(1) What cannot be read is no event and has no answer: the client goes on as if there were no hook.
-(2) An answer adds text to what the model is told, and does nothing else: it blocks nothing and changes no prompt.
+Input that cannot be parsed is no event and has no answer; the client continues as without a hook. An answer only adds
+text to the model's input: it blocks nothing and changes no prompt.
 """
 
 from __future__ import annotations
@@ -19,34 +18,34 @@ EventKind = Literal["start", "prompt", "compact", "end"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFormat:
-    """How one client speaks of events."""
+    """The event format of one client."""
 
     name: str
-    #: Its own names of events.
+    #: Kind of each event, by the client's name of the event.
     events: Mapping[str, EventKind]
-    #: Of which events the answer may add text.
+    #: Events whose answer may add text.
     adds: frozenset[str]
-    #: Whether it names sessions by letters at random, which look like a token: their like would be held as a secret.
+    #: Whether its session ids are random letters, which the secrets gate would quarantine as tokens.
     at_random: bool = False
 
 
 def _client(name: str, events: str, *, adds: int = 2, at_random: bool = False) -> ClientFormat:
-    """Return a client by its names of a start, a prompt, a compaction and, where it tells that, an end.
+    """Return a client by its names of the events start, prompt, compaction and, if it has one, end.
 
-    To the first ``adds`` of them it takes text as an answer.
+    The answers of the first ``adds`` events may add text.
     """
     names = events.split()
-    sorts = dict(zip(names, get_args(EventKind), strict=False))
-    return ClientFormat(name=name, events=sorts, adds=frozenset(names[:adds]), at_random=at_random)
+    kinds = dict(zip(names, get_args(EventKind), strict=False))
+    return ClientFormat(name=name, events=kinds, adds=frozenset(names[:adds]), at_random=at_random)
 
 
 CLIENTS: Mapping[str, ClientFormat] = {
-    each.name: each
-    for each in (
+    client.name: client
+    for client in (
         _client("claude", "SessionStart UserPromptSubmit PreCompact SessionEnd"),
         _client("codex", "SessionStart UserPromptSubmit PreCompact"),
         _client("gemini", "SessionStart BeforeAgent PreCompress SessionEnd"),
-        # Named by a plugin of ours: see `opencode.js`.
+        # The names of our plugin; see `opencode.js`.
         _client("opencode", "start prompt compact", at_random=True),
         _client("cursor", "sessionStart beforeSubmitPrompt preCompact sessionEnd", adds=1),
     )
@@ -56,30 +55,30 @@ _SESSION = ("session_id", "conversation_id", "sessionId")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened in a client."""
+    """One event of a client."""
 
     what: EventKind
-    #: The client's own name for it; empty where it was not said.
+    #: The client's own name of the event; may be empty.
     name: str
     session: str
-    #: The folder that is worked in, and its name; the empty text where that was not said.
+    #: The working folder, and its name; empty if unknown.
     folder: str = ""
     project: str = ""
-    #: What the user typed.
+    #: The text that the user typed.
     prompt: str = ""
-    #: Whether what was put in before is gone from what the model reads: a new session, or one that was compacted.
+    #: Whether the model no longer sees the text added earlier: the session is new or was compacted.
     afresh: bool = False
     #: Whether the answer may add text.
     adds: bool = False
 
 
 def event_name(client: ClientFormat, what: str) -> str:
-    """Return what a client calls an event; the empty text where it has none of that sort."""
-    return next((name for name, sort in client.events.items() if sort == what), "")
+    """Return a client's name of an event; the empty text if it has no such event."""
+    return next((name for name, kind in client.events.items() if kind == what), "")
 
 
 def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
-    """Return the event that a client wrote; None where it is none that can be used."""
+    """Return the parsed event of a client, or None if it is not usable."""
     try:
         given = json.loads(data)
     except (ValueError, RecursionError):
@@ -107,7 +106,7 @@ def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
 
 
 def format_answer(client: ClientFormat, event: Event, text: str) -> str:
-    """Return what the client is to read for a text to be added; the empty text where there is nothing to say."""
+    """Return the answer that adds a text, in the client's format; the empty text if there is nothing to add."""
     if not text or not event.adds:
         return ""
     if client.name == "opencode":

@@ -1,14 +1,14 @@
-"""The short way of `keepward hook`: a running server is asked before the rest of this package is loaded.
+"""The fast path of `keepward hook`: ask a running server before the rest of this package is loaded.
 
-A message is a line `EVENT CLIENT FOLDER` and behind it what the client wrote; an answer is `=` and what the client is
-to read. The folder is the working folder, for an event that names none.
+A request is a line `EVENT CLIENT FOLDER`, followed by the client's event. An answer is `=`, followed by the text for
+the client. The folder is the working folder, for events that name no folder.
 
 Invariants
-(1) Nothing is imported here that takes more than a few milliseconds: of this package only `folders`.
-(2) What is not plainly answered goes the long way, which reads the command line anew.
-(3) An event that a server has taken is given to nobody else: it would be kept twice.
-(4) A server is asked where its socket and the folder of it are this user's, and nobody else may write to the folder:
-    the runtime folder that the environment names may be another user's, as after `su`.
+(1) All imports together take a few milliseconds; of this package only `folders` is imported.
+(2) If the server does not answer, the command line runs as usual.
+(3) An event that a server has received is not handled again, because it would be stored twice.
+(4) The socket and its folder must belong to this user, and no other user may write to the folder. After `su`, the
+    runtime folder of the environment belongs to another user.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
 #: Switches hooks off in one shell or program.
 SWITCH_VARIABLE = "KEEPWARD_HOOKS"
 EVENTS = ("start", "prompt", "compact", "end")
-#: Seconds that an event may take: clients are told to wait a little longer.
+#: Maximum seconds of an event. The time limit of clients is a little longer.
 EVENT_TIMEOUT_S = 8.0
-#: Bytes of an event.
+#: Maximum bytes of an event.
 MAX_EVENT_BYTES = 4 << 20
-TOO_LARGE = "an event is at most 4 MB; this one was left out"
-#: Bytes that the log may have before it begins anew.
+TOO_LARGE = "an event has at most 4 MB; this one was ignored"
+#: A larger log is truncated, in bytes.
 _MAX_LOG_BYTES = 256 << 10
 _OPTIONS = ("--client", "--name", "--db", "--tenant", "--scope", "--user", "--project", "--embedder", "--config")
 
 
 def ask_server(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Answer a hook through a running server, or leave it out where it is switched off; whether that was done."""
+    """Answer a hook through a running server; return whether it was handled. True if hooks are switched off."""
     if is_off(environ):
         return True
     path = _socket_of(arguments, environ)
-    end = None if path is None else connect(path, EVENT_TIMEOUT_S)
-    if end is None:
+    connection = None if path is None else connect(path, EVENT_TIMEOUT_S)
+    if connection is None:
         return False
     data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
     if len(data) > MAX_EVENT_BYTES:
-        end.close()
+        connection.close()
         append_log(environ, f"{arguments[0]}: {TOO_LARGE}")
         return True
     try:
-        answer = request(end, encode_request(arguments[0], _options(arguments).get("--client", "claude"), data))
+        answer = request(connection, encode_request(arguments[0], _options(arguments).get("--client", "claude"), data))
     except TimeoutError:
-        # It may have taken it: (3).
+        # The server may have received the event (3).
         append_log(environ, f"{arguments[0]}: the running server took too long")
         return True
     if answer is None:
@@ -70,7 +70,7 @@ def is_off(environ: Mapping[str, str]) -> bool:
 
 
 def encode_request(event: str, client: str, data: bytes) -> bytes:
-    """Return what a server is sent of an event."""
+    """Return the request for an event."""
     try:
         folder = os.fsencode(os.getcwd())
     except OSError:
@@ -79,34 +79,34 @@ def encode_request(event: str, client: str, data: bytes) -> bytes:
 
 
 def resolve_names(scope: str | None, user: str | None, project: str | None) -> tuple[str, str, str]:
-    """Return the scope, user and project that options mean: without a scope the login, and the folder's project."""
+    """Return scope, user and project of the options. Without a scope, the defaults are the login and the folder."""
     return (scope, user or "", project or "") if scope else ("", user or "me", project or ".")
 
 
-def socket_path(environ: Mapping[str, str], *, store: str, tenant: str, agent: str, where: tuple[str, str, str]) -> str:
-    """Return the path of the socket of an agent at a store, and at a scope, user and project as they were named."""
+def socket_path(environ: Mapping[str, str], *, store: str, tenant: str, agent: str, names: tuple[str, str, str]) -> str:
+    """Return the path of the socket of an agent, for a store and the names of scope, user and project."""
     import hashlib
 
-    name = hashlib.sha256("\0".join((store, tenant, agent, *where)).encode()).hexdigest()[:20]
+    name = hashlib.sha256("\0".join((store, tenant, agent, *names)).encode()).hexdigest()[:20]
     return os.path.join(folders.runtime_folder(environ), f"{name}.sock")
 
 
-def connect(path: str, patience: float) -> socket.socket | None:
-    """Return a connection to whoever listens, which waits for so many seconds; None where nobody does."""
+def connect(path: str, timeout: float) -> socket.socket | None:
+    """Return a connection to the server, with a timeout in seconds; None if no server listens."""
     if not hasattr(socket, "AF_UNIX") or not _is_own(path):
         return None
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    end.settimeout(patience)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(timeout)
     try:
-        end.connect(path)
+        connection.connect(path)
     except OSError:
-        end.close()
+        connection.close()
         return None
-    return end
+    return connection
 
 
 def _is_own(path: str) -> bool:
-    """Whether a socket is there, and nobody but this user can have put it there (4)."""
+    """Whether the socket exists and only this user can have made it (4)."""
     try:
         folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
     except OSError:
@@ -115,7 +115,7 @@ def _is_own(path: str) -> bool:
 
 
 def request(connection: socket.socket, message: bytes) -> bytes | None:
-    """Return the answer to a message, and close the connection; None where it was not taken.
+    """Return the answer to a message, and close the connection; None if the server did not handle it.
 
     Raises:
         TimeoutError: the answer did not come in time.
@@ -133,7 +133,7 @@ def request(connection: socket.socket, message: bytes) -> bytes | None:
 
 
 def recv_all(connection: socket.socket) -> bytes:
-    """Return all that comes until the other side is done; ``ValueError`` where it is more than an event may be."""
+    """Return all bytes until the other side closes; ``ValueError`` if an event may not be that large."""
     parts, size = [], 0
     while part := connection.recv(65_536):
         parts.append(part)
@@ -144,7 +144,7 @@ def recv_all(connection: socket.socket) -> bytes:
 
 
 def append_log(environ: Mapping[str, str], line: str) -> None:
-    """Add a line to the log of hooks; where it cannot be written there is nowhere to say so."""
+    """Add a line to the log of hooks. An error is ignored, because there is no place to report it."""
     import time
     from pathlib import Path
 
@@ -159,7 +159,7 @@ def append_log(environ: Mapping[str, str], line: str) -> None:
 
 
 def _open_private(path: str, flags: int) -> int:
-    """Open a file that only this user reads, also one that others could read until now."""
+    """Open a file and make it readable by this user only."""
     handle = os.open(path, flags, 0o600)
     if hasattr(os, "fchmod"):
         os.fchmod(handle, 0o600)
@@ -171,18 +171,18 @@ def _options(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _socket_of(arguments: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """Return the socket that a command line means; None where that is not plain without the rest of the package."""
+    """Return the socket for a command line, or None if the rest of the package is needed to parse it."""
     options, store = _options(arguments), environ.get("KEEPWARD_DB", "")
     flags = arguments[1::2]
     is_plain = arguments[:1] and arguments[0] in EVENTS and len(arguments) % 2 and set(flags) <= set(_OPTIONS)
     store = options.get("--db", store)
-    # Any other spelling of the same place is left to those who can read it.
+    # Any other form of the path needs the complete parser.
     if not is_plain or len(set(flags)) < len(flags) or not store.startswith("/") or os.path.normpath(store) != store:
         return None
     return socket_path(
         environ,
         store=store,
         tenant=options.get("--tenant") or "default",
-        where=resolve_names(options.get("--scope"), options.get("--user"), options.get("--project")),
+        names=resolve_names(options.get("--scope"), options.get("--user"), options.get("--project")),
         agent=options.get("--name") or options.get("--client") or "claude",
     )

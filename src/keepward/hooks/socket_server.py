@@ -1,9 +1,8 @@
-"""A process that has the store open answers hooks of the same user, so that none of them has to open it anew.
+"""A process with an open store answers hooks of the same user, so that hooks need not open the store themselves.
 
-Invariants
-(1) Only this user reaches the socket, and only events go over it: who asks, and from which scope down, is the listening
-    process's own agent, which the name of the socket is made of.
-(2) A socket that nobody answers any more is as good as none. Where a system has no such sockets there is none.
+Only this user can connect to the socket, and requests contain only events. Actor and scope are those of the listening
+process; they determine the name of the socket. A socket without a listener is replaced. Systems without Unix sockets
+have no such server.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from pathlib import Path
 from keepward.hooks.socket_client import connect, recv_all
 
 _log = logging.getLogger(__name__)
-#: Seconds for which a caller that says nothing is waited for.
+#: Seconds to wait for a silent caller.
 _RECEIVE_TIMEOUT_S = 5.0
-#: Bytes of a path that a socket can have.
+#: Maximum bytes of the path of a socket.
 _MAX_SOCKET_PATH_LENGTH = 100
 
 
 @contextmanager
 def listen(path: Path, reply: Callable[[str, str, str, str], str]) -> Iterator[bool]:
-    """Answer at a socket until the block ends; False where there can be none or somebody listens there already.
+    """Answer requests at a socket until the block ends. Yield False if there is no socket or another process listens.
 
-    ``reply`` takes the name of an event, that of a client, the working folder, and what the client wrote.
+    ``reply`` takes the name of the event, the name of the client, the working folder, and the client's event.
     """
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(path)) > _MAX_SOCKET_PATH_LENGTH:
         yield False
@@ -39,26 +38,26 @@ def listen(path: Path, reply: Callable[[str, str, str, str], str]) -> Iterator[b
         other.close()
         yield False
         return
-    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        end.bind(str(path))
+        server.bind(str(path))
         path.chmod(0o600)
-        end.listen(16)
+        server.listen(16)
     except OSError as fault:
-        end.close()
-        _log.warning("hooks open the store anew: no socket (%s)", type(fault).__name__)
+        server.close()
+        _log.warning("hooks have to open the store themselves: no socket (%s)", type(fault).__name__)
         yield False
         return
-    thread = threading.Thread(target=_serve, args=(end, reply), name="keepward-hooks", daemon=True)
+    thread = threading.Thread(target=_serve, args=(server, reply), name="keepward-hooks", daemon=True)
     thread.start()
     try:
         yield True
     finally:
         with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-        end.close()
+            server.shutdown(socket.SHUT_RDWR)
+        server.close()
         thread.join(_RECEIVE_TIMEOUT_S)
         path.unlink(missing_ok=True)
 
@@ -74,7 +73,7 @@ def _serve(connection: socket.socket, reply: Callable[[str, str, str, str], str]
             try:
                 if message := recv_all(caller):
                     head, _, data = message.partition(b"\n")
-                    what, client, folder = (*os.fsdecode(head).split(" ", 2), "", "")[:3]
-                    caller.sendall(b"=" + reply(what, client, folder, data.decode()).encode())
-            except Exception as fault:  # noqa: BLE001  a hook that fails must not end the ones behind it
+                    event, client, folder = (*os.fsdecode(head).split(" ", 2), "", "")[:3]
+                    caller.sendall(b"=" + reply(event, client, folder, data.decode()).encode())
+            except Exception as fault:  # noqa: BLE001 - a failing hook must not stop the server
                 _log.warning("a hook was not answered: %s", type(fault).__name__)

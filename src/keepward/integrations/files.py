@@ -1,9 +1,7 @@
 """Memories as files: a folder is a scope below a handle's own, and a file is a memory with its name as the key.
 
-Invariants
-(1) Content comes back to the byte. What another surface keeps is read as its text, or its fields as JSON, and a changed
-    file that still is a JSON object gives its fields again.
-(2) There are no empty folders.
+The content of a file is returned byte for byte. A memory of another surface is a file with its text, or with its fields
+as JSON; if the changed file is still a JSON object, its fields are updated. There are no empty folders.
 """
 
 from __future__ import annotations
@@ -33,16 +31,19 @@ class Files:
         return find_item(self._at(path[:-1]), path[-1]) if path else None
 
     def all(self, path: FilePath) -> dict[FilePath, Record]:
-        """Return the file at a place, or all files below it, by their places; one without a key is named by its id."""
+        """Return the file at a path, or all files below it, by path. The name of a memory without a key is its id."""
         file = self.get(path)
         if file is not None:
             return {path: file}
         folder, own = self._at(path), self.memory.scope
-        found = folder.list_memories(within=folder.scope, kinds=KINDS, limit=None)
-        return {(*to_namespace(own, each.scope), name_of(each.key) if each.key else each.id): each for each in found}
+        records = folder.list_memories(within=folder.scope, kinds=KINDS, limit=None)
+        return {
+            (*to_namespace(own, record.scope), name_of(record.key) if record.key else record.id): record
+            for record in records
+        }
 
     def write(self, path: FilePath, content: str, record: Record | None = None) -> Outcome:
-        """Propose the content of a file, which was made from ``record`` where there is one."""
+        """Propose the content of a file; ``record`` is its earlier version, if there is one."""
         return self._at(path[:-1]).remember(
             index_text([content], self.memory.policy.text_limit[Tier.ARCHIVAL]),
             key=key_of(path[-1]),
@@ -54,16 +55,16 @@ class Files:
         )
 
     def retire(self, files: Iterable[Record], reason: str) -> Iterator[Outcome]:
-        """Propose that files are gone; they can be restored."""
-        for each in files:
-            yield self.memory.at(scope=each.scope).forget(each.id, reason=reason)
+        """Propose to retire files; they can be restored."""
+        for record in files:
+            yield self.memory.at(scope=record.scope).forget(record.id, reason=reason)
 
     def _at(self, folder: FilePath) -> Memory:
         return self.memory.at(scope=to_scope(self.memory.scope, folder))
 
 
 def content_of(record: Record) -> str:
-    """Return what a memory holds as a file (1)."""
+    """Return a memory as the content of a file."""
     if record.content_type is not ContentType.STRUCTURED:
         return record.text
     value = record.metadata

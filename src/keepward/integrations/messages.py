@@ -1,8 +1,7 @@
-"""Turns of a conversation, as events of a session found by what is said in them; and calls awaited in a thread.
+"""Messages of a conversation as events of a session, and calls that are awaited in a thread.
 
-Invariants
-(1) An item comes back as it went in; the text beside it is what it is found by.
-(2) A cancelled await ends when what it began is over: the next write does not overtake it.
+An item is returned unchanged; its index text is stored next to it. A cancelled await ends only after its call has
+finished, so that the next write cannot overtake it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from keepward.memory import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: Fields of an item, and of the parts of its content, in which something is said.
+#: Fields of an item, and of its parts, that contain text.
 _TEXT_FIELDS = ("text", "content", "parts", "output", "arguments", "summary", "refusal", "transcript")
 
 
 def turn_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any, speaker: str | None) -> dict[str, Any]:
-    """Return an item as what ``remember`` takes: an event of a session, found by what is said in ``said``."""
+    """Return the arguments of ``remember`` for an item: an event of a session, with the texts of ``spoken``."""
     return {
         "text": index_text(_texts_in(spoken), mem.policy.text_limit[Tier.EPISODIC]),
         "metadata": item,
@@ -36,16 +35,16 @@ def turn_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any, sp
 
 
 def session_turns(mem: Memory, session: str, limit: int | None = None, **filters: Any) -> list[Record]:
-    """Return the turns of a session at a handle's scope, newest first; ``filters`` go to ``list_memories``."""
+    """Return the messages of a session at a handle's scope, newest first; ``filters`` as for ``list_memories``."""
     if limit is not None and limit < 1:
         return []
     filters |= {"session": session, "kinds": ["event"], "content_types": ["structured"]}
     return list(mem.list_memories(**filters, scopes=[mem.scope], limit=limit))
 
 
-async def run_shielded(function: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
-    """Call in a thread and wait for it, however often the await is cancelled (2)."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *given, **named))
+async def run_shielded(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function in a thread and wait until it has finished, even if the await is cancelled."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -54,16 +53,16 @@ async def run_shielded(function: Callable[P, R], *given: P.args, **named: P.kwar
             cancelled = fault
     if cancelled is None:
         return task.result()
-    # Seen here, so that nobody is told of an error that nobody waited for.
+    # Retrieve the exception, so that asyncio does not report it as never retrieved.
     task.exception()
     raise cancelled
 
 
 def async_method(name: str, part: str = "") -> Any:
-    """Return a method that carries out the one of this name, of the object or of a part of it; see (2)."""
+    """Return an async method that calls the method of this name, of the object or of a part of it."""
 
-    async def method(self: Any, *given: Any, **named: Any) -> Any:
-        return await run_shielded(getattr(getattr(self, part) if part else self, name), *given, **named)
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await run_shielded(getattr(getattr(self, part) if part else self, name), *args, **kwargs)
 
     return method
 

@@ -1,7 +1,6 @@
-"""Names of other systems as scopes and keys, and values as the text that they are found by.
+"""Names of other systems as scopes and keys, and the index text of values.
 
-Invariants
-(1) Every name comes back as it went in: what a scope or key cannot hold is escaped, and no two names become one.
+Every name can be restored: characters that a scope or key cannot contain are escaped, and two names never become one.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from keepward.core.value import plain_key
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
 _MAX_SEGMENT_LENGTH = 64
-#: Behind the two dots of a label that is only escaped stands nothing, a dot or a hyphen.
+#: Prefix of a label in base64. An escaped label never begins so: after ``_..`` it is empty or has a dot or hyphen.
 _PACKED = "_..b"
 
 
 def segment_of(label: str) -> str:
-    """Return a label as a segment of a scope (1): a dot stands before the hexadecimal digits of a byte.
+    """Return a label as a segment of a scope: other bytes are escaped as a dot and two hexadecimal digits.
 
-    What that makes too long, as of a name in another script, is base64 of its bytes behind a sign of its own.
+    If the result is too long, for example a name in another script, it is base64 with a prefix of its own.
     """
     bare = "".join(
-        each if _PLAIN.match(each) else "".join(f".{byte:02x}" for byte in each.encode("utf-8", "surrogatepass"))
-        for each in label
+        char if _PLAIN.match(char) else "".join(f".{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+        for char in label
     )
     segment = f"_..{bare}" if bare[:1] in {"", ".", "-"} else bare
     if len(segment) > _MAX_SEGMENT_LENGTH:
@@ -48,16 +47,16 @@ def label_of(segment: str) -> str:
 
 
 def to_scope(scope: str, labels: Iterable[str]) -> str:
-    """Return the scope that labels name below another; ``ValueError`` where one is too long, or there are too many."""
-    found = "/".join((scope.removesuffix(SHARED_SCOPE), *map(segment_of, labels))) or SHARED_SCOPE
-    if found.count("/") > MAX_SCOPE_DEPTH:
-        taken = scope.removesuffix(SHARED_SCOPE).count("/")
-        raise ValueError(f"a scope has at most {MAX_SCOPE_DEPTH} parts, of which {taken} are taken")
-    return found
+    """Return the scope of labels below another scope; ``ValueError`` if a label is too long or there are too many."""
+    target = "/".join((scope.removesuffix(SHARED_SCOPE), *map(segment_of, labels))) or SHARED_SCOPE
+    if target.count("/") > MAX_SCOPE_DEPTH:
+        used = scope.removesuffix(SHARED_SCOPE).count("/")
+        raise ValueError(f"a scope has at most {MAX_SCOPE_DEPTH} parts, of which {used} are used")
+    return target
 
 
 def to_namespace(scope: str, target: str) -> tuple[str, ...]:
-    """Return the labels that name a scope below another; none for the same."""
+    """Return the labels of a scope below another scope; none for the same scope."""
     return (
         tuple(map(label_of, target[len(scope.removesuffix(SHARED_SCOPE)) + 1 :].split("/"))) if target != scope else ()
     )
@@ -65,11 +64,11 @@ def to_namespace(scope: str, target: str) -> tuple[str, ...]:
 
 def labels_of(path: str | None) -> list[str]:
     """Return the labels in a path such as ``/team/ana``."""
-    return [each for each in (path or "").split("/") if each]
+    return [label for label in (path or "").split("/") if label]
 
 
 def key_of(name: str) -> str:
-    """Return a name as the key of a memory (1)."""
+    """Return a name as the key of a memory, escaped if necessary."""
     plain = name.isprintable() and name == plain_key(name) and name[:1] not in {"", "%"}
     return name if plain and name.casefold() not in CORE_BLOCKS else f"%{quote(name, safe='')}"
 
@@ -80,17 +79,17 @@ def name_of(key: str) -> str:
 
 
 def index_text(texts: Iterable[str], max_length: int) -> str:
-    """Return texts as the text of a memory, a line each, without what no text may hold, cut to a length."""
+    """Return texts as the text of a memory, one per line, without control characters, truncated to a length."""
     return _CONTROLS.sub(" ", "\n".join(texts))[:max_length]
 
 
 def texts_of(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the texts in a value, and its numbers under their names."""
+    """Yield the texts in a value, and its numbers with their names."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from texts_of(each, str(key))
+        for key, item in value.items():
+            yield from texts_of(item, str(key))
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from texts_of(each, name)
+        for item in value:
+            yield from texts_of(item, name)
     elif value is not None:
         yield value if isinstance(value, str) else f"{name}: {value}"

@@ -1,13 +1,12 @@
-"""Import: memories from files, folders and archives of many systems, each through the gates, with source ``import``.
+"""Import memories from files, folders and archives of many systems, through the gates, with source ``import``.
 
-The format of each file is told by its content, not by its name: a vault by its seals, a ChatGPT export by the tree of
-its conversations, SQLite by its tables, and what is no JSON by its headings and lists. ``run`` says what is promised of
-a run.
+The content of a file determines its format, not its name: a vault has seals, a ChatGPT export a tree of conversations,
+SQLite tables, and Markdown headings and lists. ``run`` lists the guarantees of a run.
 
 Invariants
-(1) A file that cannot be read, or that was cut, is an error; nothing of it is stored. In a folder or an archive it is
-    told with its name and the others are read.
-(2) Each file is read twice: once to its end, and then to store it.
+(1) A file that is unreadable or truncated is an error; nothing of it is stored. In a folder or an archive the error has
+    the name of the file, and the other files are imported.
+(2) Each file is read twice: to its end for a check, and then to store it.
 """
 
 from __future__ import annotations
@@ -50,23 +49,23 @@ Format = Literal[
     "lines",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
-#: How many lines ``auto`` looks at before it gives up on damaged ones.
+#: Maximum number of lines that ``auto`` tries, if the first ones are damaged.
 _PROBE = 50
 #: Files that are named among those left out.
 _MAX_NAMED_FILES = 5
 
 
 class Reader(NamedTuple):
-    """How one format is told and read. Another one is a module with these two functions, and a row in ``READERS``."""
+    """Functions to detect and read one format. A new format is a module with both, and a row in ``READERS``."""
 
-    #: Whether a JSON value, a line or a whole file, is of this format.
+    #: Whether a JSON value (a line or a complete file) has this format.
     detect: Callable[[Any], bool]
-    #: Yield the rows of a file; InvalidInput where it cannot be read, was cut, or holds nothing.
+    #: Yield the rows of a file. InvalidInput if it is unreadable, truncated or empty.
     read: Callable[[Source, ImportRun], Iterator[Row]]
 
 
 def detect(source: Source) -> Format:
-    """Tell the format of a file by what is in it."""
+    """Return the format of a file, by its content."""
     if source.begins(SQLITE_MAGIC):
         return tables.detect(source)
     error, opens = "", source.first()
@@ -82,7 +81,7 @@ def detect(source: Source) -> Format:
         return "csv"
     if opens not in {"{", "["} and markdown.detect(source.text(), source.suffix):
         return "markdown"
-    raise InvalidInput(f"{source.name} is in no format known here: name its format, one of {', '.join(FORMATS[1:])}")
+    raise InvalidInput(f"{source.name} has no known format: name its format, one of {', '.join(FORMATS[1:])}")
 
 
 def _format_of(value: Any) -> Format | None:
@@ -104,23 +103,22 @@ def load(
 ) -> Imported:
     """Import a file, a folder or a zip archive into the tenant of the handle, under the name of its actor.
 
-    What a file says of a user goes to ``/users/<id>`` below the handle's scope, with that user as the subject. ``user``
-    puts all of it into one user, and so does the handle of a user. ``session`` names the session of ``messages``;
-    default is the file's name. With ``facts``, what users tell of themselves in conversations is proposed as facts, as
-    ``Memory.add`` does; ``subject`` is who they are. With ``dry_run`` everything is judged and nothing stored.
-    ``on_progress`` gets (done, total) while the rows are counted and after every batch; ``total`` may grow.
-    ``on_result`` gets what became of each line as it is known, in the order of deciding.
+    Memories of a user go to ``/users/<id>`` below the handle's scope, with that user as the subject. ``user``, or the
+    handle of a user, assigns everything to one user. ``session`` names the session of ``messages``; the default is the
+    file's name. ``facts`` also proposes the facts of conversations, like ``Memory.add``; ``subject`` is the name of
+    the user. ``dry_run`` runs the gates and stores nothing. ``on_progress`` gets (done, total) while the rows are
+    counted and after every batch; ``total`` may grow. ``on_result`` gets the result of each line.
 
     Raises:
-        InvalidInput: unreadable, cut, empty or unrecognised, or of several users that cannot be told apart; nothing was
-            stored.
+        InvalidInput: the file is unreadable, truncated, empty or of unknown format, or its users cannot be
+            distinguished; nothing was stored.
     """
     with open_bundle(target) as bundle:
         formats = formats_of(bundle, format)
         options: dict[str, Any] = {"user": user, "session": session, "facts": facts, "subject": subject}
         run = ImportRun(mem, bundle.name, dry_run=dry_run, on_progress=on_progress, on_result=on_result, **options)
         notes, readable = [*run.notes, *bundle.notes], _measure_files(run, bundle, formats)
-        # What the first pass left out is left out again.
+        # The second pass counts the skipped parts again.
         run.notes, run.skipped, run.storing = notes, Counter(bundle.left), not dry_run
         for inside in readable:
             with bundle.files[inside]() as source:
@@ -128,7 +126,7 @@ def load(
         return run.finish(Counter(formats.values()).most_common(1)[0][0])
 
 
-def holds_items(
+def contains_items(
     mem: Memory,
     target: str | Path | IO[str] | IO[bytes],
     *,
@@ -137,7 +135,7 @@ def holds_items(
     session: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> bool:
-    """Return whether an import holds anything that could be stored.
+    """Return whether an import contains anything that could be stored.
 
     Raises:
         InvalidInput: see ``load``.
@@ -165,40 +163,42 @@ def _measure_files(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]
 
 
 def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A002 - the word people use
-    """Return the format of each file that is read, by its path; what is left out is added to the notes.
+    """Return the format of each readable file by its path; a note lists the files that are left out.
 
     Raises:
-        InvalidInput: there is nothing to read, or a file that stands alone is of another format than was named.
+        InvalidInput: there is no readable file, or a single file has another format than the named one.
     """
     if format not in FORMATS:
         raise InvalidInput(unknown_name_message("format", format, FORMATS))
-    found: dict[str, Format] = {}
+    formats_by_path: dict[str, Format] = {}
     other: dict[str, str] = {}
     for inside, opened in bundle.files.items():
         try:
             with opened() as source:
-                told = detect(source)
+                detected = detect(source)
         except InvalidInput as exc:
             if format == "auto" or bundle.many:
                 other[inside] = str(exc)
                 continue
-            told = format
-        if format not in {"auto", told} and (bundle.many or told not in _LINE_FORMATS or format not in _LINE_FORMATS):
-            other[inside] = f"{inside} looks like {told}, not {format}: leave the format out, or name {told}"
+            detected = format
+        if format not in {"auto", detected} and (
+            bundle.many or detected not in _LINE_FORMATS or format not in _LINE_FORMATS
+        ):
+            other[inside] = f"{inside} seems to be {detected}, not {format}: leave the format out, or name {detected}"
             continue
-        found[inside] = told if format == "auto" else format
-    if not found:
-        raise InvalidInput(next(iter(other.values()), f"{bundle.name} holds no file that could be read"))
+        formats_by_path[inside] = detected if format == "auto" else format
+    if not formats_by_path:
+        raise InvalidInput(next(iter(other.values()), f"{bundle.name} contains no readable file"))
     named = f"{', '.join(itertools.islice(other, _MAX_NAMED_FILES))}{', …' if len(other) > _MAX_NAMED_FILES else ''}"
-    bundle.notes += [f"left out as of another format, or of none that is known: {named}"] if other else []
-    return found
+    bundle.notes += [f"left out, because the format is another or unknown: {named}"] if other else []
+    return formats_by_path
 
 
 def _never(_: Any) -> bool:
     return False
 
 
-#: In the order in which a value is tried; Markdown and SQLite are told by the whole file, see ``detect``.
+#: In the order of detection. Markdown and SQLite need the complete file, see ``detect``.
 READERS: dict[Format, Reader] = {
     "vault": Reader(vault.detect, vault.read),
     "records": Reader(records.detect, records.read),
@@ -218,5 +218,5 @@ READERS: dict[Format, Reader] = {
     "csv": Reader(_never, tabular.read_csv),
     "lines": Reader(_never, tabular.read_lines),
 }
-#: What one may well be read as another, where it is named.
+#: A file of one of these formats may be read as another of them, if that is named.
 _LINE_FORMATS = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})

@@ -1,25 +1,25 @@
-"""One import: what was met before, batches through the gates, the outcome of each line, progress and the summary.
+"""One import: deduplication, batches through the gates, the outcome of each line, progress and the summary.
 
 A reader yields rows: a line or item number, and an item or the reason why there is none. An item is a dictionary of
-what ``Memory.remember`` takes, without ``source``, and of these:
+arguments of ``Memory.remember``, without ``source``, and of these:
 
-* ``name``: the file's own name of it. Without one it is known again by its text.
+* ``name``: the item's id in the file. An item without one is recognized by its text.
 * ``when``: when it happened, in any form of an instant.
-* ``parents``: the file's own names of what it was made from.
-* ``owner_decides``: a core block that an owner's import stores at once; others wait for a person.
-* ``user``: the id of whose it is; it goes to ``/users/<id>`` below the scope of the run.
-* ``account``: who exported it; a user where a file has several accounts.
-* ``group``: what may be a user. A file with several groups is imported for a named user only.
+* ``parents``: the ids in the file of the items from which it was derived.
+* ``owner_decides``: True for a core block that an owner's import stores at once; other core blocks need approval.
+* ``user``: the id of its user; it goes to ``/users/<id>`` below the scope of the run.
+* ``account``: the account that exported it; a user if a file has several accounts.
+* ``group``: a possible user. A file with several groups is imported for a named user only.
 
 Invariants
-(1) Every row has an outcome: an item that cannot be used is told with its number and stops no other one.
-(2) Nothing is stored twice. An item is known by its name, whatever its text is by now: a correction or a redaction here
-    is not undone by the file. A name made of a text is made of the text without secrets and identifiers.
-(3) Nothing enters without passing the gates as new text, whoever imports it. A core block waits for a person; what has
-    a key or is permanent waits unless the owner imports.
-(4) All that came with one import names it in its evidence.
+(1) Every row has an outcome. An unusable item is reported with its number and does not stop the others.
+(2) Nothing is stored twice. An item is recognized by its name even if its text has changed, so an import does not undo
+    a correction or redaction. A name derived from a text is derived after redaction.
+(3) Every item passes the gates as new text, whoever imports it. A core block needs approval; a keyed or permanent item
+    needs approval unless the owner imports it.
+(4) Every imported memory has the reference of its import in its evidence.
 (5) A dry run passes the same gates and stores nothing.
-(6) Users do not mix: items of two users go to two scopes, or the caller named one user for all.
+(6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all.
 """
 
 from __future__ import annotations
@@ -53,48 +53,48 @@ from keepward.services.write import DryRun
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-#: Most items of one file.
+#: Maximum number of items of one file.
 ITEM_LIMIT = 500_000
 #: Memories in one commit.
 BATCH_SIZE = 100
-#: Items that are counted between two reports of progress.
+#: Number of items between two reports of progress.
 _REPORT_EVERY = 1_000
-#: How often deferred items are looked at for those whose parents are there.
+#: Maximum number of passes over deferred items, whose parents must be stored first.
 _MAX_PARENT_PASSES = 16
 _MAX_NAME = 200
-#: Names of users and groups that a message lists.
+#: Maximum number of users and groups that a message lists.
 _MAX_LISTED = 5
 _EPISODIC_KINDS = frozenset({"event", "summary"})
 
 _Outcome = Literal["committed", "duplicate", "quarantined", "refused", "failed"]
-#: The outcome of each item of a batch, and why.
+#: The outcome of each item of a batch, and its reasons.
 _Judged = list[tuple[Any, tuple[Reason, ...]]]
 
 
 class Imported(Value):
-    """What came of an import: ``total`` is the sum of the counts and of ``failed``."""
+    """The result of an import. ``total`` is the sum of the counts and of ``failed``."""
 
     format: str
     total: int
     committed: int
-    #: Known already, in memory or waiting for review.
+    #: Items that are in memory or in the review queue already.
     duplicates: int
-    #: In the review queue.
+    #: Items that are now in the review queue.
     quarantined: int
     refused: int
-    #: (line or item number, plain reason) of what could not be used.
+    #: (line or item number, reason) of each unusable item.
     failed: tuple[tuple[int, str], ...]
-    #: The same for what the gates refused.
+    #: The same for each item that the gates refused.
     refusals: tuple[tuple[int, str], ...]
-    #: Tenants that the file's memories belong to, in order of first appearance.
+    #: Tenants of the file's memories, in order of first appearance.
     tenants: tuple[str, ...]
-    #: Plain sentences on what was done otherwise than one might expect.
+    #: Sentences about unexpected results, such as skipped parts.
     notes: tuple[str, ...]
-    #: Stands in the evidence of all that came with it; what ``impact``, ``contain`` and ``erase`` take as a source.
+    #: In the evidence of every imported memory. ``impact``, ``contain`` and ``erase`` take it as a source.
     reference: str
-    #: Facts that conversations told, by what became of them.
+    #: Number of facts of conversations, by outcome.
     facts: Mapping[str, int]
-    #: Whether nothing was stored, and the counts say what would have been.
+    #: Whether nothing was stored; the counts are then those of a real import.
     dry_run: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -102,17 +102,17 @@ class Imported(Value):
 
 
 class LineResult(Value):
-    """What became of one line or item."""
+    """The result of one line or item."""
 
     number: int
     outcome: _Outcome
     reasons: tuple[Reason, ...] = ()
-    #: In plain words, where there is more to say than the reasons do; never content.
+    #: A sentence in addition to the reasons; it never contains content.
     detail: str = ""
 
 
 class ImportRun:
-    """One import under way; call ``measure``, then ``add`` for each file, then ``finish``."""
+    """One import. Call ``measure``, then ``add`` for each file, then ``finish``."""
 
     def __init__(
         self,
@@ -130,53 +130,53 @@ class ImportRun:
         self.mem, self.name, self.session = mem, name, session
         own = user_of(mem.scope)
         if own and user not in {None, own}:
-            raise InvalidInput(f"the handle is of user {own}: open the store at / to import for {user}")
-        #: The user that all of it is put into: the named one, or the handle's own.
+            raise InvalidInput(f"this is the handle of user {own}: open the store at / to import for {user}")
+        #: The user of all items: the named one, or that of the handle.
         self.user = own or user
-        #: Where items go that name no scope and no user.
+        #: Scope of items that name no scope and no user.
         self.scope = mem.scope if own or user is None else _scope_of(mem.scope, user)
         self._facts, self._subject = facts and not dry_run, subject or user
         self._on_progress, self._on_result = on_progress, on_result
         self._rehearsal = DryRun(request_context_of(mem), f"import of {name}") if dry_run else None
-        #: Plain sentences, and how much of what was left out.
-        self.notes: list[str] = ["facts are not looked for in a dry run"] if facts and dry_run else []
+        #: Sentences, and the number of skipped parts by description.
+        self.notes: list[str] = ["a dry run extracts no facts"] if facts and dry_run else []
         self.skipped = Counter[str]()
-        #: Whether what lies beside a file, such as blobs, may be stored now.
+        #: Whether files next to the imported one, such as blobs, may be stored now.
         self.storing = False
         self.items = 0
         self._total = self._done = self._reported = 0
-        #: Names of all items, and of those that were taken in.
+        #: Names of all items, and of the added ones.
         self._names, self._taken = set[str](), set[str]()
         self._users, self._accounts = set[str](), set[str]()
-        #: What may be a user each.
+        #: Possible users.
         self.groups = set[str]()
         self._counts, self._fact_counts, self._redacted = Counter[str](), Counter[str](), Counter[str]()
         self._failed: list[tuple[int, str]] = []
         self._refusals: list[tuple[int, str]] = []
         self._fact_notes: list[str] = []
-        #: Items that wait for their batch, by whether a person has to approve it.
+        #: Items of the next batch, by whether it needs approval.
         self._pending: dict[bool, list[tuple[int, dict[str, Any]]]] = {}
-        #: Items that come behind what they were made from.
+        #: Items whose parents must be added first.
         self._deferred: list[tuple[int, str, dict[str, Any], tuple[str, ...]]] = []
-        #: Records that were met again, and may tell facts that nobody asked for before.
-        self._met: list[Record] = []
+        #: Records of an earlier import, which may contain facts that it did not extract.
+        self._known_records: list[Record] = []
         self._limits = {str(tier): limit for tier, limit in mem.policy.text_limit.items()}
         self._deduplicator = Deduplicator(mem)
 
     @property
     def reference(self) -> str:
-        """What stands in the evidence of all that comes with it (4)."""
+        """The reference in the evidence of every imported memory (4)."""
         return f"import:{' '.join(self.name.split())[:_MAX_NAME]}"
 
     def measure(self, rows: Iterable[Row], file: str) -> None:
-        """Read a file to its end before anything of it is stored: count its rows, and learn whose they are.
+        """Read a file to its end before anything is stored: count its rows, and collect its users.
 
         Raises:
-            InvalidInput: it is damaged, was cut, or holds too many items.
+            InvalidInput: the file is damaged, truncated, or has too many items.
         """
         for count, (_, row) in enumerate(rows, 1):
             if count > ITEM_LIMIT:
-                raise InvalidInput(f"{file} holds more than {ITEM_LIMIT} items: split it, and import its parts")
+                raise InvalidInput(f"{file} has more than {ITEM_LIMIT} items: split it, and import the parts")
             self._total += 1
             if not isinstance(row, UnusableItem):
                 self.items += 1
@@ -192,15 +192,15 @@ class ImportRun:
                 self._report()
 
     def require_user(self) -> None:
-        """See that the items of several users can be told apart (6)."""
+        """Check that the items of several users can be distinguished (6)."""
         if self.user is None and len(self.groups) > 1:
             raise InvalidInput(
-                f"{self.name} holds {len(self.groups)} groups or accounts, of which each may be a user: "
-                f"{_listed(self.groups)}. Put all of it into one user by --user NAME (`user=`), or import each apart"
+                f"{self.name} has {len(self.groups)} groups or accounts, each of which may be a user: "
+                f"{_listed(self.groups)}. Import everything for one user with --user NAME (`user=`), or split the file"
             )
 
     def add(self, rows: Iterable[Row], file: str = "") -> None:
-        """Take in the rows of a file; ``file`` stands before the reasons of those that cannot be used."""
+        """Add the rows of a file; ``file`` is the prefix of the reasons of unusable rows."""
         for number, row in rows:
             self._done += 1
             try:
@@ -210,24 +210,24 @@ class ImportRun:
                 continue
             self._done += len(items) - 1
             for name, item, parents in items:
-                self._take(number, name, item, parents)
+                self._add_item(number, name, item, parents)
 
     def _fail(self, number: int, reason: str) -> None:
         self._failed.append((number, reason))
         self._report_result(number, "failed", detail=reason)
 
     def finish(self, format: str) -> Imported:  # noqa: A002 - the word people use
-        """Store what waits for its parents or its batch, and return what came of the import."""
+        """Store the deferred items and the last batches, and return the result of the import."""
         for last in (*[False] * _MAX_PARENT_PASSES, True):
             if last:
-                # They were made from each other, or stand in too deep a row of descent.
+                # The remaining items are parents of each other, or their chain of parents is too long.
                 self._names.clear()
             deferred, self._deferred = self._deferred, []
-            for each in reversed(deferred):
-                self._take(*each)
-        for held in list(self._pending):
-            self._flush(held)
-        self._propose_facts(self._met)
+            for item in reversed(deferred):
+                self._add_item(*item)
+        for needs_approval in list(self._pending):
+            self._flush(needs_approval)
+        self._propose_facts(self._known_records)
         self._report()
         return Imported(
             format=format,
@@ -245,10 +245,8 @@ class ImportRun:
             dry_run=self._rehearsal is not None,
         )
 
-    # --- one item
-
     def _items(self, row: dict[str, Any] | UnusableItem) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
-        """Yield the name of an item, what ``remember`` takes for it, and its parents; a long text comes in parts."""
+        """Yield the name of an item, the arguments of ``remember``, and its parents; a long text is split."""
         if isinstance(row, UnusableItem):
             raise row
         require_well_formed(row)
@@ -279,17 +277,17 @@ class ImportRun:
         item["aliases"] = (name,) if isinstance(name, str) and name.strip() else ()
         item["aliases"] += tuple(row.get("aliases") or ())
         item["evidence"] = (*(row.get("evidence") or ()), self.reference)
-        place = item["tier"] or ("episodic" if item.get("kind") in _EPISODIC_KINDS else "archival")
-        limit = self._limits.get(place)
-        whole = item.get("key") is not None or place == Tier.CORE
-        for part in (item,) if limit is None or whole else split_item(item, limit):
+        tier = item["tier"] or ("episodic" if item.get("kind") in _EPISODIC_KINDS else "archival")
+        limit = self._limits.get(tier)
+        unsplittable = item.get("key") is not None or tier == Tier.CORE
+        for part in (item,) if limit is None or unsplittable else split_item(item, limit):
             if not part["aliases"]:
-                # An alias exempts a fact from the search for likenesses, so one of a session has its name as evidence.
+                # An alias exempts a fact from the duplicate check, so a fact of a session has its name as evidence.
                 field = "evidence" if part.get("session") and part.get("kind") != "event" else "aliases"
                 part[field] = (self._deduplicator.name_of(part), *part[field])
             yield (*part["aliases"], part["evidence"][0])[0], part, tuple(parents or ())
 
-    def _take(self, number: int, name: str, item: dict[str, Any], parents: tuple[str, ...]) -> None:
+    def _add_item(self, number: int, name: str, item: dict[str, Any], parents: tuple[str, ...]) -> None:
         if any(parent in self._names and parent not in self._taken for parent in parents):
             self._deferred.append((number, name, item, parents))
             return
@@ -297,27 +295,27 @@ class ImportRun:
         known = self._deduplicator.find(name, item)
         if known is not None:
             self._counts["duplicate"] += 1
-            self._report_result(number, "duplicate", detail="known already, in memory or waiting for review")
-            # What an import before this one was not asked for, or was broken off at, is made up for.
-            self._met += [known] if isinstance(known, Record) else []
+            self._report_result(number, "duplicate", detail="known already, in memory or in the review queue")
+            # An earlier import may have been interrupted, or did not extract facts.
+            self._known_records += [known] if isinstance(known, Record) else []
             return
         if parents:
-            # What it was made from has to be stored first.
-            waiting = {name for batch in self._pending.values() for _, each in batch for name in each["aliases"][:1]}
-            if not waiting.isdisjoint(parents):
-                for held in list(self._pending):
-                    self._flush(held)
+            # Parents must be stored first.
+            unstored = {name for batch in self._pending.values() for _, other in batch for name in other["aliases"][:1]}
+            if not unstored.isdisjoint(parents):
+                for approval in list(self._pending):
+                    self._flush(approval)
             self._link(item, parents)
         lasting = item.get("key") is not None or item.get("stability") == "permanent"
         owner, decides = self.mem.actor.is_owner, item.pop("owner_decides", False)
-        held = (lasting and not owner) or (item["tier"] == Tier.CORE and not (owner and decides))
-        batch = self._pending.setdefault(held, [])
+        needs_approval = (lasting and not owner) or (item["tier"] == Tier.CORE and not (owner and decides))
+        batch = self._pending.setdefault(needs_approval, [])
         batch.append((number, item))
         if len(batch) == BATCH_SIZE:
-            self._flush(held)
+            self._flush(needs_approval)
 
     def _link(self, item: dict[str, Any], parents: tuple[str, ...]) -> None:
-        """Name the parents of an item by their ids here; those that are not here stay as evidence."""
+        """Set the ids of an item's parents in this store; missing parents stay in the evidence as names."""
         found, missing = [], []
         for name in parents:
             record = self._deduplicator.by_name(name, item["scope"])
@@ -327,7 +325,7 @@ class ImportRun:
                 missing.append(name)
         item["derived_from"] = tuple(dict.fromkeys(found))
         item["evidence"] = (*item["evidence"], *missing)
-        self.skipped["parents that are not here, or wait for review: they stand in the evidence"] += len(missing)
+        self.skipped["parents that are missing or pending review: the evidence has their names"] += len(missing)
 
     # --- one batch
 

@@ -1,7 +1,7 @@
-"""Core blocks as tools: read, appended to, and replaced.
+"""Tools that read, append to and replace core blocks.
 
-An edit of a block is an ordinary proposal: as policy stands an agent's waits for a person, under an access of
-`append` an addition is committed at once.
+An edit of a block is an ordinary proposal. Under the default policy an agent's edit needs approval; if the access of
+the block is `append`, an addition is committed at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class _Change(TypedDict, total=False):
     label: Required[Annotated[str, Meta(description="Name of the block, such as mission.")]]
-    reason: Annotated[str, Meta(description="The person who decides reads it.")]
+    reason: Annotated[str, Meta(description="The reviewer reads it.")]
     evidence: Annotated[list[str], Meta(description="The human block needs a recorded user message.")]
 
 
@@ -33,25 +33,25 @@ class AppendArguments(_Change, total=False):
 
 
 class ReplaceArguments(_Change, total=False):
-    old: Annotated[str, Meta(description="The passage to replace, word for word; without it all of the block.")]
+    old: Annotated[str, Meta(description="The exact passage to replace. Default: the complete block.")]
     new: Required[str]
 
 
 class IdentityArguments(TypedDict, total=False):
-    text: Required[Annotated[str, Meta(description="All that the identity says; at most 500 tokens.")]]
+    text: Required[Annotated[str, Meta(description="The complete new text; at most 500 tokens.")]]
     reason: str
 
 
 @tool(reads=True)
 def read_blocks(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
-    found = blocks(memory)
+    listed = blocks(memory)
     lines = [
-        f"{each['label']} ({each['tokens']} of {each['budget']} tokens, {each['access']}): "
-        f"{each['text'] or ('(kept in its own document)' if each['tokens'] else '(empty)')}"
-        for each in found
+        f"{block['label']} ({block['tokens']} of {block['budget']} tokens, {block['access']}): "
+        f"{block['text'] or ('(in a document of its own)' if block['tokens'] else '(empty)')}"
+        for block in listed
     ]
-    return ToolAnswer(data={"blocks": found}, text="\n".join(lines))
+    return ToolAnswer(data={"blocks": listed}, text="\n".join(lines))
 
 
 @tool(AppendArguments)
@@ -66,7 +66,7 @@ def block_append(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 
 @tool(ReplaceArguments, destroys=True)
 def block_replace(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
-    """Replace a passage of a core block, or all of it."""
+    """Replace a passage of a core block, or the complete block."""
     record = _key_holders(memory).get(args["label"])
     if record is None:
         if "old" in args:
@@ -74,7 +74,7 @@ def block_replace(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
         return _insert(memory, args, args["new"])
     fields: dict[str, Any] = {name: args[name] for name in ("evidence",) if name in args}
     fields["text"] = _replace_passage(record.text, args.get("old"), args["new"])
-    # What was not seen is not overwritten.
+    # A version that the agent has not read is not overwritten.
     return write_result(
         memory, memory.revise(record.id, reason=args.get("reason", ""), if_version=record.version, **fields)
     )
@@ -82,7 +82,7 @@ def block_replace(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 
 @tool(IdentityArguments, destroys=True)
 def update_identity(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
-    """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
+    """Propose a new edition of the identity, the persona at the start of every prompt. The owner must approve it."""
     return write_result(memory, memory.update_identity(args["text"], reason=args.get("reason", "")))
 
 
@@ -91,15 +91,15 @@ TOOLS = (read_blocks, block_append, block_replace, update_identity)
 
 
 def blocks(memory: Memory) -> list[dict[str, Any]]:
-    """Return every core block in the order in which it is compiled, set or not.
+    """Return every core block, empty ones included, in the order of compiled contexts.
 
-    A persona that lives in its own document has its size alone here: its text is in the compiled context.
+    If the persona is a document of its own, only its size is here; compiled contexts contain its text.
     """
-    held, policy = _key_holders(memory), memory.policy
+    records, policy = _key_holders(memory), memory.policy
     sizes = memory.status()["blocks"]
-    found = []
+    result = []
     for label in dict.fromkeys((*CORE_BLOCKS, *policy.core_keys)):
-        record = held.get(label)
+        record = records.get(label)
         block = {
             "label": label,
             "text": record.text if record else "",
@@ -108,30 +108,31 @@ def blocks(memory: Memory) -> list[dict[str, Any]]:
             "access": access_for(policy, Tier.CORE, label, record.access if record else None).value,
         }
         if record is not None:
-            where = {"id": record.id, "version": record.version, "scope": record.scope, "trust": record.trust.label}
-            block |= drop_empty(where)
-        found.append(block)
-    return found
+            fields = {"id": record.id, "version": record.version, "scope": record.scope, "trust": record.trust.label}
+            block |= drop_empty(fields)
+        result.append(block)
+    return result
 
 
 def _key_holders(memory: Memory) -> dict[str, Record]:
-    """Return the live core memories by key; of two with one key the nearer scope's counts."""
+    """Return the active core memories by key; of two with the same key, the one of the nearer scope."""
     visible = visible_from(memory.scope)
-    found = [each for each in memory.list_memories(tiers=(Tier.CORE.value,), limit=None) if each.scope in visible]
+    listed = memory.list_memories(tiers=(Tier.CORE.value,), limit=None)
+    records = [record for record in listed if record.scope in visible]
     return {
         str(record.key): record
-        for record in sorted(found, key=lambda record: (-visible.index(record.scope), record.id))
+        for record in sorted(records, key=lambda record: (-visible.index(record.scope), record.id))
     }
 
 
-def _insert(memory: Memory, args: dict[str, Any], words: str) -> ToolAnswer:
+def _insert(memory: Memory, args: dict[str, Any], text: str) -> ToolAnswer:
     fields: dict[str, Any] = {"tier": "core", "key": args["label"], "evidence": args.get("evidence", [])}
-    return write_result(memory, memory.remember(words, reason=args.get("reason", ""), **fields))
+    return write_result(memory, memory.remember(text, reason=args.get("reason", ""), **fields))
 
 
 def _replace_passage(now: str, old: str | None, new: str) -> str:
     if old is None:
         return new
     if not old or now.count(old) != 1:
-        raise InvalidInput("`old` has to stand in the block exactly once; read the block and quote it more fully")
+        raise InvalidInput("`old` must occur in the block exactly once; read the block and quote a longer passage")
     return now.replace(old, new)

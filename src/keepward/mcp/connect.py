@@ -1,15 +1,15 @@
-"""Connecting: one entry put into a client's settings, or taken out again.
+"""Add our entry to a client's settings, or remove it.
 
 Invariants
-(1) Only our own entry changes. The text to be written is read again and compared with what was meant.
+(1) Only our own entry changes. The new text is parsed and compared with the expected result before it is written.
 (2) If a client's own command is installed, it adds and removes the entry. Else the file is edited: strict JSON, or TOML
-    whose tables have headers of their own. Any other file is left alone, and the error says what to add by hand.
-(3) The file is replaced at once or not at all, and a copy of what was there before is stored next to it.
-(4) A second call with the same choices changes nothing.
-(5) An entry names a program and its arguments. A token in it is an agent's, it is on no command line and in no output,
-    and a file with a token is readable by its owner only.
-(6) What is unknown, unreadable or not edited here is ``InvalidInput``, another program under our name is ``Conflict``,
-    and what the system refuses ``StoreUnavailable``; the file stays as it was.
+    with a header for each table. Any other file is not changed, and the error says what to add by hand.
+(3) The file is replaced atomically, and a copy of the earlier file is stored next to it.
+(4) A second call with the same options changes nothing.
+(5) An entry contains a program and its arguments. Its token is an agent's and appears on no command line and in no
+    output. Only its owner can read a file with a token.
+(6) An unknown client, or a file that cannot be read or edited, raises ``InvalidInput``. Another program under our name
+    raises ``Conflict``, and an error of the system ``StoreUnavailable``. The file is then not changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ClientConfig(NamedTuple):
     #: The file in a project's folder (empty if it has none), and the key that contains its servers.
     project: str
     container: str
-    #: What to do for the client to see it.
+    #: What the user must do next.
     then: str = "start a new session; `/mcp` lists it"
 
 
@@ -68,7 +68,7 @@ CLIENTS = {
 
 def client_of(name: str) -> ClientConfig:
     if name not in CLIENTS:
-        raise InvalidInput(f"connect takes {', '.join(CLIENTS)}")
+        raise InvalidInput(f"the client is one of {', '.join(CLIENTS)}")
     return CLIENTS[name]
 
 
@@ -76,11 +76,11 @@ def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, st
     """Return the settings file of a client: in a project's folder, or the user's own."""
     if project is not None:
         if not client.project:
-            raise InvalidInput(f"{client.title} has no settings of a project; leave out --project")
+            raise InvalidInput(f"{client.title} has no project settings; leave out --project")
         if not project.is_dir():
-            raise InvalidInput("--project takes a folder that is there")
+            raise InvalidInput("--project takes an existing folder")
         return _existing_variant(project / client.project)
-    home, xdg = home_of(environ), environ.get("XDG_CONFIG_HOME", "")
+    home, xdg = home_folder(environ), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
     programs = config
     if sys.platform == "darwin":
@@ -138,9 +138,9 @@ def vendor_program(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def entry_of(client: ClientConfig, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
-    """Return how a client writes down a server that it starts itself."""
+    """Return the entry for a server that the client starts, in the client's format."""
     if client.name == "opencode":
-        # The second major version nests its servers and knows no `enabled`.
+        # The second major version nests its servers and has no `enabled`.
         enabled = {} if nested else {"enabled": True}
         return {"type": "local", "command": command, **enabled, **({"environment": dict(env)} if env else {})}
     kind = {"type": "stdio"} if client.name in {"claude", "vscode"} else {}
@@ -148,7 +148,7 @@ def entry_of(client: ClientConfig, command: list[str], env: Mapping[str, str], *
 
 
 def environment_of(entry: Any) -> dict[str, str]:
-    """Return what an entry sets in the environment of its program."""
+    """Return the environment variables of an entry."""
     for key in ("env", "environment"):
         if isinstance(entry, dict) and isinstance(entry.get(key), dict):
             return {str(name): str(value) for name, value in entry[key].items()}
@@ -156,7 +156,7 @@ def environment_of(entry: Any) -> dict[str, str]:
 
 
 def command_of(entry: Any) -> list[str]:
-    """Return the command line of an entry, its program first; empty where it is none."""
+    """Return the command line of an entry, its program first; empty if there is none."""
     if not isinstance(entry, dict):
         return []
     command, args = entry.get("command", ""), entry.get("args", [])
@@ -171,9 +171,9 @@ def is_ours(entry: Any) -> bool:
 
 
 def entry_path(client: ClientConfig, root: Mapping[str, Any]) -> list[str]:
-    """Return the keys under which our entry stands, or would."""
+    """Return the path of keys of our entry, whether it exists or not."""
     inner = root.get("servers")
-    # OpenCode's second major version nests its servers, and still reads one written for the first.
+    # OpenCode's second major version nests its servers, but also reads entries of the first.
     if client.name == "opencode" and isinstance(inner, dict) and "type" not in inner:
         return [
             client.container,
@@ -184,51 +184,51 @@ def entry_path(client: ClientConfig, root: Mapping[str, Any]) -> list[str]:
 
 
 def _existing_variant(path: Path) -> Path:
-    """Return the variant with comments where that is the one that is there."""
+    """Return the path of the variant with comments (.jsonc) if only that file exists."""
     other = path.with_suffix(".jsonc")
     return other if path.name == "opencode.json" and not path.exists() and other.exists() else path
 
 
-def home_of(environ: Mapping[str, str]) -> Path:
+def home_folder(environ: Mapping[str, str]) -> Path:
     named = environ.get("USERPROFILE") if sys.platform == "win32" else environ.get("HOME")
     if named:
         return Path(named)
     try:
         return Path.home()
     except RuntimeError as fault:
-        raise InvalidInput("there is no home folder here; name a project with --project DIR") from fault
+        raise InvalidInput("there is no home folder; name a project with --project DIR") from fault
 
 
-_UNSUPPORTED_SYNTAX = "it is written in a way that is not edited here"
+_UNSUPPORTED_SYNTAX = "its syntax cannot be edited automatically"
 _HEADER = re.compile(r"\s*\[")
 
 
 def load(text: str, *, toml: bool) -> dict[str, Any]:
-    """Return what a text holds; nothing where it is empty."""
+    """Return the parsed object of a text; an empty one if the text is empty."""
     try:
         if toml:
             return tomllib.loads(text)
         value = json.loads(text, object_pairs_hook=_reject_duplicate_keys) if text.strip() else {}
     except (ValueError, RecursionError) as fault:
-        raise InvalidInput(f"it is no {'TOML' if toml else 'plain JSON'}") from fault
+        raise InvalidInput(f"it is not {'TOML' if toml else 'plain JSON'}") from fault
     if not isinstance(value, dict):
-        raise InvalidInput("it is no object")
+        raise InvalidInput("it is not an object")
     return value
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 
 def set_key(text: str, keys: Sequence[Any], entry: Any, *, toml: bool) -> str:
-    """Return the text with an entry at a path of keys, of which 0 is the front of a list; the way there is made."""
-    meant: Any = load(text, toml=toml)
-    inner, last = meant, keys[-1]
-    for key, held in pairwise(keys):
-        kind = list if held == 0 else dict
+    """Return the text with an entry at a path of keys; 0 is the front of a list. Missing tables and lists are made."""
+    expected: Any = load(text, toml=toml)
+    inner, last = expected, keys[-1]
+    for key, following in pairwise(keys):
+        kind = list if following == 0 else dict
         inner = inner.setdefault(key, kind())
         if not isinstance(inner, kind):
             raise InvalidInput(_UNSUPPORTED_SYNTAX)
@@ -236,30 +236,30 @@ def set_key(text: str, keys: Sequence[Any], entry: Any, *, toml: bool) -> str:
         inner.insert(0, entry)
     else:
         inner[last] = entry
-    return _verify_edit(_with_table(text, keys, entry) if toml else _format_json(text, meant), meant, toml=toml)
+    return _verify_edit(_with_table(text, keys, entry) if toml else _format_json(text, expected), expected, toml=toml)
 
 
 def delete_key(text: str, keys: Sequence[Any], *, toml: bool) -> str:
-    """Return the text without what is at a path, and without tables and lists on the way that are empty after that."""
-    meant = load(text, toml=toml)
-    tables: list[Any] = [meant]
+    """Return the text without the value at a path, and without parent tables and lists that are then empty."""
+    expected = load(text, toml=toml)
+    tables: list[Any] = [expected]
     for key in keys[:-1]:
         tables.append(tables[-1][key])
-    gone = len(keys) - 1
-    del tables[gone][keys[gone]]
-    while gone and not tables[gone]:
-        gone -= 1
-        del tables[gone][keys[gone]]
+    depth = len(keys) - 1
+    del tables[depth][keys[depth]]
+    while depth and not tables[depth]:
+        depth -= 1
+        del tables[depth][keys[depth]]
     if not toml:
-        return _verify_edit(_format_json(text, meant), meant, toml=False)
+        return _verify_edit(_format_json(text, expected), expected, toml=False)
     result = _lines_without(text, keys)
-    # A header without keys may be left of the tables on the way; it stands for nothing.
+    # An empty header of a parent table may remain.
     left: dict[str, Any] = {key: {} for key in keys[:1] if load(result, toml=True).get(key) == {}}
-    return _verify_edit(result, meant | left, toml=True)
+    return _verify_edit(result, expected | left, toml=True)
 
 
 def _verify_edit(text: str, expected: dict[str, Any], *, toml: bool) -> str:
-    """Return a text that holds what is meant (1)."""
+    """Return the text if it parses to the expected value (1)."""
     with suppress(InvalidInput):
         if load(text, toml=toml) == expected:
             return text
@@ -288,7 +288,7 @@ def _with_table(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str
 
 
 def _lines_without(text: str, keys: Sequence[str]) -> str:
-    """Return a text of TOML without the tables at a path and beneath it, and the empty line above each."""
+    """Return a TOML text without the tables at a path and below, and without the empty line above each."""
     dotted = r"\s*\.\s*".join(f'(?:{re.escape(key)}|"{re.escape(key)}")' for key in keys)
     wanted = re.compile(rf"\s*\[\s*{dotted}\s*[.\]]")
     lines = text.splitlines(keepends=True)
@@ -297,7 +297,7 @@ def _lines_without(text: str, keys: Sequence[str]) -> str:
         if not wanted.match(lines[start]):
             continue
         end = after
-        # What stands above the next header is said of the next table.
+        # Comments above the next header belong to the next table.
         while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
             end -= 1
         del lines[start - 1 if start and not lines[start - 1].strip() else start : end]
@@ -309,53 +309,53 @@ def _toml_key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
         return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str | int | float):
         raise InvalidInput(_UNSUPPORTED_SYNTAX)
-    # A basic string of TOML escapes as JSON does, and DEL besides.
+    # A basic string of TOML has the escapes of JSON, and one for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 #: Seconds that a client's own command may take.
 VENDOR_TIMEOUT_S = 30.0
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
-#: What stands behind the name of the copy that is kept.
+#: Suffix of the copy of the earlier file.
 BACKUP_SUFFIX = ".before-keepward"
-#: Where `keepward mcp` reads its token.
+#: Environment variable with the token of `keepward mcp`.
 TOKEN_VARIABLE = "KEEPWARD_TOKEN"  # noqa: S105 - the name of a variable
-#: Stands for a token where one is shown.
+#: Replaces tokens in output.
 MASKED_TOKEN = "kw_***"  # noqa: S105  no password
 _TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
 
 
 class Change(NamedTuple):
-    """What connecting or disconnecting does to one file."""
+    """The change of one settings file."""
 
     client: ClientConfig
     path: Path
     action: Action
     before: str
     after: str
-    #: True if we made the file: then removing deletes it and makes no copy.
+    #: True if we made the file: then a removal deletes it and makes no copy.
     owned: bool = False
-    #: The client's own command that makes the change, with a mask in the place of the token.
+    #: The client's own command that makes the change, with a mask instead of the token.
     command: tuple[str, ...] = ()
-    #: The token for that place.
+    #: The token that replaces the mask.
     secret: str = ""
 
     @property
     def diff(self) -> str:
-        """The lines that differ, tokens masked, and none around them: those may hold secrets of other servers."""
+        """The lines that differ, with masked tokens and no context, because that may contain other servers' secrets."""
         if self.command:
             return shlex.join(self.command)
-        before, after = (_TOKENS.sub(MASKED_TOKEN, each).splitlines() for each in (self.before, self.after))
+        before, after = (_TOKENS.sub(MASKED_TOKEN, text).splitlines() for text in (self.before, self.after))
         lines = difflib.unified_diff(before, after, lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 class ExistingToken(NamedTuple):
-    """The token of our entry as it stands in a client's settings."""
+    """The token of our entry in a client's settings."""
 
     secret: str
     #: The store that the entry names.
@@ -363,7 +363,7 @@ class ExistingToken(NamedTuple):
 
 
 def existing_token(client: ClientConfig, path: Path) -> ExistingToken | None:
-    """Return the token of our entry; None where there is no entry of ours that can be read, or none in it."""
+    """Return the token of our entry; None if there is no readable entry, or no token in it."""
     try:
         _, _, entry = _entry(client, path)
     except InvalidInput:
@@ -377,7 +377,7 @@ def existing_token(client: ClientConfig, path: Path) -> ExistingToken | None:
 def plan_connect(
     client: ClientConfig, path: Path, command: Sequence[str], env: Mapping[str, str], program: str | None = None
 ) -> Change:
-    """Return the change that makes a client start this command as its server; an error tells what to add by hand.
+    """Return the change that makes a client start this command as its server. An error says what to add by hand.
 
     ``program`` is the path of the client's own program, which adds a new entry.
     """
@@ -388,48 +388,56 @@ def plan_connect(
         before = read(path)
         if vendor and SERVER_NAME not in before:
             return Change(client, path, "added", before, "", False, vendor, env.get(TOKEN_VARIABLE, ""))
-        before, place, there = _entry(client, path)
-        wanted = entry_of(client, list(command), env, nested=len(place) > 2)
-        if there is None:
-            return Change(client, path, "added", before, set_key(before, place, wanted, toml=path.suffix == ".toml"))
-        _require_ours(path, there)
-        # Other keys of the entry, such as a time limit, are the person's, and so is whether it is enabled.
+        before, keys_of_entry, existing = _entry(client, path)
+        wanted = entry_of(client, list(command), env, nested=len(keys_of_entry) > 2)
+        if existing is None:
+            return Change(
+                client, path, "added", before, set_key(before, keys_of_entry, wanted, toml=path.suffix == ".toml")
+            )
+        _require_ours(path, existing)
+        # Other keys of the entry belong to the user, such as a time limit and whether it is enabled.
         name = "environment" if client.name == "opencode" else "env"
-        merged = {**there, **{key: value for key, value in wanted.items() if key not in {name, "enabled"}}}
+        merged = {**existing, **{key: value for key, value in wanted.items() if key not in {name, "enabled"}}}
         if name in wanted:
-            merged[name] = environment_of(there) | wanted[name]
-        if merged == there:
+            merged[name] = environment_of(existing) | wanted[name]
+        if merged == existing:
             return Change(client, path, "unchanged", before, before)
-        return Change(client, path, "updated", before, set_key(before, place, merged, toml=path.suffix == ".toml"))
+        return Change(
+            client, path, "updated", before, set_key(before, keys_of_entry, merged, toml=path.suffix == ".toml")
+        )
     except InvalidInput as fault:
         shown = json.dumps({SERVER_NAME: by_hand}, ensure_ascii=False)
         raise InvalidInput(
-            f"{path.name}: {fault}; it was left as it is. Under `{client.container}` belongs what this says: {shown}"
+            f"{path.name}: {fault}; the file was not changed. Add this under `{client.container}`: {shown}"
         ) from fault
 
 
 def plan_disconnect(client: ClientConfig, path: Path, program: str | None = None) -> Change:
-    """Return the change that takes our entry out."""
+    """Return the change that removes our entry."""
     if SERVER_NAME not in read(path):
         return Change(client, path, "absent", read(path), read(path))
     try:
-        before, place, there = _entry(client, path)
-        if there is None:
+        before, keys_of_entry, existing = _entry(client, path)
+        if existing is None:
             return Change(client, path, "absent", before, before)
-        _require_ours(path, there)
+        _require_ours(path, existing)
         if program and (vendor := vendor_command(client, [], {}, remove=True)):
             return Change(client, path, "removed", before, "", False, tuple(vendor))
         toml = path.suffix == ".toml"
         return Change(
-            client, path, "removed", before, restore_backup_text(path, delete_key(before, place, toml=toml), toml=toml)
+            client,
+            path,
+            "removed",
+            before,
+            restore_backup_text(path, delete_key(before, keys_of_entry, toml=toml), toml=toml),
         )
     except InvalidInput as fault:
-        by_hand = f"take the server `{SERVER_NAME}` out by hand and end its token with `keepward token revoke`"
+        by_hand = f"remove the server `{SERVER_NAME}` by hand and revoke its token with `keepward token revoke`"
         raise InvalidInput(f"{path.name}: {fault}; {by_hand}") from fault
 
 
 def restore_backup_text(path: Path, after: str, *, toml: bool = False) -> str:
-    """Return the text of the copy from before, to the byte, if it says the same as a text; else the text."""
+    """Return the exact text of the earlier copy if its values are the same; else ``after``."""
 
     def filled(text: str) -> dict[str, Any]:
         return {key: value for key, value in load(text, toml=toml).items() if value != {}}
@@ -442,10 +450,10 @@ def restore_backup_text(path: Path, after: str, *, toml: bool = False) -> str:
 
 
 def apply_change(change: Change, *, copies: bool = True) -> Path | None:
-    """Write the file; return where what was there before is kept, None where there was nothing or no copy is wanted."""
+    """Write the file; return the path of the copy of the earlier file, or None if there is no copy."""
     if change.after == change.before and not change.command:
         return None
-    # Settings are often links into a folder of their own: the file itself is replaced, not the link.
+    # Settings files are often symbolic links; the target is replaced, not the link.
     target = Path(os.path.realpath(change.path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -471,10 +479,10 @@ def apply_change(change: Change, *, copies: bool = True) -> Path | None:
 
 
 def _run(change: Change, path: Path, mode: int) -> None:
-    """Run a client's own command, and put the token in the place of its mask: no command line shows a token.
+    """Run a client's own command, then replace the mask by the token, so that no command line contains it.
 
     Raises:
-        StoreUnavailable: it fails, or the file does not show the change; the file is as it was.
+        StoreUnavailable: the command failed or did not change the file; the file is restored.
     """
     has_entry = change.action == "added"
     try:
@@ -496,30 +504,30 @@ def _run(change: Change, path: Path, mode: int) -> None:
 
 
 def _entry(client: ClientConfig, path: Path) -> tuple[str, list[str], Any]:
-    """Return the text of a file, the path of our entry in it, and the entry if it is there."""
+    """Return the text of a file, the path of our entry in it, and the entry, or None if it is missing."""
     text = read(path)
     found: Any = load(text, toml=path.suffix == ".toml")
     container = found.get(client.container, {})
     if not isinstance(container, dict):
-        raise InvalidInput(f"`{client.container}` is not what {client.title} writes there")
-    place = entry_path(client, container)
-    for key in place[:-1]:
+        raise InvalidInput(f"`{client.container}` is not an object, as {client.title} writes it")
+    keys_of_entry = entry_path(client, container)
+    for key in keys_of_entry[:-1]:
         found = found.get(key, {})
-    return text, place, found.get(SERVER_NAME)
+    return text, keys_of_entry, found.get(SERVER_NAME)
 
 
 def _require_ours(path: Path, entry: Any) -> None:
     if not is_ours(entry):
-        raise Conflict(f"{path.name} has a server `{SERVER_NAME}` that is another program; rename or remove it first")
+        raise Conflict(f"{path.name} has another program as server `{SERVER_NAME}`; rename or remove it first")
 
 
 def read(path: Path) -> str:
-    """Return the text of a settings file; empty where there is none."""
+    """Return the text of a settings file; empty if there is no file."""
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as fault:
-        raise InvalidInput(f"{path.name} is not UTF-8 text; it was left as it is") from fault
+        raise InvalidInput(f"{path.name} is not UTF-8 text; it was not changed") from fault
     except OSError as fault:
         raise StoreUnavailable(f"{path.name} cannot be read: {fault.strerror}") from fault

@@ -1,7 +1,7 @@
-"""Hooks put into a client's settings, or taken out again; the rest of the settings stays.
+"""Add hooks to a client's settings, or remove them; the other settings stay.
 
-Each client keeps a list for each of its events. Ours is one entry in each, told by the command that it runs. OpenCode
-loads programs from a folder instead: ours is a file of its own. Errors are those of ``connect``.
+Each client has a list of hooks for each event. Ours is one entry in each list, recognized by its command. OpenCode
+loads plugins from a folder instead, so ours is a file. Errors are those of ``connect``.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from keepward.mcp.connect import Action, Change, ClientConfig, delete_key, load,
 
 
 class HookSettings(NamedTuple):
-    """Where a client keeps its hooks."""
+    """The settings file of a client's hooks, and its format."""
 
-    #: In the home folder, or in a project's.
+    #: Path below the home folder, or below a project's folder.
     file: str
-    #: What its settings call a second of patience; None where they take no time limit.
+    #: Number of units per second in its time limits; None if it has no time limits.
     second: int | None
-    #: What else the file has to say for them to run.
-    beside: Mapping[str, Any] = {}
-    #: What a person has to do for them to run.
+    #: Other keys that the file needs.
+    extra: Mapping[str, Any] = {}
+    #: What the user must do next.
     then: str = ""
 
 
 HOOK_SETTINGS: Mapping[str, HookSettings] = {
     "claude": HookSettings(".claude/settings.json", 1),
-    "codex": HookSettings(".codex/hooks.json", 1, then="look at them in `/hooks` and trust them"),
+    "codex": HookSettings(".codex/hooks.json", 1, then="review them in `/hooks` and trust them"),
     "gemini": HookSettings(".gemini/settings.json", 1_000),
     "opencode": HookSettings(".opencode/plugins/keepward.js", None),
     "cursor": HookSettings(".cursor/hooks.json", None, {"version": 1}),
 }
-#: Seconds that a client waits for a hook; it gives up by itself before that.
+#: Seconds that a client waits for a hook; the hook ends earlier by itself.
 _HOOK_TIMEOUT_S = 15
-#: What tells an entry, and a plugin of OpenCode, as ours.
+#: Recognize our plugin of OpenCode, and our entries.
 _PLUGIN_MARKER = "keepward connect opencode"
 _OUR_COMMAND = re.compile(r"\bkeepward\S* (?:-m keepward )?hook ")
 
@@ -50,38 +50,38 @@ _OUR_COMMAND = re.compile(r"\bkeepward\S* (?:-m keepward )?hook ")
 def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, str], home: Path) -> Path:
     """Return the file with a client's hooks."""
     if client.name not in HOOK_SETTINGS:
-        raise InvalidInput(f"hooks are known of {', '.join(HOOK_SETTINGS)}")
-    moved = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}.get(client.name, "")
-    if project is None and environ.get(moved):
-        return Path(environ[moved]).expanduser() / Path(HOOK_SETTINGS[client.name].file).name
+        raise InvalidInput(f"hooks are supported for {', '.join(HOOK_SETTINGS)}")
+    variable = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}.get(client.name, "")
+    if project is None and environ.get(variable):
+        return Path(environ[variable]).expanduser() / Path(HOOK_SETTINGS[client.name].file).name
     if project is None and client.name == "opencode":
         return connect.file_of(client, None, environ).parent / "plugins" / "keepward.js"
     return (project or home) / HOOK_SETTINGS[client.name].file
 
 
 def plan_add_hooks(client: ClientConfig, path: Path, program: Sequence[str], options: Sequence[str]) -> Change:
-    """Return the change that makes a client call a program with options; the same again changes nothing."""
-    place, before = HOOK_SETTINGS[client.name], read(path)
+    """Return the change that makes a client run a program with options as hooks. A repetition changes nothing."""
+    settings_of_client, before = HOOK_SETTINGS[client.name], read(path)
     if client.name == "opencode":
         return _changed(client, path, before, _plugin(path, before, program, options), owned=True)
     after = before
     try:
-        for name, what in CLIENTS[client.name].events.items():
-            line = shlex.join([*program, "hook", what, "--client", client.name, *options])
-            entry = _entry(place, line)
-            if [each for each in _list(load(after, toml=False), name) if _is_ours(each)] == [entry]:
+        for name, event in CLIENTS[client.name].events.items():
+            line = shlex.join([*program, "hook", event, "--client", client.name, *options])
+            entry = _entry(settings_of_client, line)
+            if [item for item in _list(load(after, toml=False), name) if _is_ours(item)] == [entry]:
                 continue
             after = set_key(_without_ours(after, name), ["hooks", name, 0], entry, toml=False)
-        for key, value in place.beside.items():
+        for key, value in settings_of_client.extra.items():
             if key not in load(after, toml=False):
                 after = set_key(after, [key], value, toml=False)
     except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}; it was left as it is") from fault
+        raise InvalidInput(f"{path.name}: {fault}; the file was not changed") from fault
     return _changed(client, path, before, after)
 
 
 def plan_remove_hooks(client: ClientConfig, path: Path) -> Change:
-    """Return the change that takes our entries out."""
+    """Return the change that removes our entries."""
     before = after = read(path)
     if client.name == "opencode":
         ours = _PLUGIN_MARKER in before
@@ -91,7 +91,7 @@ def plan_remove_hooks(client: ClientConfig, path: Path) -> Change:
             for name in CLIENTS[client.name].events:
                 after = _without_ours(after, name)
         except InvalidInput as fault:
-            raise InvalidInput(f"{path.name}: {fault}; take what calls `keepward hook` out by hand") from fault
+            raise InvalidInput(f"{path.name}: {fault}; remove the entries with `keepward hook` by hand") from fault
     if after == before:
         return Change(client, path, "absent", before, before)
     return Change(client, path, "removed", before, connect.restore_backup_text(path, after))
@@ -103,18 +103,18 @@ def _changed(client: ClientConfig, path: Path, before: str, after: str, *, owned
 
 
 def _plugin(path: Path, before: str, program: Sequence[str], options: Sequence[str]) -> str:
-    """Return our plugin of OpenCode, which calls a program with options."""
+    """Return our plugin of OpenCode, which runs a program with options."""
     if before.strip() and _PLUGIN_MARKER not in before:
-        raise InvalidInput(f"{path} is no file of ours; it was left as it is")
+        raise InvalidInput(f"{path} was not written by Keepward; it was not changed")
     text = resources.files("keepward.hooks").joinpath("opencode.js").read_text("utf-8")
     text = text.replace('["keepward", "hook"]', json.dumps([*program, "hook"]), 1)
     return text.replace("const OPTIONS = []", f"const OPTIONS = {json.dumps(list(options))}", 1)
 
 
-def _entry(place: HookSettings, line: str) -> dict[str, Any]:
-    if place.second is None:
+def _entry(settings_of_client: HookSettings, line: str) -> dict[str, Any]:
+    if settings_of_client.second is None:
         return {"command": line}
-    return {"hooks": [{"type": "command", "command": line, "timeout": _HOOK_TIMEOUT_S * place.second}]}
+    return {"hooks": [{"type": "command", "command": line, "timeout": _HOOK_TIMEOUT_S * settings_of_client.second}]}
 
 
 def _list(settings: Mapping[str, Any], name: str) -> list[Any]:
@@ -127,13 +127,14 @@ def _list(settings: Mapping[str, Any], name: str) -> list[Any]:
 
 def _is_ours(entry: Any) -> bool:
     listed = entry.get("hooks", [entry]) if isinstance(entry, dict) else []
-    lines = [each.get("command", "") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    lines = [item.get("command", "") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return bool(lines) and all(_OUR_COMMAND.search(str(line)) for line in lines)
 
 
 def _without_ours(text: str, name: str) -> str:
-    """Return a text of JSON without our entries in the list of an event, and without the list where they were alone."""
+    """Return a JSON text without our entries in the list of an event, and without the list if it is then empty."""
     listed = _list(load(text, toml=False), name)
-    for place in reversed([place for place, each in enumerate(listed) if _is_ours(each)]):
-        text = delete_key(text, ["hooks", name, place], toml=False)
+    for index in reversed(range(len(listed))):
+        if _is_ours(listed[index]):
+            text = delete_key(text, ["hooks", name, index], toml=False)
     return text

@@ -1,19 +1,18 @@
-"""The protocol: a profile's tools, resources and prompts answered for whoever asks, on stdio and as routes at `/mcp`.
+"""The server of the protocol: tools, resources and prompts of a profile, on stdio and as routes at `/mcp`.
 
-One server speaks both eras: sessions that begin with `initialize`, and calls that stand alone. A host application adds
-the routes to its own, for a mounted one would answer `/mcp` with a redirect, and enters the lifespan. Host and origin
-are the host's to check, and so is how much a body may hold beyond the limit named here.
+The server supports both versions of the protocol: sessions that begin with `initialize`, and independent calls. A host
+application adds the routes to its own and enters the lifespan. (A mounted application would redirect `/mcp`.) The host
+application checks the headers Host and Origin.
 
 Invariants
-(1) Whoever asks is an agent: an owner's handle is lowered to one before a tool sees it, so that no model's text
-    counts as its owner's word.
-(2) What became of a write is data. An argument that does not fit, and what memory cannot do, is one sentence with
-    `isError`; a name that is not there is an error of the protocol. No message repeats a text that was sent.
-(3) Memory is asked in threads; the event loop never waits for a disk.
-(4) On stdio, stdout carries the protocol and nothing else; while it runs, whatever else is printed goes to stderr.
-(5) An interrupt ends a process on stdio at once: what was committed is stored, what was not is not.
-(6) Over HTTP every request is authenticated anew, before anything of it is read; who asks in a session is who began it.
-(7) On stdio no call stays unanswered: one that cannot be read is told so under its id.
+(1) The actor is an agent. An owner's handle becomes an agent's, so that a model's text never counts as the owner's.
+(2) The outcome of a write is data. A wrong argument or a failed operation is one sentence with `isError`; an unknown
+    name is an error of the protocol. No message repeats a text that was sent.
+(3) Memory is called in threads, so the event loop never waits for a disk.
+(4) On stdio, stdout contains only the protocol; everything else that is printed goes to stderr.
+(5) An interrupt ends a process on stdio at once; commits stay, uncommitted changes are lost.
+(6) Every HTTP request is authenticated before it is parsed. A session belongs to the actor that began it.
+(7) On stdio every call gets an answer; a call that cannot be parsed gets an error under its id.
 """
 
 from __future__ import annotations
@@ -60,17 +59,17 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-#: Seconds in which calls are still answered after the end of input.
+#: Seconds to answer the remaining calls after the end of input.
 DRAIN_TIMEOUT_S = 60
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
 run_sync = anyio.to_thread.run_sync
-#: Returns the handle on whose behalf a request is answered.
+#: Returns the handle of a request.
 HandleOf = Callable[[Context], "Memory"]
-#: Counts a change of a handle's; returns 0, or the seconds to wait when it is one too many.
+#: Counts a change of a handle; returns 0, or the seconds to wait if the rate limit is reached.
 Admit = Callable[["Memory"], float]
-#: Limits the call of a handle's that the block makes: of True it only reads.
+#: Returns a context manager that limits a call of a handle; True means that the call only reads.
 CallLimit = Callable[["Memory", bool], AbstractContextManager[None]]
 
 
@@ -78,16 +77,16 @@ def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-#: What earlier revisions of the protocol answer where a resource is not there.
+#: Error code of earlier versions of the protocol for a missing resource.
 _RESOURCE_NOT_FOUND = -32_002
-#: What a profile shows stays the same for as long as the server runs; clients may keep it for an hour.
+#: The lists of a profile do not change while the server runs; clients may cache them for an hour.
 _STATIC_CACHE_HINT = CacheHint(ttl_ms=3_600_000, scope="public")
-#: Most characters of an address that an error names, as the protocol asks.
+#: Maximum characters of a URI in an error.
 _MAX_URI_LENGTH = 256
 
 
 def as_agent(handle: Memory, name: str) -> Memory:
-    """Return the handle, an owner's lowered to an agent's of that name; see (1)."""
+    """Return the handle; that of an owner becomes the handle of an agent of that name; see (1)."""
     return handle.as_actor(Actor.agent(name)) if handle.actor.is_owner else handle
 
 
@@ -104,7 +103,7 @@ def build(
         "keepward",
         title="Keepward",
         version=version("keepward"),
-        description="Memory for AI agents that one can audit, approve and undo.",
+        description="Memory for AI agents that you can audit, approve and undo.",
         instructions=profile.instructions,
         cache_hints={
             "tools/list": _STATIC_CACHE_HINT,
@@ -123,7 +122,7 @@ def build(
 
 
 class _McpHandlers:
-    """The answers of one server."""
+    """The request handlers of one server."""
 
     def __init__(self, profile: ToolSet, handle_of: HandleOf, admit: Admit | None, bounded: CallLimit) -> None:
         self._handle_of, self._admit, self._bounded = handle_of, admit, bounded
@@ -139,7 +138,7 @@ class _McpHandlers:
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, "there is no such tool here; tools/list names those there are")
+            raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list lists the tools")
         memory = self._handle_of(ctx)
         try:
             return _result(await run_sync(self._run, memory, tool, params.arguments))
@@ -147,25 +146,25 @@ class _McpHandlers:
             return _failed(str(fault))
         except (MCPError, ValidationError):
             raise
-        except Exception as fault:  # noqa: BLE001  a trace may quote a memory, and a client could do nothing with it
+        except Exception as fault:  # noqa: BLE001 - a trace may quote a memory, and a client cannot use it
             logger.error("the tool %s failed: %s", tool.name, type(fault).__name__, extra={"action": "mcp_tool"})
-            return _failed(f"unexpected {type(fault).__name__} in Keepward; ask for `status`, and report it")
+            return _failed(f"unexpected {type(fault).__name__} in Keepward; call `status`, and report the error")
 
     def _run(self, memory: Memory, tool: Tool, args: dict[str, Any] | None) -> ToolAnswer:
-        arguments = tool.checked(args)
+        arguments = tool.checked_arguments(args)
         wait = 0.0 if tool.reads or self._admit is None else self._admit(memory)
         if wait > 0:
-            raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
+            raise KeepwardError(f"too many changes; wait {max(1, round(wait))} seconds and call again")
         with self._bounded(memory, tool.reads):
             return tool.run(memory, arguments)
 
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
-        found = profiles.list_resources(self._handle_of(ctx))
-        return types.ListResourcesResult(resources=[types.Resource(**each._asdict()) for each in found])
+        listed = profiles.list_resources(self._handle_of(ctx))
+        return types.ListResourcesResult(resources=[types.Resource(**resource._asdict()) for resource in listed])
 
     async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
-        rows = [each._asdict() for each in profiles.TEMPLATES]
-        templates = [types.ResourceTemplate(uri_template=each.pop("uri"), **each) for each in rows]
+        rows = [template._asdict() for template in profiles.TEMPLATES]
+        templates = [types.ResourceTemplate(uri_template=row.pop("uri"), **row) for row in rows]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -178,21 +177,21 @@ class _McpHandlers:
 
     async def list_prompts(self, ctx: Context, params: Page) -> types.ListPromptsResult:
         prompts = []
-        for each in profiles.PROMPTS:
-            schema = each.input_schema
-            needed = schema.get("required", ())
+        for prompt in profiles.PROMPTS:
+            schema = prompt.input_schema
+            required = schema.get("required", ())
             arguments = [
-                types.PromptArgument(name=name, description=one.get("description"), required=name in needed)
-                for name, one in schema["properties"].items()
+                types.PromptArgument(name=name, description=field.get("description"), required=name in required)
+                for name, field in schema["properties"].items()
             ]
-            prompts.append(types.Prompt(name=each.name, description=each.about, arguments=arguments))
+            prompts.append(types.Prompt(name=prompt.name, description=prompt.about, arguments=arguments))
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         handle = self._handle_of(ctx)
-        prompt = next((each for each in profiles.PROMPTS if each.name == params.name), None)
+        prompt = next((prompt for prompt in profiles.PROMPTS if prompt.name == params.name), None)
         if prompt is None:
-            raise MCPError(types.INVALID_PARAMS, "there is no such prompt here; prompts/list names those there are")
+            raise MCPError(types.INVALID_PARAMS, "there is no such prompt; prompts/list lists the prompts")
         answer = await self._read(handle, lambda: prompt.call(handle, params.arguments), types.INVALID_PARAMS)
         message = types.PromptMessage(role="user", content=types.TextContent(text=answer.text))
         return types.GetPromptResult(description=prompt.about, messages=[message])
@@ -200,7 +199,7 @@ class _McpHandlers:
     async def _read(
         self, handle: Memory, ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None
     ) -> Any:
-        """Ask memory in a thread; what it cannot do is an error of the protocol with its sentence."""
+        """Call memory in a thread; a failure becomes an error of the protocol with the same sentence."""
 
         def bounded() -> Any:
             with self._bounded(handle, True):
@@ -226,9 +225,9 @@ def _failed(sentence: str) -> types.CallToolResult:
 
 
 def serve_stdio(memory: Memory, profile: ToolSet, *, name: str) -> None:
-    """Answer one client on stdin and stdout, a line of JSON a message, until stdin ends; see (4).
+    """Serve one client on stdin and stdout, one line of JSON per message, until stdin ends; see (4).
 
-    An owner's handle is lowered to that of an agent of this name.
+    An owner's handle becomes that of an agent of this name.
     """
     handle = as_agent(memory, name)
     server = build(profile, lambda _: handle)
@@ -244,13 +243,13 @@ def serve_stdio(memory: Memory, profile: ToolSet, *, name: str) -> None:
             group.cancel_scope.cancel()
 
     if threading.current_thread() is threading.main_thread():
-        # The thread that reads stdin cannot be woken: Python's own handler would wait for the next line (5).
+        # The thread that reads stdin cannot be interrupted: Python's handler would wait for the next line (5).
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(run)
 
 
 class _CallTracker:
-    """Passes messages on in both directions; after the end of input it waits until every call has its answer (7)."""
+    """Forwards messages in both directions. After the end of input it waits until every call has its answer (7)."""
 
     def __init__(self, messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._messages, self._send = messages, send
@@ -259,7 +258,7 @@ class _CallTracker:
         self._answered = anyio.Event()
 
     async def read(self, incoming: AsyncIterable[Any]) -> None:
-        """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (7)."""
+        """Forward incoming messages. A call that cannot be parsed gets an error, because its sender waits (7)."""
         async with self._messages:
             async for item in incoming:
                 if isinstance(item, ValidationError):
@@ -270,7 +269,7 @@ class _CallTracker:
                     case types.JSONRPCRequest():
                         self._open[message.id] += 1
                     case types.JSONRPCNotification(method="notifications/cancelled"):
-                        # A call that the client gave up may stay without an answer.
+                        # A cancelled call may stay without an answer.
                         self._open.pop((message.params or {}).get("requestId"), None)
                 await self._messages.send(item)
             with anyio.move_on_after(DRAIN_TIMEOUT_S):
@@ -279,7 +278,7 @@ class _CallTracker:
                     await self._answered.wait()
 
     async def write(self, outgoing: AsyncIterable[Any]) -> None:
-        """Pass on answers. The server asks its client nothing."""
+        """Forward answers. The server sends no requests to its client."""
         async for item in outgoing:
             await self._send(item)
             match item.message:
@@ -289,28 +288,30 @@ class _CallTracker:
 
     async def _refuse(self, item: ValidationError) -> None:
         try:
-            # Half a character, as of an emoji that was cut in two, is read here and not by the protocol.
+            # This parser accepts half of a surrogate pair, as in a truncated emoji; the SDK's parser does not.
             number = json.loads(item.errors()[0]["input"])["id"]
         except (LookupError, TypeError, ValueError):
             return
-        fault = types.ErrorData(code=types.PARSE_ERROR, message="this cannot be read: send well-formed Unicode")
+        fault = types.ErrorData(
+            code=types.PARSE_ERROR, message="the message cannot be parsed: send well-formed Unicode"
+        )
         await self._send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
 
 PATH = "/mcp"
-#: Where a request carries its handle from the door to the tool.
+#: Key of the handle in the ASGI scope of a request.
 _HANDLE = "keepward.handle"
-#: Name of the agent that an owner's handle is lowered to.
+#: Name of the agent that replaces an owner.
 DEFAULT_AGENT = "mcp"
 
-#: Returns the handle of a request, or raises: a `KeepwardError`, or what the host application answers itself.
+#: Returns the handle of a request, or raises a `KeepwardError` or an exception that the host application handles.
 Authenticate = Callable[[Request], "Memory"]
 
 
-#: Most open sessions of one token, and of all.
+#: Maximum number of open sessions of one token, and of all.
 MAX_SESSIONS_PER_TOKEN, MAX_SESSIONS = 32, 1_000
 _SESSION_ID = "mcp-session-id"
-#: Takes a slot for a request that was let in, or raises what the host application answers itself.
+#: Takes a slot for an authenticated request, or raises an exception that the host application handles.
 Enter = Callable[[Scope, "Memory"], Awaitable[None]]
 
 
@@ -329,14 +330,14 @@ class McpEndpoint:
     ) -> None:
         self._authenticate, self._body_limit, self._enter = authenticate, body_limit, enter
         self._stateless = stateless
-        #: By who opened them, open sessions with the instant of their last request, in seconds.
+        #: By user, the open sessions with the time of their last request, in seconds.
         self._sessions: dict[str, dict[str, float]] = {}
         self._server = build(profile, _handle_of, admit=admit, bounded=bounded)
         self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve for as long as the block lasts; sessions end with it."""
+        """Serve until the block ends; then all sessions end."""
         self._manager = StreamableHTTPSessionManager(
             self._server,
             max_request_body_size=self._body_limit,
@@ -354,7 +355,7 @@ class McpEndpoint:
         if self._manager is None:
             raise RuntimeError("enter `lifespan(routes)` of keepward.mcp.server around the application")
         try:
-            handle = await anyio.to_thread.run_sync(self._known, Request(scope))
+            handle = await anyio.to_thread.run_sync(self._authenticated_handle, Request(scope))
         except Unauthorised as fault:
             body = jsonrpc_error(Unauthorised.code, str(fault))
             await JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
@@ -387,17 +388,17 @@ class McpEndpoint:
         await self._manager.handle_request({**scope, _HANDLE: handle, "user": user}, receive, answer)
 
     def _open_sessions(self, user: str) -> dict[str, float]:
-        """Return the open sessions of a user, and forget all that the manager has ended since."""
+        """Return the open sessions of a user, without those that the manager has ended."""
         limit = (self._manager and self._manager.session_idle_timeout) or 0
         since = anyio.current_time() - limit
         for name, used in tuple(self._sessions.items()):
-            for each in [each for each, at in used.items() if at < since]:
-                del used[each]
+            for session in [session for session, at in used.items() if at < since]:
+                del used[session]
             if not used and name != user:
                 del self._sessions[name]
         return self._sessions.setdefault(user, {})
 
-    def _known(self, request: Request) -> Memory:
+    def _authenticated_handle(self, request: Request) -> Memory:
         handle = as_agent(self._authenticate(request), DEFAULT_AGENT)
         if not handle.actor.has_right("read"):
             raise Unauthorised
@@ -417,10 +418,10 @@ def routes(
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
-    ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
-    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle, and
-    ``bounded`` limits each call. ``enter`` may turn a call away. ``stateless`` begins no sessions, so that every call
-    may come to another server. A token opens at most ``MAX_SESSIONS_PER_TOKEN``.
+    ``authenticate`` is called in a thread for each request; the default requires a bearer token. The host handles all
+    its exceptions except `KeepwardError`. ``admit`` counts the changes of a handle, and ``bounded`` limits each call.
+    ``enter`` may refuse a call. ``stateless`` begins no sessions, so that each call may use another server. A token
+    opens at most ``MAX_SESSIONS_PER_TOKEN`` sessions.
     """
     chosen = profiles.tool_set(profile) if isinstance(profile, str) else profile
     endpoint = McpEndpoint(
@@ -431,10 +432,10 @@ def routes(
 
 @asynccontextmanager
 async def lifespan(routes_of_app: Iterable[BaseRoute]) -> AsyncIterator[None]:
-    """Run what stands behind these routes for as long as the host application runs; others are passed over."""
+    """Run the endpoints of these routes while the host application runs; other routes are ignored."""
     async with AsyncExitStack() as stack:
-        for each in routes_of_app:
-            endpoint = getattr(each, "endpoint", None)
+        for route in routes_of_app:
+            endpoint = getattr(route, "endpoint", None)
             if isinstance(endpoint, McpEndpoint):
                 await stack.enter_async_context(endpoint.running())
         yield
@@ -444,7 +445,7 @@ def _token_authenticator(memory: Memory) -> Authenticate:
     def authenticate(request: Request) -> Memory:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
-            raise Unauthorised("this server asks for a token: send it as `Authorization: Bearer`")
+            raise Unauthorised("this server requires a token: send it as `Authorization: Bearer`")
         return memory.with_token(token.strip())
 
     return authenticate
@@ -457,7 +458,7 @@ def _handle_of(ctx: Context) -> Memory:
 
 
 def _user(handle: Memory) -> AuthenticatedUser:
-    """Return who a session belongs to: principal, credential, tenant and scope, and nothing that opens a door."""
+    """Return the user of a session: a hash of actor, credential, tenant and scope, without any secret."""
     actor = handle.actor
     parts = (actor.label, actor.credential or "", handle.tenant, handle.scope)
     name = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

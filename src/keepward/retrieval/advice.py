@@ -1,4 +1,4 @@
-"""Requests for advice and tasks: remembered preferences bear on them, although they share no word. English."""
+"""Requests for advice and tasks: stored preferences matter for them, even without a shared word. English."""
 
 import re
 from functools import lru_cache
@@ -21,7 +21,7 @@ _ADVICE: Final = lazy_regex(
     r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|^(?:find|pick|choose|plan) (?:me|us)\b",
     re.IGNORECASE,
 )
-#: A task begins with its verb and is no question, unless it is asked for politely.
+#: A task begins with its verb and is not a question, except for a polite one ("can you ...").
 _TASK: Final = lazy_regex(
     rf"^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$"
     rf"|^\W{{0,3}}(?:can|could|would|will) you (?:please )?(?:{_TASKS})\s",
@@ -33,7 +33,7 @@ _REQUEST: Final = lazy_regex(
     r"|\bhelp (?:me|us)\b",
     re.IGNORECASE,
 )
-#: Their mean vector is what all requests for advice share. It is taken off the vector of such a request.
+#: Their mean vector is common to all requests for advice; it is subtracted from the vector of such a request.
 EXAMPLES: Final = (
     "Can you recommend a book for a long train ride?",
     "Which laptop should I buy for my studies?",
@@ -56,7 +56,7 @@ EXAMPLES: Final = (
 
 @lru_cache(maxsize=64)
 def asks_advice(text: str) -> bool:
-    """Whether a text asks what to do or to choose: "What should I cook?"."""
+    """Whether a text asks for a recommendation: "What should I cook?"."""
     return _ADVICE.search(text) is not None
 
 
@@ -67,5 +67,5 @@ def is_advice_or_task(text: str) -> bool:
 
 
 def requests_action(text: str) -> bool:
-    """Whether a text asks for something to be done, advised or explained, not for what was said before."""
+    """Whether a text asks for an action, advice or an explanation, not for an earlier statement."""
     return not asks_for_assistant(text) and (is_advice_or_task(text) or _REQUEST.search(text) is not None)

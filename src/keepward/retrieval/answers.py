@@ -31,12 +31,12 @@ _ASKS_NAME: Final = lazy_regex(
 
 
 def asks_name(query: str) -> bool:
-    """Whether a text asks where or who, or for something that has a name: "Which book did Ana read?"."""
+    """Whether a text asks where or who, or for a thing with a name: "Which book did Ana read?"."""
     return _ASKS_NAME.search(query) is not None
 
 
 def time_terms(query: str) -> frozenset[int]:
-    """Return hashes of terms by which an answer tells a time; empty where a text asks for none."""
+    """Return hashes of terms that name a time; empty if the text does not ask for a time."""
     return _time_hashes() if _ASKS_TIME.search(query) else frozenset()
 
 

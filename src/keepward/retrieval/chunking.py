@@ -1,12 +1,12 @@
-"""What of a memory is analysed and what is embedded, with the dates that it speaks of.
+"""The texts of a memory that are analysed for words, and those that are embedded.
 
 Invariants
-(1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
-    (the question that a turn answers), in how MiniLM is computed or in what marks a text (`services.features`), gives
-    `EMBEDDING_VERSION` the next number, and what was written before is embedded and marked anew.
-(2) What a named speaker says is embedded in the third person. What speaks of its subject as "I" or "the user" is
-    embedded as said, and once more with the subject's name.
-(3) There is at least one unit for a text that holds anything but white space, and at most `MAX_PASSAGES`.
+(1) The same memory always gives the same texts. A change of any rule needs the next `EMBEDDING_VERSION`: rules here,
+    the question that is passed in, the computation of MiniLM, and the features (`services.features`). Stored memories
+    are then embedded and analysed again.
+(2) The text of a named speaker is embedded in the third person. A text that calls its subject "I" or "the user" is
+    embedded as it is, and again with the subject's name.
+(3) A text that is not blank has at least one passage, and at most `MAX_PASSAGES`.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,22 @@ from keepward.retrieval.roles import ROLES, USER
 from keepward.retrieval.time_expressions import day_of, phrase, resolve
 from keepward.retrieval.tokenizer import terms
 
-#: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
-#: name with every vector.
+#: Version of the rules by which texts are embedded, stored with the embedder's name next to every vector.
 EMBEDDING_VERSION: Final = "5"
-#: Begins what stands in place of it where a vector came with its memory: no change of rules makes that anew, and what
-#: else ranks the memory is by this recipe.
+#: Prefix of the version if the vector came with the memory: such a vector is never recomputed.
 PROVIDED_PREFIX: Final = "given"
 PROVIDED: Final = f"{PROVIDED_PREFIX} {EMBEDDING_VERSION}"
 CURRENT_VERSIONS: Final = (EMBEDDING_VERSION, PROVIDED)
 
 MAX_PASSAGES: Final = 16
-#: A text of no person that is longer, in characters, has a vector of its opening in place of one of the whole: its
-#: parts say the rest, and a model that reads 256 tokens sees no whole of it anyway.
+#: A longer text, in characters, that is not a person's has a vector of its opening instead of one of the full text. The
+#: model reads 256 tokens at most, and the passages contain the rest.
 _LONG: Final = 600
 _OPENING: Final = 275
 _NO_PERSON: Final = ROLES.union(("system", "tool"))
 _SENTENCE: Final = lazy_regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
 
-#: Of a sentence that is embedded by itself: behind a name, and of a user; a shorter question tells nothing.
+#: Minimum terms of a sentence that is embedded by itself: of a named speaker, of a user, and of a question.
 _TERMS_OF_A_SENTENCE: Final = 4
 _TERMS_OF_A_USER_SENTENCE: Final = 2
 _TERMS_OF_A_TELLING_QUESTION: Final = 10
@@ -46,14 +44,14 @@ _TERMS_OF_A_CHUNK: Final = 10
 
 
 def speaker_name(speaker: str | None) -> str | None:
-    """The speaker where it is a name, None where it is a role or nothing."""
+    """The speaker if it is a name, else None."""
     if speaker is None or not speaker.strip() or speaker.strip().casefold() in _NO_PERSON:
         return None
     return speaker.strip()
 
 
 def is_user_text(speaker: str | None) -> bool:
-    """Whether a text is the user's: what a user said, or what nobody is named for."""
+    """Whether a text is the user's: its speaker is a user or is missing."""
     return speaker is None or not speaker.strip() or speaker.strip().casefold() in USER
 
 
@@ -66,57 +64,57 @@ def indexed_metadata(
     tags: Sequence[str] = (),
     category: str | None = None,
 ) -> str:
-    """What is analysed with a text, a line each: key, category, tags, named speaker, its date, dates it speaks of."""
+    """Metadata that are analysed with a text, one per line: key, category, tags, speaker, its date, dates in it."""
     head = [part for part in (key, category, *tags, speaker_name(speaker)) if part]
     tail = [] if created_at is None else [phrase(day_of(created_at)), *resolve(text, created_at)]
     return "\n".join((*head, *tail))
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences in order, white space trimmed; a text without sentence marks is one."""
+    """Sentences in order, without white space around them. A text without punctuation is one sentence."""
     return [s for m in _SENTENCE.finditer(text) if (s := m.group().strip())]
 
 
 def last_question(previous: str | None) -> str | None:
-    """The last sentence of the previous turn that asks something, None where none does."""
-    asked = [s for s in sentences(previous or "") if is_question(s)]
-    return asked[-1] if asked else None
+    """The last question in the previous message, or None."""
+    questions = [s for s in sentences(previous or "") if is_question(s)]
+    return questions[-1] if questions else None
 
 
-def _informative_sentences(parts: list[str], least: int) -> list[str]:
-    """Sentences of so many terms; questions only where they are long enough to tell something as well."""
-    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if is_question(s) else least)]
+def _informative_sentences(parts: list[str], min_terms: int) -> list[str]:
+    """Sentences with at least this many terms; a question needs more, to contain information as well."""
+    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if is_question(s) else min_terms)]
 
 
 def is_question(text: str) -> bool:
-    """Whether a text ends in a question; white space behind it is one more character."""
+    """Whether a text ends with a question mark."""
     return text.endswith(("?", "？"))
 
 
 def _joined(parts: list[str]) -> list[str]:
     """Join neighbouring sentences into chunks of at least `_TERMS_OF_A_CHUNK` terms."""
     chunks: list[str] = []
-    held: list[str] = []
+    pending: list[str] = []
     count = 0
     for part in parts:
-        held.append(part)
+        pending.append(part)
         count += len(terms(part))
         if count >= _TERMS_OF_A_CHUNK:
-            chunks.append(" ".join(held))
-            held, count = [], 0
-    if held:
-        # A short rest alone would be a unit that says little and wins by luck.
+            chunks.append(" ".join(pending))
+            pending, count = [], 0
+    if pending:
+        # A short remainder would be a passage with little content that ranks high by chance.
         if chunks and count < _TERMS_OF_A_CHUNK // 2:
-            held = [chunks.pop(), *held]
-        chunks.append(" ".join(held))
+            pending = [chunks.pop(), *pending]
+        chunks.append(" ".join(pending))
     return chunks
 
 
-def _grouped(parts: list[str], most: int) -> list[str]:
-    """Join neighbours until there are at most `most` groups of nearly equal number."""
-    if len(parts) <= most:
+def _grouped(parts: list[str], max_groups: int) -> list[str]:
+    """Join neighbouring parts into at most `max_groups` groups of nearly equal size."""
+    if len(parts) <= max_groups:
         return parts
-    cuts = [len(parts) * n // most for n in range(most + 1)]
+    cuts = [len(parts) * n // max_groups for n in range(max_groups + 1)]
     return [" ".join(parts[a:b]) for a, b in pairwise(cuts)]
 
 
@@ -128,23 +126,22 @@ def sentence_passages(
     question: str | None = None,
     subject: str | None = None,
 ) -> list[str]:
-    """Texts to embed: the whole, or of a long text of no person its opening, then parts where it is long enough.
+    """Texts to embed: the full text (or the opening of a long one), then its parts if it is long enough.
 
-    `question` is the text of the previous turn of the session, or None; only its last question is used, in
-    front of the whole. What a person says is parted into sentences that tell something: behind a named speaker in
-    the third person, so that each stands on its own. What an assistant or a document says is parted into runs of
-    sentences of ten terms or more, for there a sentence alone has lost what it is about. A key, tags and a category
-    are words of their own, see `around`, and no part of what is embedded: equal texts mean the same under any name.
+    `question` is the text of the previous message of the session, or None; its last question is put in front of the
+    full text. A person's text is split into informative sentences, in the third person if the speaker has a name. A
+    text of an assistant or a document is split into runs of sentences with ten terms or more, because a single sentence
+    there lacks its topic. Key, tags and category are not embedded, so equal texts have equal vectors.
     """
     name = speaker_name(speaker)
 
-    def told(part: str) -> str:
+    def in_third_person(part: str) -> str:
         return f"{name}: {third_person(part, name)}" if name else part
 
-    asked = last_question(question)
-    whole = told(text.strip())
+    question_text = last_question(question)
+    full_text = in_third_person(text.strip())
     split = sentences(text)
-    seen: int | None = None
+    max_length: int | None = None
     if name:
         parts = _informative_sentences(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
     elif speaker is not None and speaker.strip() and is_user_text(speaker):
@@ -153,19 +150,19 @@ def sentence_passages(
         runs = _joined(split)
         parts = runs if len(runs) > 1 else []
         if parts and len(text) > _LONG:
-            seen = _OPENING
-    units = [(f"{asked} {whole}" if asked else whole)[:seen]]
+            max_length = _OPENING
+    units = [(f"{question_text} {full_text}" if question_text else full_text)[:max_length]]
     if len(split) > 1:
-        units.extend(told(part) for part in _grouped(parts, MAX_PASSAGES - 1))
-    elif is_user_text(speaker) and (liked := preference_topic(text)):
-        # Preferences are alike in their wording. Their subject is what a request is like.
-        units.append(liked)
-    if subject and is_user_text(speaker) and (said := with_name(text.strip()[:_LONG], subject)):
-        units = [*units[: MAX_PASSAGES - 1], said]
+        units.extend(in_third_person(part) for part in _grouped(parts, MAX_PASSAGES - 1))
+    elif is_user_text(speaker) and (topic := preference_topic(text)):
+        # Preferences have similar wordings. A request resembles the topic of a preference.
+        units.append(topic)
+    if subject and is_user_text(speaker) and (named_text := with_name(text.strip()[:_LONG], subject)):
+        units = [*units[: MAX_PASSAGES - 1], named_text]
     return [u for u in dict.fromkeys(units) if u.strip()]
 
 
 def field_passages(text: str) -> list[str]:
-    """Texts to embed of what a program holds, a field a line: the whole, then each field by itself."""
+    """Texts to embed of structured data with one field per line: the full text, then each field."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return list(dict.fromkeys([text.strip(), *_grouped(lines, MAX_PASSAGES - 1)])) if lines else []

@@ -1,9 +1,7 @@
-"""The rows of an index: one memory version each, by column, and which of them a reader may see.
+"""The rows of an index: one memory version each, by column, and the filter by which a reader sees them.
 
-Invariants
-(1) A row is never rewritten; a new version is a new row and the old row is dead. Rows are renumbered only by `keep`,
-    which drops the dead ones.
-(2) A mask is computed from columns only, before any ranking.
+A row is never rewritten: a new version is a new row, and the old row is dead. Only `keep` renumbers rows; it drops the
+dead ones. A mask is computed from columns only, before any ranking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +20,12 @@ Rows = npt.NDArray[np.int32]
 Places = npt.NDArray[np.intp]
 
 _FIRST: Final = 64
-#: Bytes of an id with its places in a list and a dict.
+#: Bytes of an id, with its entries in a list and a dict.
 _ID_BYTES: Final = 180
 _TEXT: Final = ("scope", "tier", "kind", "content_type", "subject", "category", "session", "speaker")
 _NEVER: Final = np.iinfo(np.int64).max
 _DAY: Final = 86_400_000_000
-#: None stands for never.
+#: Columns in which None means never.
 _INSTANTS: Final = ("expires_at", "idle_since")
 _NUMBERS: Final[dict[str, type]] = {
     "version": np.int32,
@@ -41,35 +39,35 @@ _NUMBERS: Final[dict[str, type]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which entries may be seen, counted and returned; conditions are joined by and.
+    """The entries that may be seen, counted and returned; all conditions must be true.
 
     None means "no condition"; an empty set allows nothing. Instants are microseconds since 1970, UTC.
     """
 
     #: Exact scope paths that the reader sees.
     scopes: frozenset[str] | None
-    #: Entries with expires_at <= now are out.
+    #: Entries with expires_at <= now are excluded.
     now: int
     tiers: frozenset[str] | None = None
     kinds: frozenset[str] | None = None
-    #: At least one of these.
+    #: An entry has at least one of these.
     tags: frozenset[str] | None = None
     content_types: frozenset[str] | None = None
     subject: str | None = None
     category: str | None = None
     session: str | None = None
-    #: Of what importance has faded to at ``now``.
+    #: Minimum of the importance that is left at ``now``.
     min_importance: float | None = None
     min_trust: int | None = None
     include_sensitive: bool = False
-    #: Of these ids alone.
+    #: Only these ids.
     ids: frozenset[str] | None = None
 
 
 class GrowableArray:
-    """One numpy array with room behind its rows: an append copies nothing that stands before it.
+    """One numpy array with spare rows: most appends do not copy the earlier rows.
 
-    `view` shows the rows so far and is invalid after the next append.
+    `view` contains the rows so far and is invalid after the next append.
     """
 
     __slots__ = ("_data", "_len")
@@ -102,10 +100,10 @@ class GrowableArray:
         self._len = needed
 
     def put(self, rows: npt.NDArray[Any]) -> None:
-        """Hold these rows and no others, without spare room."""
-        kept = np.ascontiguousarray(rows, dtype=self._data.dtype)
-        self._len = len(kept)
-        self._data = kept if len(kept) else np.zeros((_FIRST, *kept.shape[1:]), dtype=kept.dtype)
+        """Replace all rows, without spare rows."""
+        values = np.ascontiguousarray(rows, dtype=self._data.dtype)
+        self._len = len(values)
+        self._data = values if len(values) else np.zeros((_FIRST, *values.shape[1:]), dtype=values.dtype)
 
 
 class Columns:
@@ -134,14 +132,14 @@ class Columns:
     @property
     def nbytes(self) -> int:
         arrays = (*self._columns.values(), self._tag_rows, self._tag_codes)
-        return _ID_BYTES * len(self.ids) + sum(each.nbytes for each in arrays)
+        return _ID_BYTES * len(self.ids) + sum(array.nbytes for array in arrays)
 
     def names(self, column: str) -> Sequence[str]:
         """Interned values of a text column by code."""
         return tuple(self._codes[column])
 
     def extend(self, entries: Sequence[RankingRow]) -> None:
-        """Append entries; ids must be unique among them and not live yet."""
+        """Append entries. Their ids must be unique and have no live row."""
         first = len(self.ids)
         fields = dict(zip(RankingRow._fields, zip(*entries, strict=True), strict=True))
         for name in _TEXT:
@@ -163,8 +161,8 @@ class Columns:
         self.ids.extend(fields["id"])
         self._rows.update(zip(fields["id"], range(first, len(self.ids)), strict=True))
 
-    def kill(self, ids: Sequence[str]) -> int:
-        """Mark the rows of these ids dead, unknown ones aside; return how many there were."""
+    def mark_deleted(self, ids: Sequence[str]) -> int:
+        """Mark the rows of these ids as dead; return their number. Unknown ids are ignored."""
         rows = self.rows(ids)
         rows = rows[rows >= 0]
         self["live"][rows] = False
@@ -172,14 +170,14 @@ class Columns:
         return len(set(rows.tolist()))
 
     def rows(self, ids: Iterable[str]) -> Places:
-        """Return the live row of each id, -1 where it has none; only the newest row of an id can be live."""
+        """Return the live row of each id, or -1. Only the newest row of an id can be live."""
         rows = np.array([self._rows.get(name, -1) for name in ids], dtype=np.intp)
         if len(self):
             rows[~self["live"][rows]] = -1
         return rows
 
     def keep(self, rows: Places, new_rows: Rows) -> None:
-        """Keep these rows (ascending); `new_rows` maps each old row to its new number or -1."""
+        """Drop all rows but these (ascending). `new_rows` maps each old row to its new number, or to -1."""
         for column in self._columns.values():
             column.put(column.view[rows])
         tag_rows = new_rows[self._tag_rows.view]
@@ -189,7 +187,7 @@ class Columns:
         self._rows = {name: row for row, name in enumerate(self.ids)}
 
     def importance(self, rows: Places, now: int) -> npt.NDArray[np.float64]:
-        """Return what the importance of rows has faded to at an instant, as ``importance_at`` of the model does."""
+        """Return the decayed importance of rows at an instant, like ``importance_at`` of the core."""
         base = self["importance"][rows].astype(np.float64).round(4)
         days = np.maximum(now - self["idle_since"][rows], 0) / _DAY
         return np.asarray(
@@ -200,11 +198,11 @@ class Columns:
         known = [code for value in values if (code := self._codes[column].get(value)) is not None]
         wanted = np.zeros(len(self._codes[column]) + 1, dtype=np.bool_)
         wanted[known] = True
-        # Code -1 (no value) reads the last cell, which stays False.
+        # Code -1 (no value) reads the last cell, which is False.
         return np.asarray(wanted[self[column]], dtype=np.bool_)
 
     def mask(self, allowed: RowFilter) -> Mask:
-        """Rows that are live and meet every condition but expiry."""
+        """Rows that are live and satisfy every condition except expiry."""
         mask = self["live"].copy()
         sets = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
         sets["content_type"] = allowed.content_types
@@ -220,8 +218,8 @@ class Columns:
             tagged[self._tag_rows.view[np.isin(self._tag_codes.view, codes)]] = True
             mask &= tagged
         if allowed.min_importance is not None:
-            shown = np.flatnonzero(mask)
-            mask[shown] = self.importance(shown, allowed.now) >= round(allowed.min_importance, 4)
+            visible = np.flatnonzero(mask)
+            mask[visible] = self.importance(visible, allowed.now) >= round(allowed.min_importance, 4)
         if allowed.min_trust is not None:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:

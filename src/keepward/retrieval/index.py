@@ -1,11 +1,11 @@
 """The retrieval index of one tenant: columns, postings and unit vectors, ranked in process.
 
 Invariants
-(1) `search` equals the search of an index that was only ever given the entries that are allowed: filters
-    come before statistics, candidates and limits, so hidden memories change neither score nor order.
-(2) the answer depends on the set of live entries, not on the order or grouping in which they were applied.
-(3) vectors of a model other than the query's are never compared; such entries are found by text.
-(4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
+(1) `search` returns the same as an index of the visible entries only. Filters apply before statistics, candidates and
+    limits, so hidden memories change neither scores nor order.
+(2) The result depends on the set of live entries, not on the order in which they were added.
+(3) Vectors of another model than the query's are never compared; such entries are found by text.
+(4) Terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,38 +44,39 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
-_SIGHTS: Final = 8
+_MAX_CACHED_FILTERS: Final = 8
 _ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))
 _DEAD_ROWS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
-    """What is looked for."""
+    """A search."""
 
     text: str
-    #: `analyze.terms(text)`; repetitions and order do not matter.
+    #: `tokenizer.terms(text)`; repetitions and order do not matter.
     terms: tuple[str, ...]
-    #: Terms of the names of the person whom it is about; they are ranked by, and no reason to find anything.
+    #: Terms of the names of the subject. They rank a memory, but a memory that has only these is not a hit.
     names: tuple[str, ...] = ()
-    #: float32 (dim,), any length but zero; None for text only.
+    #: float32 (dim,), not zero; None for a search by text only.
     vector: Floats | None = None
     vector_model: str | None = None
-    #: Days that are named in it.
+    #: Days that the query names.
     days: tuple[Period, ...] = ()
 
 
-#: Cosines below which a hit that shares no rare word with the query is weak, by the first part of the embedder's id:
-#: for a memory on its own, and for a turn of a talk. Of any other embedder nothing is weak by its cosine.
+#: A hit without a rare word of the query is weak below this cosine, by the first part of the embedder's id. The first
+#: number is for a memory without a session, the second for a message. Other embedders have no threshold.
 WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
-#: A memory on its own is weak, too, below this share of the best cosine.
+#: A memory without a session is also weak below this share of the best cosine.
 WEAK_SHARE: Final = 0.7
 
 
 def centred_query_of(query: Query, signs: vector_index.SignStatistics) -> ranking.CentredQuery:
-    """Return the query's vector without the mean of all visible vectors.
+    """Return the query's vector minus a share of the mean of all visible vectors.
 
-    A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
+    A request for advice is not centred, because `project_out` has done so. Nor is a hashed vector: most of its
+    components are zero.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
     if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
@@ -84,69 +85,69 @@ def centred_query_of(query: Query, signs: vector_index.SignStatistics) -> rankin
 
 
 class IndexHit(NamedTuple):
-    """One answer. A tuple, since a context makes hundreds."""
+    """One hit. A tuple, because a context makes hundreds."""
 
     id: str
     version: int
-    #: 0..1, see ``fusion.MAX_SCORE``; comparable between queries of one tenant.
+    #: 0..1, see ``ranking.MAX_SCORE``; comparable between queries of one tenant.
     score: float
     #: Whether it shares no rare word with the query and its best cosine is below a threshold.
     weak: bool
-    #: Rounded to 1e-6; the score is computed from the rounded parts.
+    #: The parts of the score, rounded to 1e-6; the score is computed from the rounded parts.
     parts: dict[str, float]
-    #: Signals that spoke for this entry: "text", "vector".
+    #: Signals that matched: "text", "vector".
     used: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _SearchState:
-    """One search on its way: candidates, the parts of their scores, and their sum."""
+    """The state of one search: candidates, the parts of their scores, and the sum."""
 
     query: Query
-    sight: VisibleRows
+    visible: VisibleRows
     cover: Bm25Shares | None
     #: Vectors of the query's model.
     units: vector_index.VectorIndex | None
-    toward: ranking.CentredQuery | None
+    direction: ranking.CentredQuery | None
     #: Added to preferences.
     preference: float = 0.0
-    near: Candidates
+    candidates: Candidates
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
 
 
 class Index:
-    """Live memories of one tenant, or a part of them; see the module's invariants. Not safe for threads."""
+    """Live memories of one tenant, or a part of them; see the module's invariants. Not thread-safe."""
 
     __slots__ = (
         "_columns",
         "_dead",
         "_lengths",
-        "_sights",
         "_stale",
         "_statistics",
         "_terms",
         "_units",
+        "_visible_cache",
     )
 
     def __init__(self, statistics: Statistics | None = None) -> None:
-        """Make an empty index, of a part where there are ``statistics`` of what one reader may see of the whole."""
+        """Make an empty index. For a part of a tenant, ``statistics`` describe all that the reader may see."""
         self._statistics = statistics
         self._columns = Columns()
         self._terms = InvertedIndex()
         self._lengths = GrowableArray(np.float32)
         self._units: dict[tuple[str, int], vector_index.VectorIndex] = {}
-        #: Entries whose vectors were made by an earlier recipe.
+        #: Ids of entries whose vectors have an earlier embedding version.
         self._stale: set[str] = set()
         self._dead = 0
-        self._sights: dict[RowFilter, VisibleRows] = {}
+        self._visible_cache: dict[RowFilter, VisibleRows] = {}
 
     def __len__(self) -> int:
         return len(self._columns) - self._dead
 
     @property
     def nbytes(self) -> int:
-        """Bytes held in arrays."""
+        """Bytes of all arrays."""
         return (
             self._columns.nbytes
             + self._terms.nbytes
@@ -157,19 +158,19 @@ class Index:
     # --- writing
 
     def apply(self, added: Iterable[RankingRow], removed: Iterable[str] = ()) -> None:
-        """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
+        """Remove ids (unknown ones are ignored), then add entries. A new entry replaces an old one with its id."""
         fresh = list({entry.id: entry for entry in added}.values())
-        gone = [*removed, *(entry.id for entry in fresh)]
-        self._dead += self._columns.kill(gone)
-        self._stale.difference_update(gone)
+        removed_ids = [*removed, *(entry.id for entry in fresh)]
+        self._dead += self._columns.mark_deleted(removed_ids)
+        self._stale.difference_update(removed_ids)
         self._stale.update(
             entry.id for entry in fresh if entry.units is not None and entry.recipe not in CURRENT_VERSIONS
         )
-        self._sights.clear()
+        self._visible_cache.clear()
         if fresh:
             first = len(self._columns)
             if first + len(fresh) >= MAX_ROWS:
-                raise OverflowError(f"an index holds at most {MAX_ROWS} rows")
+                raise OverflowError(f"an index has at most {MAX_ROWS} rows")
             self._columns.extend(fresh)
             self._lengths.extend(self._terms.extend(first, (entry.terms for entry in fresh)))
             self._extend_units(first, fresh)
@@ -184,9 +185,9 @@ class Index:
                 owners.append(row)
                 blobs.append(entry.units)
         for model, (owners, blobs) in packed.items():
-            for dim, places, codes, steps in vector_index.unpack_many(blobs):
+            for dim, blob_numbers, codes, steps in vector_index.unpack_many(blobs):
                 store = self._units.setdefault((model, dim), vector_index.VectorIndex(dim))
-                store.extend(np.array(owners, dtype=np.int32)[places], codes, steps)
+                store.extend(np.array(owners, dtype=np.int32)[blob_numbers], codes, steps)
 
     def _compact(self) -> None:
         live = self._columns["live"]
@@ -205,26 +206,26 @@ class Index:
 
     def _visible_rows(self, allowed: RowFilter) -> VisibleRows:
         key = replace(allowed, now=0)
-        sight = self._sights.get(key)
-        if sight is None or not sight.since <= allowed.now < sight.until:
-            sight = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
+        visible = self._visible_cache.get(key)
+        if visible is None or not visible.since <= allowed.now < visible.until:
+            visible = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
             speakers = enumerate(map(str.casefold, self._columns.names("speaker")))
             roles = {code: name for code, name in speakers if name in ROLES}
-            sight = replace(sight, roles=roles, answers=self._answers_of(sight, roles))
-            while len(self._sights) >= _SIGHTS:
-                del self._sights[next(iter(self._sights))]
-            self._sights[key] = sight
-        return sight
+            visible = replace(visible, roles=roles, answers=self._answers_of(visible, roles))
+            while len(self._visible_cache) >= _MAX_CACHED_FILTERS:
+                del self._visible_cache[next(iter(self._visible_cache))]
+            self._visible_cache[key] = visible
+        return visible
 
-    def _answers_of(self, sight: VisibleRows, roles: Mapping[int, str]) -> Rows:
-        """Return for each row that another person answers the row of the answer, and the row count for all others."""
+    def _answers_of(self, visible: VisibleRows, roles: Mapping[int, str]) -> Rows:
+        """Return for each row the row of another person's answer, or the row count if there is none."""
         last, speaker = len(self._columns), self._columns["speaker"]
         answers = np.full(last, last, dtype=np.int32)
-        if sight.sessions:
+        if visible.sessions:
             asking = self._terms.postings(_ASKS)[0]
-            asking = asking[sight.mask[asking]]
-            asking = asking[sight.after[asking] < last]
-            following = sight.after[asking]
+            asking = asking[visible.mask[asking]]
+            asking = asking[visible.after[asking] < last]
+            following = visible.after[asking]
             others = (speaker[following] != speaker[asking]) & (speaker[following] >= 0)
             others &= ~np.isin(speaker[following], list(roles))
             answers[asking[others]] = following[others]
@@ -232,23 +233,23 @@ class Index:
 
     @property
     def stale(self) -> bool:
-        """Whether vectors were made by an earlier recipe: they are compared until the new ones are there."""
+        """Whether vectors have an earlier embedding version; they are compared until they are replaced."""
         return bool(self._stale)
 
     def count_without_vector(self, query: Query, allowed: RowFilter) -> int:
-        """Return how many allowed entries have no vector of the query's model; 0 for a query without a vector (3)."""
+        """Return how many visible entries have no vector of the query's model (3); 0 for a query without a vector."""
         if query.vector is None:
             return 0
         if self._statistics is not None:
             return self._statistics.lacking
-        sight, space = self._visible_rows(allowed), (str(query.vector_model), len(query.vector))
-        if space not in sight.lacking:
-            lacking = sight.mask.copy()
+        visible, space = self._visible_rows(allowed), (str(query.vector_model), len(query.vector))
+        if space not in visible.lacking:
+            lacking = visible.mask.copy()
             store = self._units_of(query)
             if store is not None:
                 lacking[store.owners] = False
-            sight.lacking[space] = int(np.count_nonzero(lacking))
-        return sight.lacking[space]
+            visible.lacking[space] = int(np.count_nonzero(lacking))
+        return visible.lacking[space]
 
     def search(
         self,
@@ -260,129 +261,137 @@ class Index:
         by_cosine: bool = False,
         texts: Texts | None = None,
     ) -> list[IndexHit]:
-        """Rank the allowed entries, best first, at most `limit`.
+        """Return at most `limit` visible entries, best first.
 
-        Without a vector, or where none can be compared, an entry must share a term with the query. `weights` reorder
-        the best candidates; `by_cosine` orders by vectors alone; `texts` returns texts by id, for pairs of which
-        the newer one may come first.
+        Without comparable vectors, an entry must share a term with the query. `weights` reorder the best candidates.
+        `by_cosine` ranks by vectors only. `texts` returns texts by id, to compare statements of different age.
         """
         if limit < 1:
             return []
-        sight = self._visible_rows(allowed)
-        cover = bm25_shares((*query.terms, *query.names), self._terms, sight) if sight.count else None
+        visible = self._visible_rows(allowed)
+        cover = bm25_shares((*query.terms, *query.names), self._terms, visible) if visible.count else None
         units = self._units_of(query)
         positions = self._columns["position"]
-        near = toward = None
-        if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
-            # Closeness in meaning alone is to the question as it is.
-            toward = ranking.CentredQuery(vector=query.vector) if by_cosine else centred_query_of(query, signs)
-            near = ranking.candidates_by_text_and_vector(units, toward, signs, sight, cover, positions, limit)
-        if near is None and cover is not None:
-            near = ranking.candidates_by_text(cover, positions, limit)
-        if near is None or not len(near.rows):
+        candidates = direction = None
+        if units is not None and query.vector is not None and (signs := self._signs(query, visible, units)).units:
+            # The order by cosine uses the original vector of the query.
+            direction = ranking.CentredQuery(vector=query.vector) if by_cosine else centred_query_of(query, signs)
+            candidates = ranking.candidates_by_text_and_vector(
+                units, direction, signs, visible, cover, positions, limit
+            )
+        if candidates is None and cover is not None:
+            candidates = ranking.candidates_by_text(cover, positions, limit)
+        if candidates is None or not len(candidates.rows):
             return []
-        found = _SearchState(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
-        self._add_preferences(found)
-        self._fuse(found)
-        self._put_newer_first(found, texts)
-        # Learned from is the fused score, whatever puts the answers in order.
-        found.parts["fused"] = found.total
-        if by_cosine and found.near.compared.any():
-            found.total = found.near.cosine
-        places = self._best(found, limit if weights is None else max(limit, reranker.MIN_CANDIDATES))
+        state = _SearchState(
+            query=query, visible=visible, cover=cover, units=units, direction=direction, candidates=candidates
+        )
+        self._add_preferences(state)
+        self._fuse(state)
+        self._put_newer_first(state, texts)
+        # The reranker learns from the fused score, whatever the order of the hits.
+        state.parts["fused"] = state.total
+        if by_cosine and state.candidates.compared.any():
+            state.total = state.candidates.cosine
+        best = self._best(state, limit if weights is None else max(limit, reranker.MIN_CANDIDATES))
         if weights is not None:
-            self._apply_reranker(found, weights, places, allowed.now)
-            places = self._in_order(found, places)
-        most = ranking.MAX_SCORE if found.near.compared.any() else ranking.MAX_TEXT_SCORE
-        return self._hits(found, places[:limit], 1.0 if by_cosine else most)
+            self._apply_reranker(state, weights, best, allowed.now)
+            best = self._in_order(state, best)
+        max_score = ranking.MAX_SCORE if state.candidates.compared.any() else ranking.MAX_TEXT_SCORE
+        return self._hits(state, best[:limit], 1.0 if by_cosine else max_score)
 
     def _units_of(self, query: Query) -> vector_index.VectorIndex | None:
         if query.vector is None or query.vector_model is None:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
-    def _signs(self, query: Query, sight: VisibleRows, units: vector_index.VectorIndex) -> vector_index.SignStatistics:
-        """Return the signs of all vectors that a reader may see of the query's model, in numbers."""
-        if sight.statistics is not None and sight.statistics.signs is not None:
-            return sight.statistics.signs
+    def _signs(
+        self, query: Query, visible: VisibleRows, units: vector_index.VectorIndex
+    ) -> vector_index.SignStatistics:
+        """Return the sign statistics of all visible vectors of the query's model."""
+        if visible.statistics is not None and visible.statistics.signs is not None:
+            return visible.statistics.signs
         model = str(query.vector_model)
-        if model not in sight.signs:
-            sight.signs[model] = units.signs(sight.mask)
-        return sight.signs[model]
+        if model not in visible.signs:
+            visible.signs[model] = units.signs(visible.mask)
+        return visible.signs[model]
 
-    def _add_preferences(self, found: _SearchState) -> None:
-        """Take in preferences where something is requested: they need not be near the request."""
-        units, toward = found.units, found.toward
-        if units is None or toward is None or not requests_action(found.query.text):
+    def _add_preferences(self, state: _SearchState) -> None:
+        """Add preferences to the candidates of a request, because their vectors may be far from it."""
+        units, direction = state.units, state.direction
+        if units is None or direction is None or not requests_action(state.query.text):
             return
         rows = np.sort(self._terms.postings(_PREFERENCE)[0])
-        rows = rows[found.sight.mask[rows]]
-        if not (holders := found.sight.holders(_PREFERENCE, len(rows))):
+        rows = rows[state.visible.mask[rows]]
+        if not (preferences := state.visible.document_frequency(_PREFERENCE, len(rows))):
             return
-        found.preference = ranking.preference_weight(found.sight.count, holders)
-        more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
-        if 0 < len(more) <= ranking.MIN_CANDIDATES:
-            found.near = found.near.joined(ranking.with_cosines(units, toward, more, found.near.mean))
-        found.near = ranking.average_two_views(units, toward, found.near, rows)
+        state.preference = ranking.preference_weight(state.visible.count, preferences)
+        candidates = state.candidates
+        missing = np.setdiff1d(rows, candidates.rows, assume_unique=True)
+        if 0 < len(missing) <= ranking.MIN_CANDIDATES:
+            candidates = candidates.merge(ranking.with_cosines(units, direction, missing, candidates.mean))
+        state.candidates = ranking.average_two_views(units, direction, candidates, rows)
 
-    def _preference_boost(self, found: _SearchState) -> Doubles:
-        """Reward for preferences; none for those of less trusted sources."""
-        rows = found.near.rows
-        if not found.preference:
+    def _preference_boost(self, state: _SearchState) -> Doubles:
+        """Boost of preferences; 0 for less trusted sources."""
+        rows = state.candidates.rows
+        if not state.preference:
             return np.zeros(len(rows))
-        least = np.where(self._columns["speaker"][rows] < 0, int(Trust.USER), int(Trust.IMPORT))
-        trusted = self._terms.holding(rows, [_PREFERENCE])[0] & (self._columns["trust"][rows] >= least)
-        return np.asarray(found.preference * trusted, dtype=np.float64)
+        min_trust = np.where(self._columns["speaker"][rows] < 0, int(Trust.USER), int(Trust.IMPORT))
+        trusted = self._terms.contains_terms(rows, [_PREFERENCE])[0] & (self._columns["trust"][rows] >= min_trust)
+        return np.asarray(state.preference * trusted, dtype=np.float64)
 
-    def _fuse(self, found: _SearchState) -> None:
-        """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
-        near, sight, cover = found.near, found.sight, found.cover
-        covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
-        if near.compared.any():
-            covered = rounded(ranking.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
-        feature = self._role_penalty(found.query, sight, near.rows) + self._preference_boost(found)
-        weight = ranking.cosine_weight(near.mean)
-        feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
-        score = covered + weight * near.cosine + feature
-        best = rounded(ranking.session_best(score, sight.session[near.rows], sight.sessions))
-        # What is off the topic fits a question for a day or a name as well as what answers it.
-        near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
-        fitting = rounded(self._fits(found.query, near.rows) * near_best)
-        found.total = np.maximum(rounded(score + ranking.SESSION_BEST_WEIGHT * best + fitting), 0.0)
-        feature, session = feature + fitting, rounded(ranking.SESSION_BEST_WEIGHT * best)
-        # The parts sum to the total, also where that would be less than 0.
-        meaning = rounded(found.total - covered - feature - session)
-        found.parts = {"cover": covered, "meaning": meaning, "feature": feature, "session": session}
-        found.parts |= {"newer": np.zeros(len(found.total)), "cosine": near.cosine}
+    def _fuse(self, state: _SearchState) -> None:
+        """Compute the parts of each candidate's score and their sum."""
+        candidates, visible, cover = state.candidates, state.visible, state.cover
+        covered = np.zeros(len(candidates.rows)) if cover is None else rounded(cover.full[candidates.rows])
+        if candidates.compared.any():
+            covered = rounded(ranking.words_weight(covered, advice=is_advice_or_task(state.query.text)) * covered)
+        feature = self._role_penalty(state.query, visible, candidates.rows) + self._preference_boost(state)
+        weight = ranking.cosine_weight(candidates.mean)
+        feature += rounded(
+            self._answer_transfer(state, covered + weight * candidates.cosine + feature, weight * candidates.mean)
+        )
+        score = covered + weight * candidates.cosine + feature
+        best = rounded(ranking.session_best(score, visible.session[candidates.rows], visible.sessions))
+        # Off-topic memories also contain days and names, so the boost shrinks with the score.
+        share_of_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
+        boost = rounded(self._answer_type_boost(state.query, candidates.rows) * share_of_best)
+        state.total = np.maximum(rounded(score + ranking.SESSION_BEST_WEIGHT * best + boost), 0.0)
+        feature, session = feature + boost, rounded(ranking.SESSION_BEST_WEIGHT * best)
+        # The parts sum to the total, also if the total was raised to 0.
+        meaning = rounded(state.total - covered - feature - session)
+        state.parts = {"cover": covered, "meaning": meaning, "feature": feature, "session": session}
+        state.parts |= {"newer": np.zeros(len(state.total)), "cosine": candidates.cosine}
 
-    def _answered(self, found: _SearchState, scores: Doubles, usual: float) -> Doubles:
-        """Change for turns that ask another person something, and for those that answer.
+    def _answer_transfer(self, state: _SearchState, scores: Doubles, mean_score: float) -> Doubles:
+        """Change of messages that ask another person a question, and of the messages that answer.
 
-        A question is as near to the same question asked later as its answer is, and tells nothing.
+        A stored question is similar to the query but contains no answer.
         """
-        rows, answers = found.near.rows, found.sight.answers[found.near.rows]
+        rows, answers = state.candidates.rows, state.visible.answers[state.candidates.rows]
         asking = np.flatnonzero(answers < len(self._columns))
         answering = np.minimum(np.searchsorted(rows, answers[asking]), len(rows) - 1)
         both = rows[answering] == answers[asking]
-        passed = ranking.ANSWER_TRANSFER_SHARE * np.maximum(scores[asking[both]] - usual, 0.0)
+        transfer = ranking.ANSWER_TRANSFER_SHARE * np.maximum(scores[asking[both]] - mean_score, 0.0)
         change = np.zeros(len(scores))
-        change[asking[both]] -= passed
-        change[answering[both]] += passed
+        change[asking[both]] -= transfer
+        change[answering[both]] += transfer
         return change
 
-    def _best(self, found: _SearchState, count: int) -> Places:
-        """Return places of the highest totals, best first, ties to the later position."""
-        positions = self._columns["position"][found.near.rows]
-        return self._in_order(found, ranking.top_k(found.total, positions, count))
+    def _best(self, state: _SearchState, count: int) -> Places:
+        """Return indices of the candidates with the highest totals, best first. Of equal totals the later counts."""
+        positions = self._columns["position"][state.candidates.rows]
+        return self._in_order(state, ranking.top_k(state.total, positions, count))
 
-    def _in_order(self, found: _SearchState, places: Places) -> Places:
+    def _in_order(self, state: _SearchState, chosen: Places) -> Places:
         # Positions are unique, so the order is total.
-        return places[np.lexsort((-self._columns["position"][found.near.rows[places]], -found.total[places]))]
+        return chosen[np.lexsort((-self._columns["position"][state.candidates.rows[chosen]], -state.total[chosen]))]
 
-    def _put_newer_first(self, found: _SearchState, texts: Texts | None) -> None:
-        """Of two very similar statements put the newer one first."""
-        places = self._best(found, ranking.MAX_RECENCY_CANDIDATES)
-        rows, query = found.near.rows[places], found.query
+    def _put_newer_first(self, state: _SearchState, texts: Texts | None) -> None:
+        """Rank the newer of two very similar statements first."""
+        best = self._best(state, ranking.MAX_RECENCY_CANDIDATES)
+        rows, query = state.candidates.rows[best], state.query
         kinds = self._columns.names("kind")
         events = kinds.index("event") if "event" in kinds else -1
         lasting = self._columns["kind"][rows] != events
@@ -391,89 +400,91 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return
-        same = ranking.newer_similarity(
-            found.total[places],
+        similarity = ranking.newer_similarity(
+            state.total[best],
             self._columns["created_at"][rows],
             self._columns["trust"][rows],
             lasting & known,
-            self._terms.holding(rows, [term_hash(term) for term in dict.fromkeys(query.terms)]),
+            self._terms.contains_terms(rows, [term_hash(term) for term in dict.fromkeys(query.terms)]),
             store.pairwise_cosines(first),
         )
-        older, newer = np.nonzero(same)
+        older, newer = np.nonzero(similarity)
         if texts is not None and len(older):
-            names = [self._columns.ids[row] for row in rows.tolist()]
-            said = texts(sorted({names[place] for place in (*older, *newer)}))
+            ids = [self._columns.ids[row] for row in rows.tolist()]
+            text_by_id = texts(sorted({ids[index] for index in (*older, *newer)}))
             for old, new in zip(older.tolist(), newer.tolist(), strict=True):
-                if adds_qualifier(query.terms, said.get(names[old], ""), said.get(names[new], "")):
-                    same[old, new] = 0.0
-        found.parts["newer"][places] = rounded(ranking.recency_boosts(found.total[places], same))
-        found.total = rounded(found.total + found.parts["newer"])
+                if adds_qualifier(query.terms, text_by_id.get(ids[old], ""), text_by_id.get(ids[new], "")):
+                    similarity[old, new] = 0.0
+        state.parts["newer"][best] = rounded(ranking.recency_boosts(state.total[best], similarity))
+        state.total = rounded(state.total + state.parts["newer"])
 
-    def _weak(self, found: _SearchState, rows: Places, places: Places) -> Mask:
-        """Return which hits share no rare word with the query and are far from it in meaning."""
-        query, most = found.query, max(ranking.MAX_RARE_MEMORIES, int(ranking.MAX_RARE_SHARE * found.sight.count))
-        holders = found.cover.holders if found.cover else {}
-        rare = [key for term in dict.fromkeys(query.terms) if 0 < holders.get(key := term_hash(term), 0) <= most]
-        weak = ~self._terms.holding(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
-        near, compared = found.near, found.near.compared[places]
+    def _weak(self, state: _SearchState, rows: Places, chosen: Places) -> Mask:
+        """Return which hits share no rare word with the query and have a low cosine."""
+        query, candidates = state.query, state.candidates
+        max_memories = max(ranking.MAX_RARE_MEMORIES, int(ranking.MAX_RARE_SHARE * state.visible.count))
+        frequency = state.cover.document_frequency if state.cover else {}
+        hashes = dict.fromkeys(map(term_hash, query.terms))
+        rare = [key for key in hashes if 0 < frequency.get(key, 0) <= max_memories]
+        weak = ~self._terms.contains_terms(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
+        compared = candidates.compared[chosen]
         if query.vector_model is not None and compared.any():
-            limits = WEAK_BELOW.get(query.vector_model.split(":")[0])
-            if limits is None:
+            thresholds = WEAK_BELOW.get(query.vector_model.split(":")[0])
+            if thresholds is None:
                 return np.asarray(weak & ~compared, dtype=np.bool_)
-            alone = max(limits[0], WEAK_SHARE * float(near.cosine[near.compared].max()))
-            below = np.where(found.sight.session[rows] < found.sight.sessions, limits[1], alone)
-            weak &= ~compared | (near.cosine[places] < below)
+            without_session = max(thresholds[0], WEAK_SHARE * float(candidates.cosine[candidates.compared].max()))
+            in_session = state.visible.session[rows] < state.visible.sessions
+            weak &= ~compared | (candidates.cosine[chosen] < np.where(in_session, thresholds[1], without_session))
         return np.asarray(weak, dtype=np.bool_)
 
-    def _apply_reranker(self, found: _SearchState, weights: reranker.RerankerWeights, places: Places, now: int) -> None:
-        """Add what the weights say of these candidates; 0 for the others."""
-        rows, query = found.near.rows[places], found.query
-        near = np.zeros(len(rows))
+    def _apply_reranker(self, state: _SearchState, weights: reranker.RerankerWeights, chosen: Places, now: int) -> None:
+        """Add the learned change to the scores of these candidates; 0 for the others."""
+        rows, query = state.candidates.rows[chosen], state.query
+        gains = np.zeros(len(rows))
         if query.vector is not None and weights.model is not None and query.vector_model == weights.model:
-            toward = weights.query_direction(query.vector)
-            first, known, store = self._first(weights.model, len(toward), rows)
+            direction = weights.query_direction(query.vector)
+            first, known, store = self._first(weights.model, len(direction), rows)
             if store is not None and known.any():
-                cosines = store.cosines(toward.astype(np.float32), first[known]).astype(np.float64)
-                near[known] = rounded(cosines * float(np.sqrt(np.dot(toward, toward))))
+                cosines = store.cosines(direction.astype(np.float32), first[known]).astype(np.float64)
+                gains[known] = rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
         features = reranker.features_of(
-            [found.parts[name][places] for name in reranker.FEATURES[:4]],
+            [state.parts[name][chosen] for name in reranker.FEATURES[:4]],
             happened=self._columns["created_at"][rows],
             now=now,
             importance=self._columns.importance(rows, now),
             trust=self._columns["trust"][rows],
         )
-        found.parts["learned"] = np.zeros(len(found.total))
-        found.parts["learned"][places] = weights.score_deltas(near, features)
-        found.total = rounded(found.total + found.parts["learned"])
+        state.parts["learned"] = np.zeros(len(state.total))
+        state.parts["learned"][chosen] = weights.score_deltas(gains, features)
+        state.total = rounded(state.total + state.parts["learned"])
 
-    def _hits(self, found: _SearchState, places: Places, most: float) -> list[IndexHit]:
-        rows, parts, cover = found.near.rows[places], found.parts, found.cover
+    def _hits(self, state: _SearchState, chosen: Places, max_score: float) -> list[IndexHit]:
+        rows, parts, cover = state.candidates.rows[chosen], state.parts, state.cover
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
-        signals |= {"vector": found.near.compared[places]}
-        numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        signals |= {"vector": state.candidates.compared[chosen]}
+        numbers = zip(*(part[chosen].tolist() for part in parts.values()), strict=True)
         named = map(dict, map(zip, repeat(tuple(parts)), numbers))
-        # Flags are few, and answers hundreds.
+        # There are four combinations of flags, and hundreds of hits.
         flagged = {flags: tuple(compress(signals, flags)) for flags in product((False, True), repeat=len(signals))}
         return list(
             map(
                 IndexHit,
                 [self._columns.ids[row] for row in rows.tolist()],
                 self._columns["version"][rows].tolist(),
-                rounded(np.clip(found.total[places] / most, 0.0, 1.0)).tolist(),
-                self._weak(found, rows, places).tolist(),
+                rounded(np.clip(state.total[chosen] / max_score, 0.0, 1.0)).tolist(),
+                self._weak(state, rows, chosen).tolist(),
                 named,
-                map(flagged.__getitem__, zip(*(each.tolist() for each in signals.values()), strict=True)),
+                map(flagged.__getitem__, zip(*(flags.tolist() for flags in signals.values()), strict=True)),
             )
         )
 
     def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, Mask]:
-        """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
+        """Return each memory's first vector, float32 (n, dim), and which memories have one; zeros for the others."""
         rows = self._columns.rows(ids)
         first, known, store = self._first(model, dim, rows)
-        found = np.zeros((len(rows), dim), dtype=np.float32)
+        vectors = np.zeros((len(rows), dim), dtype=np.float32)
         if store is not None and known.any():
-            found[known] = store.floats(first[known])
-        return found, known
+            vectors[known] = store.floats(first[known])
+        return vectors, known
 
     def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vector_index.VectorIndex | None]:
         store = self._units.get((model, dim))
@@ -482,29 +493,29 @@ class Index:
         first, counts = store.spans(rows)
         return np.minimum(first, len(store) - 1), counts > 0, store
 
-    def _fits(self, query: Query, rows: Places) -> Doubles:
-        """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""
-        reward: Doubles = np.zeros(len(rows))
+    def _answer_type_boost(self, query: Query, rows: Places) -> Doubles:
+        """Boost of events on the days that a query names, and of texts with the kind of answer that it asks for."""
+        boost: Doubles = np.zeros(len(rows))
         if query.days:
-            reward = ranking.NAMED_DAY_BOOST * closeness(query.days, self._columns["created_at"][rows])
+            boost = ranking.NAMED_DAY_BOOST * closeness(query.days, self._columns["created_at"][rows])
         if is_advice_or_task(query.text):
-            return reward
-        if asked := time_terms(query.text):
-            timed = np.zeros(len(self._columns), dtype=np.bool_)
-            for term in asked:
-                timed[self._terms.postings(term)[0]] = True
-            reward += ranking.TIME_ANSWER_BOOST * timed[rows]
+            return boost
+        if hashes := time_terms(query.text):
+            has_time = np.zeros(len(self._columns), dtype=np.bool_)
+            for key in hashes:
+                has_time[self._terms.postings(key)[0]] = True
+            boost += ranking.TIME_ANSWER_BOOST * has_time[rows]
         if asks_name(query.text):
-            # Who speaks is called by name in any answer; speakers of other rows may be hidden.
+            # Names of the candidates' speakers occur in any message; speakers of other rows may be hidden.
             speakers, codes = self._columns.names("speaker"), np.unique(self._columns["speaker"][rows])
             known = {*query.terms, *(term for code in codes[codes >= 0].tolist() for term in terms(speakers[code]))}
-            reward += ranking.NAME_ANSWER_BOOST * self._terms.contains_other_names(rows, map(term_hash, sorted(known)))
-        return reward
+            boost += ranking.NAME_ANSWER_BOOST * self._terms.contains_other_names(rows, map(term_hash, sorted(known)))
+        return boost
 
-    def _role_penalty(self, query: Query, sight: VisibleRows, rows: Places) -> Doubles:
-        """Penalty for what the assistant said where the user is asked for, and the other way round."""
-        others = other_roles(query.text) if sight.roles else frozenset()
-        other = [code for code, name in sight.roles.items() if name in others]
+    def _role_penalty(self, query: Query, visible: VisibleRows, rows: Places) -> Doubles:
+        """Penalty of an assistant's message if the query asks for the user's words, and the other way round."""
+        others = other_roles(query.text) if visible.roles else frozenset()
+        other = [code for code, name in visible.roles.items() if name in others]
         return np.asarray(
             -ranking.OTHER_ROLE_PENALTY * np.isin(self._columns["speaker"][rows], other), dtype=np.float64
         )

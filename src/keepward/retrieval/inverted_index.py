@@ -1,15 +1,15 @@
-"""The words of an index: inverted lists, what a reader's share of them weighs, and how far each row covers a query.
+"""The words of an index: inverted lists, the statistics of a reader's visible rows, and BM25 scores.
 
 Invariants
-(1) A posting is hash << 32 | row << 8 | count; a segment is a sorted array of them, so a term is one slice. Segments
-    shrink geometrically: each is at least twice the next, so an append costs O(log n) amortised.
-(2) Rows of removed memories stay until `renumber`; readers mask them out before counting anything. A sight is computed
-    of allowed rows alone, as if the others did not exist: a hidden memory changes neither a score nor an order.
-(3) One term gives a memory at most its idf; the sum over the query's terms, unseen ones included, and one word that was
-    not said, is the most that any memory could have, and scores are shares of it.
-(4) A window is a memory with the turn before as if they were one text; a memory outside any session is its own
-    neighbourhood, so that it competes on level terms with turns of a conversation.
-(5) Additions happen term by term in hash order, so a score does not depend on where its row stands.
+(1) A posting is hash << 32 | row << 8 | count; a segment is a sorted array of postings, so a term is one slice. Each
+    segment is at least twice as long as the next, so an append costs O(log n) amortised.
+(2) Rows of removed memories stay until `renumber`; readers mask them out first. Statistics are computed of visible
+    rows only, so a hidden memory changes neither scores nor order.
+(3) A score is a share of the maximum: the sum of the idf of all query terms, unseen ones included, and of one further
+    unseen word.
+(4) A window is a message together with the message before it. A memory without a session gets a fixed weight instead,
+    so that it competes on equal terms with messages.
+(5) Additions happen term by term in hash order, so a score does not depend on the row number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,28 +31,27 @@ Postings = npt.NDArray[np.uint64]
 MAX_ROWS: Final = 1 << 24
 _ROW: Final = np.uint64(0xFF_FFFF)
 _TAIL: Final = 8_192
-#: Unsorted postings held at most, so that a bulk load needs no second copy of everything at the first read.
+#: Maximum number of unsorted postings, so that the first read after a bulk load needs no second copy of all.
 _LONGEST_TAIL: Final = 131_072
-#: BM25: how soon repetitions stop counting, and how much length does. A b of 0.25 or 0.75 loses on one set
-#: or another; between them it hardly matters.
+#: BM25: saturation of repetitions, and weight of the length. A b of 0.25 or 0.75 loses recall on some set.
 K1: Final = 0.9
 B: Final = 0.4
-#: Weight of the session beside the memory's own text and its window, which have 1 each.
+#: Weight of the session. The memory's own text and its window have weight 1.
 SESSION_WEIGHT: Final = np.float32(0.3)
-#: What a memory without a session gets for its own text.
+#: Weight of the own text of a memory without a session.
 LONE_MEMORY_WEIGHT: Final = np.float32(1.5)
-#: A turn with both neighbours of so many terms at most is read with them; of longer ones the turn itself counts for
-#: more, since they hold a word of anything.
+#: Window and session count in full if a message and its neighbours have at most this many terms together. In longer
+#: texts any word occurs by chance.
 FULL_CONTEXT_TERMS: Final = np.float32(100.0)
-#: Every query means more than its words: it is counted as if it held this many further ones, unseen. A
-#: query of one common word can then not be covered in full by each memory that has the word.
+#: Number of unseen words that are added to every query. Without them a query of one common word would be fully covered
+#: by each memory that contains the word.
 QUERY_SMOOTHING: Final = 1.0
-#: An unseen pair of characters is rather a seam between two words than a word.
+#: An unseen pair of characters is probably no word but the end of one and the start of another.
 UNSEEN_GRAM_WEIGHT: Final = 0.1
 
 
 class InvertedIndex:
-    """Postings of one tenant; names stand once more by row, ascending, so that what a row names is one slice too."""
+    """Postings of one tenant. Names are stored again by ascending row, so the names of a row are one slice."""
 
     __slots__ = ("_named", "_naming", "_segments", "_tail", "_tail_len")
 
@@ -84,7 +83,7 @@ class InvertedIndex:
         return lengths
 
     def _merge_tail(self) -> list[Postings]:
-        """Sort what was added since the last read into the segments; return these."""
+        """Merge the postings added since the last read into the segments; return the segments."""
         segments = self._segments
         if self._tail:
             fresh = np.concatenate(self._tail)
@@ -105,7 +104,7 @@ class InvertedIndex:
         return [s[slice(*s.searchsorted(ends).tolist())] for s in self._merge_tail()]
 
     def postings(self, term: int) -> tuple[Places, Floats]:
-        """Rows holding the term hash and their counts, by segment and ascending row."""
+        """Rows that contain the term hash and their counts, by segment and ascending row."""
         slices = [found for found in self._slices(term) if len(found)]
         if not slices:
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
@@ -113,33 +112,33 @@ class InvertedIndex:
         return ((found >> np.uint64(8)) & _ROW).astype(np.intp), (found & np.uint64(0xFF)).astype(np.float32)
 
     def count(self, term: int) -> int:
-        """Number of rows that hold the term hash, dead ones included."""
+        """Number of rows that contain the term hash, including dead ones."""
         return sum(map(len, self._slices(term)))
 
-    def holding(self, rows: Places, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
-        """Whether each row holds each term hash, however many others do: shape (terms, rows)."""
+    def contains_terms(self, rows: Places, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """Whether each row contains each term hash: shape (terms, rows)."""
         keys = (np.array([*terms], dtype=np.uint64) << np.uint64(24))[:, None] | rows.astype(np.uint64)
         found = np.zeros(keys.shape, dtype=np.bool_)
         for segment in filter(len, self._merge_tail()):
-            # Counts are at least 1, so a posting stands right behind the same one without a count.
-            places = np.minimum(segment.searchsorted(keys << np.uint64(8)), len(segment) - 1)
-            found |= segment[places] >> np.uint64(8) == keys
+            # Counts are at least 1, so a posting sorts right behind the same posting without a count.
+            indices = np.minimum(segment.searchsorted(keys << np.uint64(8)), len(segment) - 1)
+            found |= segment[indices] >> np.uint64(8) == keys
         return found
 
     def contains_other_names(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
-        """Whether each row holds a name whose hash is not among `others`."""
+        """Whether each row contains a name whose hash is not among `others`."""
         sought, naming = rows.astype(np.int32), self._naming.view
         first, last = naming.searchsorted(sought), naming.searchsorted(sought, side="right")
         owners = np.repeat(np.arange(len(rows)), last - first)
         ahead = np.cumsum(last - first)
-        places = np.arange(len(owners)) + np.repeat(last - ahead, last - first)
-        hashes = self._named.view[places]
+        indices = np.arange(len(owners)) + np.repeat(last - ahead, last - first)
+        hashes = self._named.view[indices]
         found = np.zeros(len(rows), dtype=np.bool_)
         found[owners[~np.isin(hashes, np.fromiter(others, dtype=np.uint32))]] = True
         return found
 
     def renumber(self, new_rows: Rows) -> None:
-        """Move to new row numbers (index: old row; -1: forget it and its terms)."""
+        """Change the row numbers; ``new_rows`` maps old to new, and to -1 for rows to drop."""
         moved: list[Postings] = []
         for segment in self._merge_tail():
             rows = new_rows[((segment >> np.uint64(8)) & _ROW).astype(np.int64)]
@@ -165,86 +164,86 @@ def length_norm(lengths: Floats, average: float) -> Floats:
 
 
 def saturated(counts: Floats, norms: Floats) -> Floats:
-    """Share of what a term can give at most, 0..1: count / (count + norm)."""
+    """Share of a term's maximum, 0..1: count / (count + norm)."""
     return np.asarray(counts / (counts + norms), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Statistics:
-    """What is known of all that a reader may see, where an index holds a part of it."""
+    """Statistics of all visible memories, for an index that contains a part of them."""
 
-    #: Memories, and how many of them have no vector to compare.
+    #: Number of memories, and of those without a comparable vector.
     count: int
     lacking: int
-    #: Mean number of terms: of a memory, of it with the turn before.
+    #: Mean number of terms: of a memory, and of a memory with the message before it.
     lengths: tuple[float, float]
-    #: How many memories hold each term, by its hash, of those that were counted; 0 of others.
-    holders: dict[int, int]
-    #: Of all vectors of the query's model.
+    #: Number of memories that contain each counted term, by its hash.
+    document_frequency: dict[int, int]
+    #: Signs of all vectors of the query's model.
     signs: SignStatistics | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VisibleRows:
-    """What one reader sees: arrays over all rows, whose cells of hidden rows have no meaning (2).
+    """The rows that one reader sees: arrays over all rows; cells of hidden rows have no meaning (2).
 
-    Where no row has a session, what tells of neighbours is one cell shown for every row.
+    If no row has a session, the arrays of neighbours are views of a single cell.
     """
 
     mask: Mask
-    #: Whether every row is allowed.
-    whole: bool
-    #: Allowed rows.
+    #: Whether every row is visible.
+    unfiltered: bool
+    #: Number of visible rows.
     count: int
-    #: Instants for which the mask holds: since <= now < until.
+    #: The mask is valid for since <= now < until.
     since: int
     until: int
-    #: BM25 length norms of the memory, and of it with the turn before.
+    #: BM25 length norms of the memory, and of the memory with the message before it.
     norm: Floats
     norm_before: Floats
-    #: What neighbours and session say of each row, as a share of what they say of a row among short ones.
+    #: Weight of window and session of each row, 0..1; 1 among short texts.
     context: Floats
-    #: Row before and after in the same session, or the row count (one past the end) where there is none.
+    #: Row before and after in the same session, or the row count (one past the end) if there is none.
     before: Rows
     after: Rows
-    #: Session number of each row, or `sessions` where it has none.
+    #: Session number of each row, or `sessions` if it has none.
     session: Rows
     sessions: int
     #: BM25 length norm of each session.
     session_norm: Floats
-    #: Of all that the reader may see, where the rows are a part of it.
+    #: Statistics of all visible memories, if the rows are a part of them.
     statistics: Statistics | None
-    #: Names of speakers who are no people, in lower case, by code.
+    #: Names of speakers that are roles, in lower case, by code.
     roles: Mapping[int, str] = field(default_factory=dict)
-    #: Row that answers what each row asks, or the row count where none does.
+    #: Row that answers the question of each row, or the row count if there is none.
     answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    #: Of the vectors of each model that was asked in, by its id.
+    #: Cached sign statistics, by the id of the model.
     signs: dict[str, SignStatistics] = field(default_factory=dict)
-    #: Allowed rows without a vector of each model and dimension that was asked in.
+    #: Cached number of visible rows without a vector, by model and dimension.
     lacking: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def holders(self, term: int, here: int) -> int:
-        """Return how many allowed memories hold a term, given how many of these rows do."""
-        return here if self.statistics is None else self.statistics.holders.get(term, 0)
+    def document_frequency(self, term: int, here: int) -> int:
+        """Return the number of visible memories with a term; ``here`` is the number of these rows with it."""
+        return here if self.statistics is None else self.statistics.document_frequency.get(term, 0)
 
 
 def visible_rows(
     columns: Columns, lengths: Floats, allowed: RowFilter, statistics: Statistics | None = None
 ) -> VisibleRows:
-    """Compute what a reader sees; `lengths` is the number of terms of each row."""
+    """Compute the rows that a reader sees; `lengths` is the number of terms of each row."""
     mask = columns.mask(allowed)
     expires = columns["expires_at"]
     limits = expires[mask]
-    gone, coming = limits[limits <= allowed.now], limits[limits > allowed.now]
-    since = int(gone.max()) if len(gone) else int(np.iinfo(np.int64).min)
-    until = int(coming.min()) if len(coming) else allowed.now + 1
+    past, future = limits[limits <= allowed.now], limits[limits > allowed.now]
+    since = int(past.max()) if len(past) else int(np.iinfo(np.int64).min)
+    until = int(future.min()) if len(future) else allowed.now + 1
     if allowed.min_importance is not None:
-        # What fades passes at one instant and not at the next.
+        # Importance decays all the time, so the mask is valid for one instant only.
         since, until = allowed.now, allowed.now + 1
     mask &= expires > allowed.now
     count = int(np.count_nonzero(mask))
     if statistics is not None and count >= statistics.count:
-        # The part is all there is.
+        # The index contains all visible memories.
         statistics = None
     before, after, session, sessions = _neighbours(columns, mask)
     mean, mean_before = statistics.lengths if statistics else (_mean(lengths[mask]), None)
@@ -256,11 +255,13 @@ def visible_rows(
         with_before = lengths + padded[before]
         norm_before = length_norm(with_before, _mean(with_before[mask]) if mean_before is None else mean_before)
         context = FULL_CONTEXT_TERMS / np.maximum(with_before + padded[after], FULL_CONTEXT_TERMS)
-        spoken = np.flatnonzero(mask & (session < sessions))
-        totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
+        in_session_rows = np.flatnonzero(mask & (session < sessions))
+        totals = np.bincount(session[in_session_rows], weights=lengths[in_session_rows], minlength=sessions).astype(
+            np.float32
+        )
     return VisibleRows(
         mask=mask,
-        whole=count == len(mask),
+        unfiltered=count == len(mask),
         count=statistics.count if statistics else count,
         since=since,
         until=until,
@@ -286,17 +287,17 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
     codes, positions = columns["session"], columns["position"]
     rows = np.flatnonzero(mask & (codes >= 0))
     if not len(rows):
-        nobody = np.broadcast_to(np.int32(n), n)
-        return nobody, nobody, np.broadcast_to(np.int32(0), n), 0
+        none = np.broadcast_to(np.int32(n), n)
+        return none, none, np.broadcast_to(np.int32(0), n), 0
     before, after = np.full(n, n, dtype=np.int32), np.full(n, n, dtype=np.int32)
-    # What less trusted sources say under the name of a talk stands beside it: no turn of it asks or answers them.
+    # Texts of less trusted sources under the name of a session count as a session of their own.
     talks = codes[rows].astype(np.int64) * (Trust.AGENT + 1) + np.minimum(columns["trust"][rows], Trust.AGENT)
     if np.all(positions[rows[1:]] >= positions[rows[:-1]]):
         # Rows mostly arrive in order and session by session: a stable sort of nearly sorted codes is linear.
-        places = np.argsort(talks, kind="stable")
+        sorting = np.argsort(talks, kind="stable")
     else:
-        places = np.lexsort((positions[rows], talks))
-    order, ordered = rows[places], talks[places]
+        sorting = np.lexsort((positions[rows], talks))
+    order, ordered = rows[sorting], talks[sorting]
     same = ordered[1:] == ordered[:-1]
     before[order[1:][same]] = order[:-1][same]
     after[order[:-1][same]] = order[1:][same]
@@ -309,69 +310,73 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bm25Shares:
-    """Shares of the query by row, float32; hidden rows have 0."""
+    """Share of the query that each row covers, float32; 0 for hidden rows."""
 
-    #: Of the memory's own text, 0..1.
+    #: By the memory's own text, 0..1.
     own: Floats
     #: With window and session, 0..2.3.
     full: Floats
-    #: How many allowed rows hold each term, by its hash.
-    holders: Mapping[int, int]
+    #: Number of visible memories that contain each term, by its hash.
+    document_frequency: Mapping[int, int]
 
 
-def bm25_shares(terms: tuple[str, ...], postings: InvertedIndex, sight: VisibleRows) -> Bm25Shares | None:
-    """Score the allowed rows; None where no allowed row holds any of the terms."""
-    n = len(sight.mask)
+def bm25_shares(terms: tuple[str, ...], postings: InvertedIndex, visible: VisibleRows) -> Bm25Shares | None:
+    """Score the visible rows; None if no visible row contains any of the terms."""
+    n = len(visible.mask)
     keys = {term_hash(term): is_gram(term) for term in terms}
     own = np.zeros(n, dtype=np.float32)
     full = np.zeros(n + 1, dtype=np.float32)
-    in_session = np.zeros(sight.sessions + 1, dtype=np.float32)
+    in_session = np.zeros(visible.sessions + 1, dtype=np.float32)
     scratch = np.zeros(n + 1, dtype=np.float32)
-    most = QUERY_SMOOTHING * idf(sight.count, 0)
-    holders: dict[int, int] = {}
+    max_score = QUERY_SMOOTHING * idf(visible.count, 0)
+    document_frequency: dict[int, int] = {}
     for key, gram in sorted(keys.items()):
         rows, counts = postings.postings(key)
-        if not sight.whole:
-            seen = sight.mask[rows]
+        if not visible.unfiltered:
+            seen = visible.mask[rows]
             rows, counts = rows[seen], counts[seen]
-        holders[key] = sight.holders(key, len(rows))
-        weight = idf(sight.count, holders[key])
-        if not holders[key]:
-            most += weight * (UNSEEN_GRAM_WEIGHT if gram else 1.0)
+        document_frequency[key] = visible.document_frequency(key, len(rows))
+        weight = idf(visible.count, document_frequency[key])
+        if not document_frequency[key]:
+            max_score += weight * (UNSEEN_GRAM_WEIGHT if gram else 1.0)
             continue
-        most += weight
+        max_score += weight
         gain = np.float32(weight)
-        share = gain * saturated(counts, sight.norm[rows])
+        share = gain * saturated(counts, visible.norm[rows])
         own[rows] += share
-        if not sight.sessions:
+        if not visible.sessions:
             full[rows] += LONE_MEMORY_WEIGHT * share
             continue
-        spoken = sight.session[rows] < sight.sessions
-        full[rows] += np.where(spoken, np.float32(1.0), LONE_MEMORY_WEIGHT) * share
-        rows, counts = rows[spoken], counts[spoken]
-        _window(rows, counts, gain, sight, full, scratch)
-        totals = np.bincount(sight.session[rows], weights=counts, minlength=sight.sessions)
-        held = np.flatnonzero(totals)
-        in_session[held] += SESSION_WEIGHT * gain * saturated(totals[held].astype(np.float32), sight.session_norm[held])
-    if not any(holders.values()):
+        in_session_rows = visible.session[rows] < visible.sessions
+        full[rows] += np.where(in_session_rows, np.float32(1.0), LONE_MEMORY_WEIGHT) * share
+        rows, counts = rows[in_session_rows], counts[in_session_rows]
+        _window(rows, counts, gain, visible, full, scratch)
+        totals = np.bincount(visible.session[rows], weights=counts, minlength=visible.sessions)
+        present = np.flatnonzero(totals)
+        in_session[present] += (
+            SESSION_WEIGHT * gain * saturated(totals[present].astype(np.float32), visible.session_norm[present])
+        )
+    if not any(document_frequency.values()):
         return None
-    if sight.sessions:
-        full[:n] += in_session[sight.session]
-        full[:n] = sight.context * full[:n] + (np.float32(1.0) - sight.context) * LONE_MEMORY_WEIGHT * own
-        if not sight.whole:
-            full[:n] *= sight.mask
-    scale = np.float32(1.0 / most)
-    return Bm25Shares(own=own * scale, full=full[:n] * scale, holders=holders)
+    if visible.sessions:
+        full[:n] += in_session[visible.session]
+        full[:n] = visible.context * full[:n] + (np.float32(1.0) - visible.context) * LONE_MEMORY_WEIGHT * own
+        if not visible.unfiltered:
+            full[:n] *= visible.mask
+    scale = np.float32(1.0 / max_score)
+    return Bm25Shares(own=own * scale, full=full[:n] * scale, document_frequency=document_frequency)
 
 
-def _window(rows: Places, counts: Floats, gain: np.float32, sight: VisibleRows, full: Floats, scratch: Floats) -> None:
-    """Add one term's share of the window to `full`; `scratch` (one cell more than rows) is left zero."""
+def _window(
+    rows: Places, counts: Floats, gain: np.float32, visible: VisibleRows, full: Floats, scratch: Floats
+) -> None:
+    """Add one term's share of the window to `full`. `scratch` (one cell more than rows) is zero before and after."""
     last = len(scratch) - 1
-    after = sight.after[rows]
+    after = visible.after[rows]
     scratch[rows] += counts
     scratch[after] += counts
-    # A row may stand here twice: assignment through an index adds its share once, as it should.
+    # A row may occur twice here; an indexed assignment adds its share once, as it should.
     touched = np.concatenate((rows, after[after < last]))
-    full[touched] += gain * saturated(scratch[touched], sight.norm_before[touched])
+    full[touched] += gain * saturated(scratch[touched], visible.norm_before[touched])
     scratch[touched] = 0.0
     scratch[last] = 0.0

@@ -1,7 +1,7 @@
-"""The first person, "the user" and a name as one person: texts with the name in place of the pronoun.
+"""Replace the first person and "the user" in a text by a name, so that its vector is close to questions with the name.
 
-English has rules for the verbs that change most often. Other languages have their pronouns in a table, without
-grammar: a text with the name in it is only embedded, never shown or stored.
+English has rules for the most frequent verbs. Other languages only have a table of pronouns, without grammar. The
+resulting text is embedded, never shown or stored.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ _OTHERS: Final = lazy_regex(
 
 
 def third_person(text: str, name: str) -> str:
-    """Rewrite English "I", "my", "me" to the name, with the verb forms that change most often."""
+    """Replace English "I", "my" and "me" by the name, and adapt the most frequent verbs."""
     text = text.replace("’", "'")
     for pattern, form in _FIRST_PERSON:
         text = pattern.sub(lambda _, form=form: form.format(name), text)  # type: ignore[misc]
@@ -43,10 +43,10 @@ def third_person(text: str, name: str) -> str:
 
 
 def with_name(text: str, name: str) -> str | None:
-    """Return a text with the name in place of "I", "the user" and the like; None where it speaks of neither."""
+    """Return a text with the name in place of "I", "the user" and similar words; None if it has none of them."""
     plain = text.replace("’", "'")
-    found = _OTHERS.sub(
+    named = _OTHERS.sub(
         lambda match: f"{name} " if match[0].endswith("'") else name,
         _THE_USER.sub(lambda _: name, third_person(plain, name)),
     )
-    return found if found != plain else None
+    return named if named != plain else None

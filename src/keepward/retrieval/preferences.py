@@ -1,4 +1,4 @@
-"""Preferences and standing instructions in what a user says: "from now on", "I prefer". English."""
+"""Preferences and standing instructions in texts of a user: "from now on", "I prefer". English."""
 
 from functools import cache
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from keepward.core.patterns import lazy_regex
 from keepward.retrieval.tokenizer import analyse, is_gram
 
-#: At the beginning of a sentence or clause.
+#: Patterns at the start of a sentence or clause.
 _OPENING: Final = (
     r"(?:always|never) \w+",
     r"(?:answer|reply|respond|speak|talk)(?:(?: to)? (?:me|us))? (?:in|with|without|as|like|using) \w+",
@@ -50,28 +50,28 @@ def _pattern() -> Any:
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
-    # To RE2 a word ends at any letter beyond ASCII, so the ends are spelt out.
+    # For RE2 a word ends at any non-ASCII letter, so the pattern spells out the ends.
     start = r"(?:^|[.!?;:,\n])\s*(?:(?:please|and|so|but|also),?\s+){0,2}"
     anywhere = rf"(?:^|[^\pL\pN])(?:{'|'.join(_ANYWHERE)})(?:$|[^\pL\pN])"
     return re2.compile(rf"{anywhere}|{start}(?:{'|'.join(_OPENING)})(?:$|[^\pL\pN])", options)
 
 
 def states_preference(text: str) -> bool:
-    """Whether a text states a preference or a standing instruction; in linear time, wrong at times."""
+    """Whether a text states a preference or a standing instruction. A heuristic, in linear time."""
     return _pattern().search(text.encode("utf-8", "replace").decode()) is not None
 
 
 def mentions_liking(text: str) -> bool:
-    """Whether a text says what somebody likes or dislikes: "Ana prefers tabs"."""
+    """Whether a text says what a person likes or dislikes: "Ana prefers tabs"."""
     return _LIKING.search(text) is not None
 
 
 def preference_topic(text: str) -> str | None:
-    """Return the subject of a preference: "spicy food" of "I strongly dislike spicy food". None where nothing is left.
+    """Return the topic of a preference: "spicy food" of "I strongly dislike spicy food". None if nothing remains.
 
-    Nothing is cut out of scripts without spaces.
+    Scripts without spaces are not supported: the result is None.
     """
     stripped = text.strip(" ,.;:!\n")
     rest: str = _pattern().sub(" ", text.encode("utf-8", "replace").decode()).strip(" ,.;:!\n")
-    kept = analyse(rest).kept if 0 < len(rest) < len(stripped) else []
-    return rest if kept and not any(map(is_gram, kept)) else None
+    content_terms = analyse(rest).kept if 0 < len(rest) < len(stripped) else []
+    return rest if content_terms and not any(map(is_gram, content_terms)) else None

@@ -1,11 +1,11 @@
-"""Ranking: which rows are candidates, and what words, vectors, session and speaker add to the score of each.
+"""Ranking: the choice of candidate rows, and the parts of their scores.
 
-    score = words + 1.35 cosine + role + preference + answered question      (``base``)
-          + 0.3 best base score of the session + day or kind of answer
-    of two very similar statements the newer one comes first
+    base  = words + 1.35 cosine + role + preference + answered question
+    score = base + 0.3 best base of the session + named day or kind of answer
+    of two very similar statements the newer one ranks first
 
-Filters apply before statistics: hidden memories change neither score nor order. Parts are rounded to 1e-6 before they
-are added in a fixed order, so two machines agree. A row without a comparable vector gets the mean cosine.
+Filters apply before statistics, so hidden memories change neither scores nor order. Parts are rounded to 1e-6 and added
+in a fixed order, so the result is the same on every machine. A row without a comparable vector gets the mean cosine.
 """
 
 import math
@@ -23,112 +23,112 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-#: Candidates of each kind, at least.
+#: Minimum number of candidates by words, and by vectors.
 MIN_CANDIDATES: Final = 400
-#: Weight of the cosine beside coverage.
+#: Weight of the cosine; the weight of words is 1.
 COSINE_WEIGHT: Final = 1.35
-#: Cosines that reach from a mean of 1 - REACH to 1 count in full; in a narrower space (a model that does not
-#: know the language puts all texts close together) they count in proportion.
+#: Cosines count in full if their mean is at most 1 - COSINE_RANGE. With a higher mean they count less: a model that
+#: does not know the language puts all texts close together.
 COSINE_RANGE: Final = 0.7
-#: The best of n units is high by luck; what it is discounted by per sqrt(2 ln n), the growth of a maximum.
+#: The maximum of n cosines grows with sqrt(2 ln n) by chance; it is reduced by this much per sqrt(2 ln n).
 MAX_POOL_PENALTY: Final = 0.02
-#: The units of a long text are nearly all on one topic, and beyond the first few that discount is far too small: so
-#: much more per ln(n / CROWD_FROM).
+#: The passages of a long text share a topic, so its maximum is reduced further, by this much per
+#: ln(n / LONG_TEXT_FROM_PASSAGES).
 LONG_TEXT_PENALTY: Final = 0.06
 LONG_TEXT_FROM_PASSAGES: Final = 4
-#: Words count in full where the best memory covers so much of the query, and in proportion below: what no memory covers
-#: more of, many cover by chance. In full, too, where fewer memories than this cover any of it.
+#: Words count in full if the best memory covers this share of the query, and less below: many memories cover a small
+#: share by chance. They also count in full if fewer than DISTINCTIVE_BELOW candidates have any word of the query.
 FULL_COVERAGE: Final = 0.6
 DISTINCTIVE_BELOW: Final = 12
-#: Weight of words in a request for advice: what bears on it is a liking, told in other words.
+#: Weight of words in a request for advice: the preferences it needs are stated in other words.
 ADVICE_WORDS_WEIGHT: Final = 0.7
-#: Share of what all memories have in common that is taken off the vector of any other question.
+#: Share of the mean vector of all memories that is subtracted from the vector of any other question.
 COMMON_MEAN_SHARE: Final = 0.6
-#: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
+#: Subtracted from an assistant's message if the query asks for the user's words, and the other way round.
 OTHER_ROLE_PENALTY: Final = 0.25
-#: Share of what a turn that ends in a question scores, above what is usual, that goes over to the turn that answers it.
+#: This share of a question's score above the mean moves from the message that asks to the message that answers.
 ANSWER_TRANSFER_SHARE: Final = 0.15
-#: Added to a preference where the query requests something, if one memory alone states one; less, the more do.
+#: Added to a preference if the query requests something and one memory states a preference; less, the more do.
 PREFERENCE_BOOST: Final = 0.4
-#: Added to what happened on the days that the query names.
+#: Added to events of the days that the query names.
 NAMED_DAY_BOOST: Final = 0.25
-#: Added to what tells a time where the query asks for one, and to what holds a name that is in neither the query nor a
-#: speaker's, where it asks for such.
+#: Added to a text with a time if the query asks for a time.
 TIME_ANSWER_BOOST: Final = 0.2
+#: Added to a text with a name if the query asks for a name. Names in the query and names of speakers do not count.
 NAME_ANSWER_BOOST: Final = 0.15
 #: Weight of the best score of the same session.
 SESSION_BEST_WEIGHT: Final = 0.3
-#: A score of 1 is the most that a memory outside any session can reach by words and meaning, or by words alone.
+#: A score of 1 is the maximum of a memory without a session: by words and meaning, or by words only.
 MAX_SCORE: Final = (1.5 + COSINE_WEIGHT) * (1.0 + SESSION_BEST_WEIGHT)
 MAX_TEXT_SCORE: Final = 1.5 * (1.0 + SESSION_BEST_WEIGHT)
-#: Candidates that are compared with each other for which is newer.
+#: The best candidates, which are compared pairwise for newer statements.
 MAX_RECENCY_CANDIDATES: Final = 20
-#: Two memories are similar from the first likeness on, and surely from the second on: shares of the way from how alike
-#: the candidates are on average to equal.
+#: Two memories are similar from the first value on, and certainly similar from the second on. 0 is the mean
+#: similarity of the candidates, 1 is equality.
 SIMILAR_FROM: Final = 0.4
 SURELY_SIMILAR_FROM: Final = 0.7
 #: A newer statement has at least this share of the older one's score.
 MIN_NEWER_SCORE_SHARE: Final = 0.5
 #: Share of its score that the older of two similar statements loses.
 OLDER_PENALTY_SHARE: Final = 0.2
-#: Below so many candidates their average likeness says little, and of two nothing.
-_USUAL_OF: Final = 10
-#: A word is rare where at most so many of the visible memories hold it, or this share of them.
+#: With fewer candidates than this, their mean similarity counts less.
+_RELIABLE_MEAN_FROM: Final = 10
+#: A word is rare if at most this many visible memories contain it, or this share of them.
 MAX_RARE_MEMORIES: Final = 3
 MAX_RARE_SHARE: Final = 0.01
 
 
 def max_pool_penalty(counts: Places) -> Doubles:
-    """Discount of the best cosine of n units; 0 for a single one."""
-    many = LONG_TEXT_PENALTY * np.log(np.maximum(counts / LONG_TEXT_FROM_PASSAGES, 1.0))
-    return np.asarray(MAX_POOL_PENALTY * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + many, dtype=np.float64)
+    """Reduction of the best cosine of n passages; 0 for a single one."""
+    long_text = LONG_TEXT_PENALTY * np.log(np.maximum(counts / LONG_TEXT_FROM_PASSAGES, 1.0))
+    return np.asarray(MAX_POOL_PENALTY * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + long_text, dtype=np.float64)
 
 
 def words_weight(covered: Doubles, *, advice: bool) -> float:
-    """Weight of what candidates cover of a query, beside their cosines: little where many cover a little of it."""
-    singled_out = np.count_nonzero(covered) < DISTINCTIVE_BELOW
-    known = 1.0 if singled_out else min(1.0, float(covered.max()) / FULL_COVERAGE)
-    return known * (ADVICE_WORDS_WEIGHT if advice else 1.0)
+    """Weight of the words of a query: low if many candidates cover little of it."""
+    distinctive = np.count_nonzero(covered) < DISTINCTIVE_BELOW
+    weight = 1.0 if distinctive else min(1.0, float(covered.max()) / FULL_COVERAGE)
+    return weight * (ADVICE_WORDS_WEIGHT if advice else 1.0)
 
 
-def project_out(query: Floats, usual: Floats) -> Floats:
-    """Return the vector of a request for advice without what it has of the `usual`, of length 1, in such requests.
+def project_out(query: Floats, common: Floats) -> Floats:
+    """Return the vector of a request for advice without the unit vector that all such requests have in common.
 
-    Some memories are close to any request, whatever it is about; this leaves them with what they share with this one.
+    Some memories are close to any request for advice. After the projection only the topic counts.
     """
-    return np.asarray(query - np.dot(query, usual) * usual, dtype=np.float32)
+    return np.asarray(query - np.dot(query, common) * common, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CentredQuery:
-    """Where a query points in the space of its model, and what a cosine to that is of the query itself, on average."""
+    """The vector of a query, centred, and the numbers that rescale its cosines to those of the original query."""
 
     vector: Floats
     stretch: float = 1.0
     shift: float = 0.0
 
-    def level(self, cosines: npt.NDArray[np.floating] | float) -> Doubles:
-        """Return cosines to this direction as such to the query, of which the mean memory has the same."""
+    def rescale_cosines(self, cosines: npt.NDArray[np.floating] | float) -> Doubles:
+        """Return cosines to the centred vector, rescaled so that their mean is that of the original query."""
         return np.asarray(np.asarray(cosines, dtype=np.float64) * self.stretch + self.shift, dtype=np.float64)
 
 
 def centre_query(query: Floats, signs: vector_index.SignStatistics) -> CentredQuery:
-    """Return a question without what all memories have in common: their topic and how they are told.
+    """Return the vector of a question minus a share of the mean vector of all visible memories.
 
-    Some memories are close to whatever is asked in a store; this leaves them with what they share with this question.
+    Some memories are close to every question of a store. After centring only the topic of the question counts.
     """
-    own = query.astype(np.float64)
+    vector = query.astype(np.float64)
     common = COMMON_MEAN_SHARE * signs.estimated_mean()
-    rest = own / max(math.sqrt(float(np.dot(own, own))), 1e-9) - common
+    centred = vector / max(math.sqrt(float(np.dot(vector, vector))), 1e-9) - common
     return CentredQuery(
-        vector=rest.astype(np.float32),
-        stretch=math.sqrt(float(np.dot(rest, rest))),
+        vector=centred.astype(np.float32),
+        stretch=math.sqrt(float(np.dot(centred, centred))),
         shift=float(np.dot(common, common)) / COMMON_MEAN_SHARE,
     )
 
 
 def cosine_weight(mean: float) -> float:
-    """Weight of a cosine in a space whose cosines to this query have this mean."""
+    """Weight of the cosines if their mean is ``mean``."""
     return COSINE_WEIGHT * min(1.0, max(0.0, 1.0 - mean) / COSINE_RANGE)
 
 
@@ -137,84 +137,85 @@ def rounded(values: npt.NDArray[np.floating]) -> Doubles:
     return np.asarray(np.round(values.astype(np.float64), 6) + 0.0, dtype=np.float64)
 
 
-def preference_weight(count: int, holders: int) -> float:
-    """Return what is added to a preference where ``holders`` of ``count`` memories state one; near 0 where half do."""
-    return PREFERENCE_BOOST * (idf(count, holders) / idf(count, 1)) ** 2
+def preference_weight(count: int, preferences: int) -> float:
+    """Boost of a preference if ``preferences`` of ``count`` memories state one; near 0 if half of them do."""
+    return PREFERENCE_BOOST * (idf(count, preferences) / idf(count, 1)) ** 2
 
 
 def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int) -> Doubles:
-    """Best score of each one's session; its own where `session` is `sessions`, which means none."""
+    """Best score of each row's session; the row's own score if `session` is `sessions`, which means none."""
     best = np.full(sessions + 1, -np.inf)
     np.maximum.at(best, session, scores)
     return np.where(session < sessions, best[session], scores)
 
 
 def top_k(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k: int) -> Places:
-    """Indices of the k highest scores, ties to the higher position; in no stated order."""
+    """Indices of the k highest scores, in any order. Of equal scores the higher positions count."""
     n = len(scores)
     if n <= k:
         return np.arange(n)
     cut = np.partition(scores, n - k)[n - k]
     above = np.flatnonzero(scores > cut)
-    level = np.flatnonzero(scores == cut)
+    ties = np.flatnonzero(scores == cut)
     room = k - len(above)
-    if len(level) > room:
-        level = level[np.argpartition(positions[level], len(level) - room)[len(level) - room :]]
-    return np.concatenate((above, level))
+    if len(ties) > room:
+        ties = ties[np.argpartition(positions[ties], len(ties) - room)[len(ties) - room :]]
+    return np.concatenate((above, ties))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Rows, ascending, and what vectors say of them."""
+    """Rows in ascending order, and their cosines."""
 
     rows: Places
-    #: Of each row's best unit.
+    #: Cosine of each row's best passage.
     cosine: Doubles
-    #: Whether a row has a unit that can be compared.
+    #: Whether the row has a vector of the query's model.
     compared: Mask
-    #: Mean cosine of the allowed units to the query.
+    #: Mean cosine of the visible passages.
     mean: float
 
-    def joined(self, more: "Candidates") -> "Candidates":
-        """Return these and others, of which none is among these."""
-        rows = np.concatenate((self.rows, more.rows))
+    def merge(self, other: "Candidates") -> "Candidates":
+        """Return these candidates and those of a disjoint set."""
+        rows = np.concatenate((self.rows, other.rows))
         order = np.argsort(rows)
         return Candidates(
             rows=rows[order],
-            cosine=np.concatenate((self.cosine, more.cosine))[order],
-            compared=np.concatenate((self.compared, more.compared))[order],
+            cosine=np.concatenate((self.cosine, other.cosine))[order],
+            compared=np.concatenate((self.compared, other.compared))[order],
             mean=self.mean,
         )
 
 
 def with_cosines(
-    store: vector_index.VectorIndex | None, toward: CentredQuery | None, rows: Places, mean: float
+    store: vector_index.VectorIndex | None, direction: CentredQuery | None, rows: Places, mean: float
 ) -> Candidates:
-    """Return the rows, ascending, with their cosines; without a store or direction none can be compared."""
-    if store is None or toward is None:
+    """Return the rows, in ascending order, with their cosines. Without vectors, all get the mean cosine."""
+    if store is None or direction is None:
         return Candidates(
             rows=rows, cosine=np.full(len(rows), mean), compared=np.zeros(len(rows), dtype=np.bool_), mean=mean
         )
-    best, counts = store.best(toward.vector, rows)
+    best, counts = store.best(direction.vector, rows)
     compared = counts > 0
-    cosine = np.where(compared, rounded(toward.level(best) - max_pool_penalty(counts)), mean)
+    cosine = np.where(compared, rounded(direction.rescale_cosines(best) - max_pool_penalty(counts)), mean)
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
 
 
 def average_two_views(
-    store: vector_index.VectorIndex, toward: CentredQuery, near: Candidates, preferences: Places
+    store: vector_index.VectorIndex, direction: CentredQuery, near: Candidates, preferences: Places
 ) -> Candidates:
-    """Return candidates where a preference with two vectors, of the whole and of its subject, has their mean cosine."""
+    """Return the candidates; a preference with two vectors, of its text and of its topic, gets their mean cosine."""
     first, counts = store.spans(near.rows)
-    places = np.flatnonzero((counts == 2) & np.isin(near.rows, preferences))
-    cosines = store.cosines(toward.vector, np.concatenate((first[places], first[places] + 1))).astype(np.float64)
+    indices = np.flatnonzero((counts == 2) & np.isin(near.rows, preferences))
+    cosines = store.cosines(direction.vector, np.concatenate((first[indices], first[indices] + 1))).astype(np.float64)
+    mean = direction.rescale_cosines(cosines.reshape(2, -1).mean(axis=0))
     cosine = near.cosine.copy()
-    cosine[places] = rounded(toward.level(cosines.reshape(2, -1).mean(axis=0)) - max_pool_penalty(counts[places]))
+    cosine[indices] = rounded(mean - max_pool_penalty(counts[indices]))
     return replace(near, cosine=cosine)
 
 
 def candidates_by_text(cover: Bm25Shares, positions: npt.NDArray[np.int64], limit: int) -> Candidates:
-    """Return the rows that cover most of the query, of those that hold any word of it."""
+    """Return the rows that cover most of the query; each contains a word of it."""
     rows = np.flatnonzero(cover.own > 0)
     rows = rows[top_k(cover.full[rows], positions[rows], max(MIN_CANDIDATES, limit))]
     return with_cosines(None, None, rows, 0.0)
@@ -222,35 +223,35 @@ def candidates_by_text(cover: Bm25Shares, positions: npt.NDArray[np.int64], limi
 
 def candidates_by_text_and_vector(
     store: vector_index.VectorIndex,
-    toward: CentredQuery,
+    direction: CentredQuery,
     signs: vector_index.SignStatistics,
-    sight: VisibleRows,
+    visible: VisibleRows,
     cover: Bm25Shares | None,
     positions: npt.NDArray[np.int64],
     limit: int,
 ) -> Candidates | None:
-    """Return the rows nearest by sign bits and those that cover most; None where no allowed row has a vector."""
-    owners, distance = store.owners, store.hamming(toward.vector)
-    if not sight.whole:
-        units = np.flatnonzero(sight.mask[owners])
+    """Return the rows nearest by sign bits and those that cover most. None if no visible row has a vector."""
+    owners, distance = store.owners, store.hamming(direction.vector)
+    if not visible.unfiltered:
+        units = np.flatnonzero(visible.mask[owners])
         owners, distance = owners[units], distance[units]
     if not len(owners):
         return None
     k = max(MIN_CANDIDATES, 2 * limit)
     expected = vector_index.expected_cosine(store.dim)
-    mean = float(rounded(toward.level(signs.mean_cosine(toward.vector))))
-    chosen = np.zeros(len(sight.mask), dtype=np.bool_)
+    mean = float(rounded(direction.rescale_cosines(signs.mean_cosine(direction.vector))))
+    chosen = np.zeros(len(visible.mask), dtype=np.bool_)
     chosen[owners[vector_index.nearest(distance, k, store.dim)]] = True
     if cover is not None:
         weight = np.float32(cosine_weight(mean))
-        held = np.flatnonzero(cover.full[owners] > 0)
-        rows = owners[held]
-        rough = weight * expected[distance[held]] + cover.full[rows]
+        matching = np.flatnonzero(cover.full[owners] > 0)
+        rows = owners[matching]
+        rough = weight * expected[distance[matching]] + cover.full[rows]
         chosen[rows[top_k(rough, positions[rows], k)]] = True
-        # Entries without a vector, or with one of another model, come in by their text.
+        # Rows without a vector of this model become candidates by their text.
         textual = np.flatnonzero(cover.own > 0)
         chosen[textual[top_k(cover.full[textual], positions[textual], k)]] = True
-    return with_cosines(store, toward, np.flatnonzero(chosen), mean)
+    return with_cosines(store, direction, np.flatnonzero(chosen), mean)
 
 
 def newer_similarity(
@@ -258,34 +259,36 @@ def newer_similarity(
     when: npt.NDArray[np.int64],
     trust: npt.NDArray[np.int8],
     lasting: Mask,
-    held: Mask,
-    likeness: Doubles,
+    terms: Mask,
+    cosines: Doubles,
 ) -> Doubles:
-    """Return how surely each candidate (row) has a newer, very similar one (column), 0..1, shape (n, n).
+    """Return by pairs, 0..1 and (n, n), how certainly the column is a newer, very similar statement than the row.
 
-    ``when`` are instants, ``trust`` ranks, ``lasting`` is true for what is no event, ``held`` (terms, n) says which
-    terms of the query each holds, ``likeness`` (n, n) are cosines. A newer statement must hold every term of the query
-    that the older one holds, and be trusted as much.
+    ``when`` are instants and ``trust`` ranks; ``lasting`` is False for events; ``terms`` (terms, n) says which terms of
+    the query each candidate contains. The newer statement must contain every term of the query that the older one
+    contains, with at least the same trust.
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= trust[None, :] >= trust[:, None]
     newer &= scores[None, :] >= MIN_NEWER_SCORE_SHARE * scores[:, None]
-    newer &= ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
-    usual = _usual(likeness[np.ix_(lasting, lasting)])
-    closer = (likeness - usual) / max(1.0 - usual, 1e-9)
-    return np.where(newer, np.clip((closer - SIMILAR_FROM) / (SURELY_SIMILAR_FROM - SIMILAR_FROM), 0.0, 1.0), 0.0)
+    newer &= ~(terms[:, :, None] & ~terms[:, None, :]).any(axis=0)
+    mean = _mean_similarity(cosines[np.ix_(lasting, lasting)])
+    relative = (cosines - mean) / max(1.0 - mean, 1e-9)
+    return np.where(newer, np.clip((relative - SIMILAR_FROM) / (SURELY_SIMILAR_FROM - SIMILAR_FROM), 0.0, 1.0), 0.0)
 
 
-def recency_boosts(scores: Doubles, same: Doubles) -> Doubles:
-    """Return what to add to each score so that newer statements pass older ones; see ``newer_similarity``."""
-    raised = scores + (same * np.maximum(scores[:, None] - scores[None, :], 0.0)).max(axis=0, initial=0.0)
-    return np.asarray(raised * (1.0 - OLDER_PENALTY_SHARE * same.max(axis=1, initial=0.0)) - scores, dtype=np.float64)
+def recency_boosts(scores: Doubles, similarity: Doubles) -> Doubles:
+    """Return the change of each score that ranks newer statements first; see ``newer_similarity``."""
+    gap = np.maximum(scores[:, None] - scores[None, :], 0.0)
+    raised = scores + (similarity * gap).max(axis=0, initial=0.0)
+    penalty = OLDER_PENALTY_SHARE * similarity.max(axis=1, initial=0.0)
+    return np.asarray(raised * (1.0 - penalty) - scores, dtype=np.float64)
 
 
-def _usual(likeness: Doubles) -> float:
-    """Return how alike candidates are on average: where a model does not know the language, all texts are close."""
-    count = len(likeness)
+def _mean_similarity(cosines: Doubles) -> float:
+    """Mean cosine of the candidates: high if the model does not know the language."""
+    count = len(cosines)
     if count < 3:
         return 0.0
-    others = math.fsum(likeness.ravel().tolist()) - math.fsum(likeness.diagonal().tolist())
-    return max(others / (count * (count - 1)), 0.0) * min(1.0, (count - 2) / (_USUAL_OF - 2))
+    others = math.fsum(cosines.ravel().tolist()) - math.fsum(cosines.diagonal().tolist())
+    return max(others / (count * (count - 1)), 0.0) * min(1.0, (count - 2) / (_RELIABLE_MEAN_FROM - 2))

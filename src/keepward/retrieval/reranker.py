@@ -1,10 +1,10 @@
-"""Learn from feedback in which order candidates come, and whether that order is better than the plain one.
+"""Learn from feedback how to reorder candidates, and check on held-out feedback whether the new order is better.
 
-    score = fused score + change, less the mean change of all candidates
+    score = fused score + change - mean change of all candidates
     change = [q, 1] D m + w . features
 
-q and m are the vectors of query and memory. D is a matrix of low rank, w has one weight a feature. Untrained weights
-are zero, so that the order is the fused one, bit for bit. The same examples give the same bytes.
+q and m are the vectors of query and memory. D is a matrix of low rank, w has one weight per feature. Untrained weights
+are zero, so the order is exactly the fused one. The same examples give the same bytes.
 """
 
 import io
@@ -24,20 +24,21 @@ from keepward.retrieval.ranking import SESSION_BEST_WEIGHT, rounded
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
-#: At least so many candidates are reordered.
+#: Minimum number of candidates that are reordered.
 MIN_CANDIDATES: Final = 200
 #: The parts of the fused score, then properties of the memory.
 FEATURES: Final = ("cover", "cosine", "feature", "session", "recency", "importance", "trust")
-#: Every fourth feedback of a person is judged on and never learned from.
+#: Every fourth feedback of a person is used for evaluation, never for training.
 HOLD_OUT_EVERY: Final = 4
-#: A used memory should score so much above an ignored one.
+#: A used memory should score this much above an ignored one.
 MARGIN: Final = 1.0
 LEARNING_RATE: Final = 0.4
 FEATURE_LEARNING_RATE: Final = 0.1
 #: Value of the 1 next to the query while learning.
 CONSTANT: Final = 0.5
 MAX_RANK: Final = 16
-#: Weights serve from this gain in held-out pairs on, by so many standard errors, on so many pairs and feedbacks.
+#: Weights are used if they gain this share of held-out pairs, by this many standard errors, with at least this many
+#: pairs and feedbacks.
 MIN_GAIN: Final = 0.05
 MIN_Z_SCORE: Final = 2.0
 MIN_PAIRS: Final = 20
@@ -50,9 +51,9 @@ _HOUR_MICROS: Final = 3_600_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RerankerWeights:
-    """What was learned."""
+    """The learned weights."""
 
-    #: Id of the embedder whose vectors they are for; None for none.
+    #: Id of the embedder whose vectors they apply to; None for none.
     model: str | None
     #: float32 (dim + 1, rank) and (rank, dim): D = left right.
     left: Floats
@@ -102,7 +103,7 @@ def load(data: bytes) -> RerankerWeights:
 
 
 def recency(happened: npt.NDArray[np.int64], now: int) -> Doubles:
-    """Return 1 for now down to 0 for ten years ago, by the logarithm of the age; in microseconds since 1970."""
+    """Return the recency by the logarithm of the age: 1 for now, 0 for ten years ago. Times are µs since 1970."""
     hours = np.clip((now - happened.astype(np.float64)) / _HOUR_MICROS, 0.0, _OLD_HOURS)
     return rounded(1.0 - np.log1p(hours) / math.log1p(_OLD_HOURS))
 
@@ -118,7 +119,7 @@ def features_of(
     """Return the features (n, len(FEATURES)) of candidates; ``parts`` are the first four, trust is 0..7."""
     *others, session = parts
     own = (recency(happened, now), rounded(importance), rounded(trust.astype(np.float64) / _MAX_TRUST))
-    # The part of a score is weighted, and the feature is not.
+    # The session part of the score is weighted; its feature is not.
     return np.stack([*map(rounded, others), rounded(session / SESSION_BEST_WEIGHT), *own], axis=1)
 
 
@@ -130,9 +131,9 @@ class Example:
     #: Whether an agent or another program gave it.
     from_agent: bool
     receipt: str
-    #: float32 (dim,), zeros where the query has no vector.
+    #: float32 (dim,), zeros if the query has no vector.
     query: Floats
-    #: float32 (n, dim), zeros where a memory has none.
+    #: float32 (n, dim), zeros if a memory has none.
     vectors: Floats
     #: Fused scores (n,) and features (n, len(FEATURES)).
     fused: Doubles
@@ -142,12 +143,12 @@ class Example:
 
     @property
     def pairs(self) -> int:
-        """How many combinations of a used and an ignored memory there are."""
+        """The number of pairs of a used and an ignored memory."""
         used = int(np.count_nonzero(self.used))
         return used * (len(self.used) - used)
 
     def score_margins(self, scores: Doubles) -> Doubles:
-        """Return by how much each used memory (row) is ahead of each ignored one (column)."""
+        """Return the score of each used memory (row) minus that of each ignored one (column)."""
         return np.asarray(scores[self.used][:, None] - scores[~self.used][None, :])
 
 
@@ -160,22 +161,22 @@ def train(examples: Sequence[Example], *, model: str | None, dim: int, share: fl
     """
     matrix, weights = np.zeros((dim + 1, dim)), np.zeros(len(FEATURES))
     lessons = [example for example in examples if not example.held_out]
-    said = Counter(example.receipt for example in lessons if example.from_agent)
+    agent_receipts = Counter(example.receipt for example in lessons if example.from_agent)
     people = sum(not example.from_agent for example in lessons)
-    bound = 1.0 if share >= 1.0 else min(1.0, share / (1.0 - share) * people / max(len(said), 1))
+    agent_weight = 1.0 if share >= 1.0 else min(1.0, share / (1.0 - share) * people / max(len(agent_receipts), 1))
     for example in lessons:
-        step = bound / said[example.receipt] if example.from_agent else 1.0
-        asked = np.append(example.query.astype(np.float64), CONSTANT)
+        step = agent_weight / agent_receipts[example.receipt] if example.from_agent else 1.0
+        query = np.append(example.query.astype(np.float64), CONSTANT)
         vectors = example.vectors.astype(np.float64)
-        scores = example.fused + example.features @ weights + vectors @ (asked @ matrix)
+        scores = example.fused + example.features @ weights + vectors @ (query @ matrix)
         short = example.score_margins(scores) < MARGIN
         push = np.zeros(len(scores))
         push[example.used], push[~example.used] = short.sum(axis=1), -short.sum(axis=0)
         push *= step / example.pairs
-        matrix += LEARNING_RATE * np.outer(asked, push @ vectors)
+        matrix += LEARNING_RATE * np.outer(query, push @ vectors)
         weights += FEATURE_LEARNING_RATE * (push @ example.features)
     left, right = _factors(matrix)
-    agents = bound * len(said)
+    agents = agent_weight * len(agent_receipts)
     learned = RerankerWeights(model=model, left=left, right=right, features=weights.astype(np.float32))
     return learned, round(agents / (agents + people), 4) if agents else 0.0
 
@@ -195,7 +196,7 @@ def _factors(matrix: Doubles) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutResult:
-    """How three orders did on held-out feedback: shares of pairs in the right order, 0..1, ties as half."""
+    """Result of three orders on held-out feedback: shares of pairs in the right order, 0..1; a tie counts half."""
 
     feedbacks: int = 0
     pairs: int = 0
@@ -205,39 +206,41 @@ class HeldOutResult:
     #: ``learned`` less the better of the other two.
     gain: float = 0.0
     serves: bool = False
-    #: In words, for a person.
+    #: The reason in words.
     why: str
 
 
 def evaluate_held_out(weights: RerankerWeights, examples: Sequence[Example]) -> HeldOutResult:
     """Compare weights with the fused order and the cosine on the held-out feedback."""
-    held = [example for example in examples if example.held_out]
-    pairs = sum(example.pairs for example in held)
-    few = f"it takes {MIN_PAIRS} pairs of {MIN_FEEDBACK} to judge it"
-    few = f"{pairs} pairs of {len(held)} feedbacks are held out; {few}"
-    if not held:
-        return HeldOutResult(why=few)
-    shares = np.array([_shares(weights, example) for example in held])
-    learned, fused, cosine = (math.fsum(column) / len(held) for column in shares.T.tolist())
+    held_out = [example for example in examples if example.held_out]
+    pairs = sum(example.pairs for example in held_out)
+    too_few = (
+        f"{pairs} pairs of {len(held_out)} feedbacks are held out; "
+        f"an evaluation needs {MIN_PAIRS} pairs of {MIN_FEEDBACK}"
+    )
+    if not held_out:
+        return HeldOutResult(why=too_few)
+    shares = np.array([_shares(weights, example) for example in held_out])
+    learned, fused, cosine = (math.fsum(column) / len(held_out) for column in shares.T.tolist())
     leads = shares[:, 0] - shares[:, 1 if fused >= cosine else 2]
-    gain = math.fsum(leads.tolist()) / len(held)
-    error = float(np.std(leads, ddof=1)) / math.sqrt(len(held)) if len(held) > 1 else 0.0
+    gain = math.fsum(leads.tolist()) / len(held_out)
+    error = float(np.std(leads, ddof=1)) / math.sqrt(len(held_out)) if len(held_out) > 1 else 0.0
     serves = False
-    if pairs < MIN_PAIRS or len(held) < MIN_FEEDBACK:
-        why = few
+    if pairs < MIN_PAIRS or len(held_out) < MIN_FEEDBACK:
+        why = too_few
     elif gain < MIN_GAIN:
         why = f"it gains less than {MIN_GAIN:g} on held-out feedback"
     elif gain < MIN_Z_SCORE * error:
-        why = f"its gain on held-out feedback is within {MIN_Z_SCORE:g} standard errors of nothing"
+        why = f"its gain on held-out feedback is less than {MIN_Z_SCORE:g} standard errors"
     else:
-        serves, why = True, "it orders held-out feedback better than the plain order does"
+        serves, why = True, "it ranks held-out feedback better than the fused order"
     numbers = [round(number, 4) for number in (learned, fused, cosine, gain)]
-    told = dict(zip(("learned", "fused", "cosine", "gain"), numbers, strict=True))
-    return HeldOutResult(feedbacks=len(held), pairs=pairs, serves=serves, why=why, **told)
+    shares_by_order = dict(zip(("learned", "fused", "cosine", "gain"), numbers, strict=True))
+    return HeldOutResult(feedbacks=len(held_out), pairs=pairs, serves=serves, why=why, **shares_by_order)
 
 
 def _shares(weights: RerankerWeights, example: Example) -> list[float]:
-    """Return the share of an example's pairs that each order puts right: the learned, the fused and the cosine."""
+    """Return the share of an example's pairs in the right order: by learned score, fused score and cosine."""
     near = example.vectors.astype(np.float64) @ weights.query_direction(example.query)
     learned = example.fused + weights.score_deltas(near, example.features)
     orders = (learned, example.fused, example.features[:, FEATURES.index("cosine")])

@@ -1,4 +1,4 @@
-"""Who said what a question asks for: the user or the assistant. English."""
+"""Whether a question asks for the user's or the assistant's words. English."""
 
 import re
 from typing import Final
@@ -20,14 +20,14 @@ _ASKS_FOR_USER: Final = lazy_regex(r"\b(?:i|my|me|mine|myself|we|our|us)\b", re.
 
 
 def asks_for_assistant(query: str) -> bool:
-    """Whether a question asks for what the assistant said: "What did you suggest?"."""
+    """Whether a question asks for the assistant's words: "What did you suggest?"."""
     return _ASKS_FOR_ASSISTANT.search(query) is not None
 
 
 def other_roles(query: str) -> frozenset[str]:
-    """Return names of speakers who did not say what a question asks for; empty where it is open.
+    """Return the roles whose words a question does not ask for; empty if the question is open.
 
-    "Which drill did you suggest?" asks the assistant. "Where do I live?" asks the user.
+    "Which drill did you suggest?" asks for the assistant's words, "Where do I live?" for the user's.
     """
     if asks_for_assistant(query):
         return USER

@@ -1,11 +1,11 @@
 """Unit vectors in 440 bytes: sign bits to find candidates, 8-bit components to score them.
 
 Invariants
-(1) a vector is quantised once, by `quantise`; a packed vector and the float32 it came from index alike.
-(2) dot products are exact integers held in float32 (|x| * |q| < 2**24, so is every partial sum), so neither
-    the row a vector stands in nor the order of summation changes a bit of a score.
-(3) a cut through equal Hamming distances keeps all of them, so candidates do not depend on row order.
-(4) vectors of different models live in different `VectorIndex`s and never meet.
+(1) A vector is quantised once, by `quantise`; a packed vector and its original float32 vector are indexed alike.
+(2) Dot products are exact integers in float32, because |x| * |q| and every partial sum are below 2**24. So neither the
+    row number nor the order of summation changes a score.
+(3) A limit among equal Hamming distances includes all of them, so candidates do not depend on the order of rows.
+(4) Vectors of different models are in different `VectorIndex` objects and are never compared.
 """
 
 import math
@@ -24,15 +24,14 @@ Counts = npt.NDArray[np.int64]
 
 PACK_VERSION: Final = 1
 _EXACT: Final = float(2**24)
-#: Vectors from which their mean is half known.
+#: With this many vectors, their estimated mean counts half.
 _KNOWN_FROM: Final = 30.0
 
 
 def quantise(units: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     """Round unit vectors (n, dim) to mid-rise 8-bit codes and steps: x ~ (code + 0.5) * step.
 
-    There is no zero code, so the sign of every component survives. Vectors are L2-normalised first; a zero
-    vector gets step 0.
+    No code stands for zero, so the sign of every component survives. A zero vector gets step 0.
     """
     units = np.ascontiguousarray(units, dtype=np.float32)
     peaks = np.maximum(units.max(axis=1, initial=0.0), -units.min(axis=1, initial=0.0))
@@ -49,7 +48,7 @@ def quantise(units: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 
 
 def pack(units: Floats) -> bytes:
-    """Pack float32 (n, dim) to 8 + n * (dim + 4) bytes, a quarter of the floats, as the index keeps them."""
+    """Pack float32 (n, dim) to 8 + n * (dim + 4) bytes, about a quarter of the size, in the format of the index."""
     codes, steps = quantise(units)
     return (
         VECTORS_HEADER.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0])
@@ -59,27 +58,27 @@ def pack(units: Floats) -> bytes:
 
 
 def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArray[np.int8], Floats]]:
-    """Yield, for each dimension among packed blobs, the blob that each vector is of, all codes and all steps.
+    """Yield for each dimension among packed blobs the blob number of each vector, all codes and all steps.
 
     Raises:
         ValueError: a blob is of another layout version, or cut short.
     """
     heads = [VECTORS_HEADER.unpack_from(blob) if len(blob) >= VECTORS_HEADER.size else (0, 0, 0, 0) for blob in blobs]
     by_dim: dict[int, list[int]] = {}
-    for place, (blob, (version, _, dim, n)) in enumerate(zip(blobs, heads, strict=True)):
+    for number, (blob, (version, _, dim, n)) in enumerate(zip(blobs, heads, strict=True)):
         if version != PACK_VERSION or len(blob) != VECTORS_HEADER.size + n * (dim + 4):
-            what = "are cut short" if version == PACK_VERSION else "were written by another version"
-            raise ValueError(f"these packed vectors {what}: run `keepward reindex`")
+            problem = "are truncated" if version == PACK_VERSION else "were written by another version"
+            raise ValueError(f"these packed vectors {problem}: run `keepward reindex`")
         if n:
-            by_dim.setdefault(dim, []).append(place)
-    for dim, places in by_dim.items():
-        counts = [heads[place][3] for place in places]
+            by_dim.setdefault(dim, []).append(number)
+    for dim, numbers in by_dim.items():
+        counts = [heads[number][3] for number in numbers]
         ends = [VECTORS_HEADER.size + 4 * n for n in counts]
-        steps = b"".join([blobs[place][VECTORS_HEADER.size : end] for place, end in zip(places, ends, strict=True)])
-        codes = b"".join([blobs[place][end:] for place, end in zip(places, ends, strict=True)])
+        steps = b"".join([blobs[number][VECTORS_HEADER.size : end] for number, end in zip(numbers, ends, strict=True)])
+        codes = b"".join([blobs[number][end:] for number, end in zip(numbers, ends, strict=True)])
         yield (
             dim,
-            np.repeat(np.array(places, dtype=np.intp), counts),
+            np.repeat(np.array(numbers, dtype=np.intp), counts),
             np.frombuffer(codes, dtype=np.int8).reshape(-1, dim),
             np.frombuffer(steps, dtype="<f4").astype(np.float32, copy=False),
         )
@@ -106,35 +105,35 @@ def sign_bits(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.uint64]:
 
 
 class SignStatistics(NamedTuple):
-    """The signs of many vectors in numbers: what they have in common shows in them."""
+    """Counts of the signs of many vectors, from which their mean can be estimated."""
 
-    #: By component, how many vectors are not negative there.
+    #: By component, the number of vectors that are not negative.
     ones: Counts
-    #: Vectors.
+    #: Number of vectors.
     units: int
 
     def mean_cosine(self, query: Floats) -> float:
-        """Return the cosine to expect of the vectors to a query."""
+        """Return the expected cosine of the vectors to a query."""
         differing = int(np.where(query >= 0, self.units - self.ones, self.ones).sum())
         dim = len(self.ones)
         return round(float(expected_cosine(dim)[round(differing / self.units)]), 6)
 
     def estimated_mean(self) -> npt.NDArray[np.float64]:
-        """Return the mean of the vectors, nearly, as far as their number tells it from chance.
+        """Return an estimate of the mean of the vectors, closer to 0 the fewer they are.
 
-        A component spreads about its mean like a normal variable, by 1 / sqrt(dim): from how often it is not
-        negative follows how far the mean is from 0.
+        Assumption: a component is normally distributed with standard deviation 1 / sqrt(dim). Then the share of
+        non-negative values determines the mean.
         """
-        lean = 2.0 * self.ones / self.units - 1.0
+        skew = 2.0 * self.ones / self.units - 1.0
         known = self.units / (self.units + _KNOWN_FROM)
-        return np.asarray(lean * (known * math.sqrt(math.pi / (2.0 * len(self.ones)))), dtype=np.float64)
+        return np.asarray(skew * (known * math.sqrt(math.pi / (2.0 * len(self.ones)))), dtype=np.float64)
 
 
 def _ones(codes: npt.NDArray[np.int8]) -> Counts:
-    """By component, how many codes are not negative."""
+    """By component, the number of codes that are not negative."""
     total = np.zeros(codes.shape[1], dtype=np.int64)
     positive = (codes >= 0).view(np.uint8)
-    # Sums of so many stay in a byte, which is several times faster.
+    # Sums of 255 fit into a byte, which is several times faster.
     for start in range(0, len(codes), 255):
         total += positive[start : start + 255].sum(axis=0, dtype=np.uint8)
     return total
@@ -158,7 +157,7 @@ class VectorIndex:
 
     @property
     def owners(self) -> Rows:
-        """Row of each unit, ascending: the units of a row stand together."""
+        """Row of each unit, in ascending order, so the units of a row are adjacent."""
         return self._owners.view
 
     @property
@@ -174,7 +173,7 @@ class VectorIndex:
             growable.extend(words)
 
     def renumber(self, new_rows: Rows) -> None:
-        """Move to new row numbers (index: old row; -1: drop its units)."""
+        """Change the row numbers; ``new_rows`` maps old to new, and to -1 for rows whose units are dropped."""
         moved = new_rows[self.owners]
         for growable in (self._codes, self._steps, *self._bits):
             growable.put(growable.view[moved >= 0])
@@ -182,16 +181,16 @@ class VectorIndex:
         self._ones = _ones(self._codes.view)
 
     def signs(self, mask: Mask) -> SignStatistics:
-        """Return the signs of the units of the rows in a mask, in numbers."""
-        kept = mask[self.owners]
-        count = int(np.count_nonzero(kept))
-        if 2 * count < len(kept):
-            return SignStatistics(_ones(self._codes.view[kept]), count)
-        return SignStatistics(self._ones - _ones(self._codes.view[~kept]), count)
+        """Return the sign statistics of the units of the rows in a mask."""
+        chosen = mask[self.owners]
+        count = int(np.count_nonzero(chosen))
+        if 2 * count < len(chosen):
+            return SignStatistics(_ones(self._codes.view[chosen]), count)
+        return SignStatistics(self._ones - _ones(self._codes.view[~chosen]), count)
 
     def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
-        """Differing sign bits of every unit to the query, 0..dim."""
-        # A code is negative where its component is, so the query needs no codes to have its signs.
+        """Number of sign bits of every unit that differ from the query's, 0..dim."""
+        # A code has the sign of its component, so the query need not be quantised.
         bits = sign_bits(np.where(query >= 0, 0, -1).astype(np.int8)[None, :])[0]
         distance = np.zeros(len(self), dtype=np.uint16)
         for column, growable in enumerate(self._bits):
@@ -203,19 +202,18 @@ class VectorIndex:
         norm = math.sqrt(float(np.dot(query.astype(np.float64), query.astype(np.float64))))
         if norm == 0.0 or not len(units):
             return np.zeros(len(units), dtype=np.float32)
-        # The largest norm a code vector can have is 128 * sqrt(dim); the query gets what 2**24 leaves, less
-        # its own rounding.
+        # The norm of a code vector is at most 128 * sqrt(dim); the query gets the rest of 2**24, less its own rounding.
         scale = _EXACT / (128.0 * math.sqrt(self.dim)) - math.sqrt(self.dim)
-        whole = np.rint(query.astype(np.float64) * (scale / norm)).astype(np.float32)
-        dots = self._codes.view.take(units, axis=0).astype(np.float32) @ whole
-        half = 0.5 * float(whole.sum(dtype=np.float64))
+        scaled_query = np.rint(query.astype(np.float64) * (scale / norm)).astype(np.float32)
+        dots = self._codes.view.take(units, axis=0).astype(np.float32) @ scaled_query
+        half = 0.5 * float(scaled_query.sum(dtype=np.float64))
         return np.asarray(
             (dots.astype(np.float64) + half) * (self._steps.view[units].astype(np.float64) / scale),
             dtype=np.float32,
         )
 
     def pairwise_cosines(self, units: Places) -> npt.NDArray[np.float64]:
-        """Cosine of each of these units to each, (n, n); exact sums, see invariant (2)."""
+        """Cosine of each pair of these units, (n, n); exact sums, see invariant (2)."""
         codes = self._codes.view[units].astype(np.float64)
         sums = codes.sum(axis=1)
         steps = self._steps.view[units].astype(np.float64)
@@ -227,14 +225,14 @@ class VectorIndex:
         return _floats(self._codes.view[units], self._steps.view[units])
 
     def spans(self, rows: Places) -> tuple[Places, Places]:
-        """Return the first unit of each row, or of what comes behind it where it has none, and how many it has."""
-        # Looked for as numbers of another size, all owners would be converted to that first.
+        """Return the first unit of each row and its number of units. A row without units gets that of a later row."""
+        # With another integer type, numpy would convert all owners first.
         sought, owners = rows.astype(np.int32), self.owners
         first = owners.searchsorted(sought)
         return first, owners.searchsorted(sought, side="right") - first
 
     def best(self, query: Floats, rows: Places) -> tuple[Floats, Places]:
-        """Highest cosine among the units of each row, and how many units it has (none: cosine 0)."""
+        """Highest cosine among the units of each row, and its number of units (without units: cosine 0)."""
         first, counts = self.spans(rows)
         best = np.zeros(len(rows), dtype=np.float32)
         some = np.flatnonzero(counts)
@@ -246,7 +244,7 @@ class VectorIndex:
 
 
 def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
-    """Units of the k smallest distances and everything equal to the last of them, in row order."""
+    """Units with the k smallest distances, and all that are equal to the last of them, in row order."""
     if len(distance) <= k:
         return np.arange(len(distance))
     counts = np.bincount(distance, minlength=dim + 2)
@@ -256,7 +254,7 @@ def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
 
 @lru_cache(maxsize=8)
 def expected_cosine(dim: int) -> Floats:
-    """Cosine to expect at each Hamming distance 0..dim: cos(pi * h / dim).
+    """Expected cosine for each Hamming distance 0..dim: cos(pi * h / dim).
 
     Source: Charikar (2002), "Similarity Estimation Techniques from Rounding Algorithms".
     """

@@ -107,7 +107,7 @@ def _statistics(
         lacking=visible.memories - visible.holders if request.space else 0,
         # Each message but the first of a session has one before it.
         lengths=(visible.length / visible.memories, (visible.length + visible.turn_length) / visible.memories),
-        holders=store.document_frequencies(tenant, request, terms) if terms else {},
+        document_frequency=store.document_frequencies(tenant, request, terms) if terms else {},
         signs=signs,
     )
 
@@ -116,7 +116,7 @@ def _candidates_by_words(
     store: EventStore, tenant: str, request: CandidateQuery, statistics: Statistics, limit: int
 ) -> set[int]:
     """Return the memories with most of the query's rarer words."""
-    rarest = zip(statistics.holders.items(), accumulate(statistics.holders.values()), strict=True)
+    rarest = zip(statistics.document_frequency.items(), accumulate(statistics.document_frequency.values()), strict=True)
     weights = {
         term: idf(statistics.count, holders)
         for n, ((term, holders), read) in enumerate(rarest)

@@ -78,7 +78,7 @@ def text_features(record: Record, normalized: NormalizedText | None = None) -> F
         # Two pictures with one description are two memories.
         digest=text_digest(normalized if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=minhashes_of(own.terms),
-        trait=normalized.trait,
+        trait=normalized.token_signature,
     )
 
 

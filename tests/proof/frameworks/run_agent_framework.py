@@ -42,7 +42,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         with warnings.catch_warnings(record=True) as said:
             _, session = run(mem, "tuesday", ORDER)
         assert [each for each in said if issubclass(each.category, GateWarning)]
-        assert "it is kept as what a document says" in str(session.state["keepward"]["notes"])
+        assert "it has the trust of a document" in str(session.state["keepward"]["notes"])
     else:
         sent, _ = run(mem, "wednesday", "How should Ana indent: tabs or spaces?")
         assert "I prefer tabs over spaces" in sent

@@ -49,7 +49,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         run(crew_memory, model, "Find out how Ana indents.")
         assert not failed, failed
         assert storage.count() > 0
-        with pytest.raises(NotStored, match="it is held until a person decides"):
+        with pytest.raises(NotStored, match="it is quarantined until a reviewer decides"):
             crew_memory.remember(ORDER, scope="/x", categories=["x"], importance=0.5)
         crewai_event_bus.flush()
         assert any("it is held" in each for each in failed), failed

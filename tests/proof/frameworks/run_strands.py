@@ -60,7 +60,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         answered = run(mem, "Go on", ("add_memory", '{"entries": ["Ana prefers tabs over spaces"]}'))
         assert "stored" in answered, answered
         answered = run(mem, "Go on", ("add_memory", f'{{"entries": ["{ORDER}"]}}'))
-        assert "it is held until a person decides" in answered, answered
+        assert "it is quarantined until a reviewer decides" in answered, answered
         run(mem, "Remember that I prefer dark mode.")
     else:
         sent = run(mem, "How should Ana indent: tabs or spaces?")

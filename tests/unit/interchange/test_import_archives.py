@@ -239,13 +239,13 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others_of_its_folder(mem, 
     done = load(mem, tmp_path / "notes")
     assert (held(mem), done.notes) == (
         {"The pier is closed"},
-        ("left out as of another format, or of none that is known: bad.md, empty.md",),
+        ("left out, because the format is another or unknown: bad.md, empty.md",),
     )
 
 
 def test_a_folder_without_anything_to_read_is_an_error(mem, tmp_path):
     (tmp_path / "notes").mkdir()
-    with pytest.raises(InvalidInput, match="holds no file"):
+    with pytest.raises(InvalidInput, match="contains no readable file"):
         load(mem, tmp_path / "notes")
 
 

@@ -347,7 +347,7 @@ def test_an_unpacked_export_is_read_as_the_archive_is(mem, folder, tmp_path):
     ("name", "wrong"), [("chatgpt-export.zip", "mem0"), ("mem0.json", "letta"), ("store.db", "zep")]
 )
 def test_a_wrong_format_is_named(mem, folder, name, wrong):
-    with pytest.raises(InvalidInput, match=f"looks like {FILES[name]}, not {wrong}"):
+    with pytest.raises(InvalidInput, match=f"seems to be {FILES[name]}, not {wrong}"):
         load(mem, folder / name, format=wrong)
 
 

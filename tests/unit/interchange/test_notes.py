@@ -147,7 +147,7 @@ def test_a_record_keeps_its_parent(mem, put, link, first):
 
 def test_a_parent_that_is_not_here_is_counted_and_named_as_evidence(mem, put):
     done = load(mem, put("bank.json", [{"id": "b", "text": "Ana lives in Lisbon", "parent_id": "a"}]), format="records")
-    told = "left out: 1 parents that are not here, or wait for review: they stand in the evidence"
+    told = "left out: 1 parents that are missing or pending review: the evidence has their names"
     assert (told in done.notes, "a" in mem.get("b").evidence) == (True, True)
 
 

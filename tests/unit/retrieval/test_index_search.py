@@ -335,7 +335,7 @@ def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
     store = vector_index.VectorIndex(64)
     store.extend(np.arange(400, dtype=np.int32), *vector_index.quantise(made))
     toward = ranking.centre_query(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
-    cosines = toward.level(made @ toward.vector / np.linalg.norm(toward.vector))
+    cosines = toward.rescale_cosines(made @ toward.vector / np.linalg.norm(toward.vector))
     assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
 
 

@@ -27,11 +27,11 @@ def test_the_rows_that_hold_a_term_are_those_of_its_postings_and_as_many(groups:
     for word in ("tea", "harbour", "zeppelin"):
         assert store.count(term_hash(word)) == len(store.postings(term_hash(word))[0])
         assert np.array_equal(
-            store.holding(rows, [term_hash(word)])[0], np.isin(rows, store.postings(term_hash(word))[0])
+            store.contains_terms(rows, [term_hash(word)])[0], np.isin(rows, store.postings(term_hash(word))[0])
         )
 
 
 def test_nothing_holds_a_term_where_everything_was_removed() -> None:
     store = filled([["tea"], ["harbour"]])
     store.renumber(np.array([-1, -1], dtype=np.int32))
-    assert not store.holding(np.array([0, 5], dtype=np.intp), [term_hash("tea")]).any()
+    assert not store.contains_terms(np.array([0, 5], dtype=np.intp), [term_hash("tea")]).any()

@@ -1,8 +1,7 @@
-"""What a match has to pass beside its pattern: checks by the names that rules call them.
+"""Checks that a match must pass in addition to its pattern, with the names by which rules refer to them.
 
-Invariants
-(1) A check of a value depends on the value alone, a check of a place on what stands right around it.
-(2) A placeholder is never a secret: angle brackets, template braces, runs of x, "your key here".
+A value check depends on the value only; a span check also depends on the text around it. A placeholder is never a
+secret: angle brackets, template braces, runs of x, "your key here".
 """
 
 from __future__ import annotations
@@ -32,35 +31,35 @@ def _values(table: str) -> Any:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret instead of being one (2)."""
+    """Whether a value is a placeholder for a secret."""
     return not value or _values("placeholders").match(value[:300]) is not None
 
 
 def is_everyday_token(value: str) -> bool:
-    """Whether a value has a shape of everyday technical text: a version, path, unit, algorithm, identifier."""
+    """Whether a value has the form of ordinary technical text: a version, path, unit, algorithm, identifier."""
     return _values("ordinary").match(value[:300]) is not None
 
 
 def is_random_identifier(value: str) -> bool:
-    """Whether a value is too random to be a name of code, though it has the shape of one: ``a1B2.c3D4``."""
+    """Whether a value has the form of an identifier in code but is too random for one: ``a1B2.c3D4``."""
     return (
         count_digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
     )
 
 
 def entropy(value: str) -> float:
-    """Shannon entropy in bits a character; 0 for an empty value."""
+    """Shannon entropy in bits per character; 0 for an empty value."""
     size = len(value)
     return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
 
 
 def count_digits(value: str) -> int:
-    """How many digits a value has."""
+    """Number of digits in a value."""
     return sum(map(str.isdigit, value))
 
 
 def not_example(value: str) -> bool:
-    """A prefixed value whose body is not a placeholder nor one character over and over."""
+    """A prefixed value whose body is not a placeholder or one repeated character."""
     body = (value[4:] if len(value) > 12 else value)[:400]
     if len(set(body)) < min(6, len(body)) or any(run in body for run in ("xxxx", "XXXX", "****", "....")):
         return False
@@ -69,22 +68,22 @@ def not_example(value: str) -> bool:
 
 
 def not_uuid(value: str) -> bool:
-    """No UUID: it names a session, a request or a thing, far more often than it opens one."""
+    """Not a UUID: mostly UUIDs identify sessions, requests or objects and are not secrets."""
     return re.fullmatch(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", value) is None
 
 
 def mixed_case(value: str) -> bool:
-    """Small letters and capitals both, as an encoded value has them and a hexadecimal number has not."""
+    """Both lower and upper case, as in encoded values and unlike hexadecimal numbers."""
     return any(map(str.islower, value)) and any(map(str.isupper, value))
 
 
 def mixed(value: str) -> bool:
-    """Random-looking: letters and digits both, spread, and no run of plain words."""
+    """A random-looking value: letters and digits, high entropy, not joined words."""
     return not_example(value) and count_digits(value) >= 2 and entropy(value) >= 3.0 and not is_joined_words(value)
 
 
 def spread(value: str) -> bool:
-    """No word and no name: characters that vary, with a digit or a capital among small letters."""
+    """Not a word or name: high entropy, with a digit or mixed case."""
     lower, upper = any(map(str.islower, value)), any(map(str.isupper, value))
     return entropy(value) >= 3.0 and (count_digits(value) > 0 or (lower and upper)) and not is_joined_words(value)
 
@@ -93,11 +92,11 @@ _WORD = lazy_regex("[a-z]{6}")
 
 
 def scattered(value: str) -> bool:
-    """Small letters, capitals and digits all through the part after the last underscore, and not the id of a thing."""
+    """Mixed case and digits in the part after the last underscore, and a prefix that does not name an object's id."""
     kind, _, body = value.rpartition("_")
     lower, upper = sum(map(str.islower, body)), sum(map(str.isupper, body))
     mixture = min(lower, upper) >= 3 and count_digits(body) >= 1 and entropy(body) >= 3.5
-    # Names of functions are written so, too: getUserProfile2.
+    # Function names such as getUserProfile2 have this form as well.
     return (
         mixture
         and _WORD.search(body) is None
@@ -106,18 +105,17 @@ def scattered(value: str) -> bool:
 
 
 def is_joined_words(value: str) -> bool:
-    """Whether a value is words joined, as names are: ``check-out-the-new-design``."""
-    # Hyphenated or underscored names (check-out-the-new-design) are words, not random bytes.
+    """Whether a value consists of joined words, as names do: ``check-out-the-new-design``."""
     parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
     if len(parts) < 3:
         return False
     known = [part for part in parts if part.isalpha() and (part.islower() or part.istitle()) and len(part) >= 3]
-    # Two short pieces that look like words by chance do not make words of a long one beside them.
+    # Two short pieces may resemble words by chance, next to a long random one.
     return len(known) * 2 >= len(parts) and 3 * sum(map(len, known)) >= len(value)
 
 
 def high_entropy(value: str, *, min_length: int = 16) -> bool:
-    """A value random enough for a variable that is named as a secret; ``least`` is its shortest length."""
+    """A value random enough for a variable whose name says secret."""
     if len(value) < min_length or is_placeholder(value) or is_joined_words(value):
         return False
     lower, upper, digit = (any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
@@ -127,7 +125,7 @@ def high_entropy(value: str, *, min_length: int = 16) -> bool:
 
 
 def passphrase(value: str) -> bool:
-    """Four words or more, joined: ``saffron-orbit-glacier-orbit``; words of grammar make it a name or a sentence."""
+    """Four or more joined words: ``saffron-orbit-glacier-orbit``. With function words it is a name or a sentence."""
     parts = re.split(r"[-_.]", value.lower())
     plain = len(parts) >= 4 and all(len(part) >= 3 and part.isalpha() for part in parts)
     return plain and words("credentials_in_prose", "told", "glue").isdisjoint(parts)
@@ -138,11 +136,11 @@ _LEET = lazy_regex(r"[a-z]\d[a-z]", re.IGNORECASE)
 
 
 def looks_like_password(value: str) -> bool:
-    """A value whose own shape says password: letters with digits or symbols, or capitals in the middle."""
+    """A value with the form of a password: letters with digits or symbols, or capitals in the middle."""
     if len(value) < 4 or is_placeholder(value) or value.lower() in words("values", "brands"):
         return False
     if is_everyday_token(value):
-        # A word in disguise, a dot, another word: of the shape of a name in code, and no name.
+        # Two words with a dot and a digit inside, such as c0met.trail, resemble a name in code but are none.
         first, dot, last = value.partition(".")
         return bool(dot and first.isalnum() and last.isalnum() and _LEET.search(value))
     if not any(map(str.isalpha, value)):
@@ -152,61 +150,61 @@ def looks_like_password(value: str) -> bool:
     inner = value[1:]
     if any(char in "!@#$%^&*+=~?_|" for char in inner) and len(value) >= 5 and not value.endswith(("?", "!")):
         return True
-    # Type and function names (SecretStr, getPassword) are code, and plural abbreviations (JWTs) words.
+    # Type and function names (SecretStr, getPassword) are code; plural abbreviations (JWTs) are words.
     camel = value[:-1].isupper() or value.endswith(tuple(words("values", "type_endings")))
     capitals = any(map(str.isupper, inner)) and any(map(str.islower, value))
     return len(value) >= 6 and capitals and value.isalpha() and not camel
 
 
 def password(value: str) -> bool:
-    """A value in the place of a password that is neither a variable nor a word everybody writes there."""
+    """A value in a password's position that is not a variable or a common placeholder word."""
     harmless = is_placeholder(value) or value.lower() in words("values", "no_passwords")
     return not harmless and not value.startswith(("$", "{", "%s", "<"))
 
 
 def credential(value: str) -> bool:
-    """A value in the place of a token: long enough, spread, with a digit."""
+    """A value in a token's position: long enough, random enough, with a digit."""
     return not is_placeholder(value) and len(value) >= 8 and entropy(value) >= 2.5 and any(map(str.isdigit, value))
 
 
 def connection_password(value: str) -> bool:
-    """A password of a connection string, and not a call or a name."""
+    """A password in a connection string, not a call or a name."""
     named = "(" in value or "[" in value or "." in value[1:-1]
     return password(value) and not value.isalpha() and not named
 
 
 def argument(value: str) -> bool:
-    """A password that follows an option of a command, and not a file, a host or a port."""
+    """A password after an option of a command, not a file, host or port."""
     plain = value.isalpha() or value.replace(":", "").isdigit()
     return password(value) and not plain and value[0] not in "-/." and "." not in value[:-1]
 
 
 def option(value: str) -> bool:
-    """A value of an option that is named as a secret, and not a path."""
+    """A value of an option whose name says secret, not a path."""
     return password(value) and any(map(str.isdigit, value)) and "/" not in value[:2] and "." not in value[:2]
 
 
 def key_block(value: str) -> bool:
-    """A block whose body is not left out."""
+    """A key block whose body is not elided by dots."""
     body = "".join(line for line in value.splitlines() if "-----" not in line)
     return "..." not in body and "…" not in body
 
 
-def apart(text: Text, start: int, end: int) -> Span:
-    """No ASCII letter or digit touches the span on either side, where it begins and ends with one."""
+def has_word_boundaries(text: Text, start: int, end: int) -> Span:
+    """No ASCII letter or digit is adjacent to a letter or digit at either end of the span."""
     whole = text.text
-    glued = (start > 0 and _alnum(whole[start - 1]) and _alnum(whole[start])) or (
+    adjacent = (start > 0 and _alnum(whole[start - 1]) and _alnum(whole[start])) or (
         end < len(whole) and _alnum(whole[end]) and _alnum(whole[end - 1])
     )
-    return None if glued else (start, end)
+    return None if adjacent else (start, end)
 
 
 def _alnum(char: str) -> bool:
     return char.isascii() and char.isalnum()
 
 
-def handed_over(text: Text, start: int, end: int) -> Span:
-    """A password given to a command; what is merely echoed counts where a login reads it."""
+def is_given_to_login(text: Text, start: int, end: int) -> Span:
+    """A password given to a command. An echoed value counts only if a login reads it from stdin."""
     echoed = text.text[:start].rstrip("\"'").endswith(("echo ", "echo -n "))
     read_by_login = "--password-stdin" in text.text[end : end + 120]
     accepted = password(text.text[start:end]) and (not echoed or read_by_login)
@@ -214,19 +212,19 @@ def handed_over(text: Text, start: int, end: int) -> Span:
 
 
 def service_value(text: Text, start: int, end: int) -> Span:
-    """A random value, and one that the words before it do not make an id, a place or a checksum."""
+    """A random value, unless the words before it say that it is an id, a location or a checksum."""
     value = text.text[start:end].rstrip(".:=/")
-    said = re.findall(
+    words_before = re.findall(
         r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text.text[max(0, start - 80) : start]).lower()
     )
-    ends = set(said[-2:] if said[-1:] == ["is"] else said[-1:])
-    named = not words("secrets", "services", "keys").isdisjoint(ends)
-    if not words("secrets", "services", "no_keys").isdisjoint(ends) or not high_entropy(value):
+    last_words = set(words_before[-2:] if words_before[-1:] == ["is"] else words_before[-1:])
+    named = not words("secrets", "services", "keys").isdisjoint(last_words)
+    if not words("secrets", "services", "no_keys").isdisjoint(last_words) or not high_entropy(value):
         return None
     if is_everyday_token(value) and not is_random_identifier(value):
         return None
     hexadecimal = not value.lower().strip("0123456789abcdef-")
-    # Commits, checksums and ids of events stand beside the names of services, too.
+    # Commits, checksums and event ids also follow names of services.
     plain = hexadecimal and not text.text[:start].rstrip(" \"'`").endswith("=")
     return (start, start + len(value)) if named or (count_digits(value) >= 3 and not plain) else None
 
@@ -238,7 +236,9 @@ _VALUE_CHECKS: dict[str, Callable[[str], bool]] = {
         argument, option, key_block,
     )
 }  # fmt: skip
-_SPAN_CHECKS: dict[str, Check] = {check.__name__: check for check in (apart, service_value, handed_over)}
+_SPAN_CHECKS: dict[str, Check] = {
+    check.__name__: check for check in (has_word_boundaries, service_value, is_given_to_login)
+}
 
 
 @functools.cache

@@ -1,9 +1,9 @@
-"""Orders to a model hidden in what should be remembered.
+"""Instructions to a model in a text.
 
-Wording helps and never decides: what a finding means depends on the origin of the text. A finding is certain where a
-form stands that ordinary writing does not have, such as "Ignore all previous instructions", or where characters hide
-text. It is likely where the linear model of `injection_classifier` says so, or where a certain form is quoted in a text
-about attacks. The rules read the text as given, unescaped, decoded, spelt apart, in leetspeak, rotated and reversed.
+The consequence of a finding depends on the trust of the text. A finding is certain if the text has a form that ordinary
+writing does not have, such as "Ignore all previous instructions", or hidden characters. It is likely if the linear
+model of `injection_classifier` says so, or if a text about attacks quotes a certain form. The rules read the original
+text and its unescaped, decoded, spaced-out, leetspeak, rot13 and reversed forms.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter, 
 from keepward.gates.detectors.rules import any_word, load
 from keepward.gates.detectors.tables import read
 
-#: Characters of a note that the model of words reads; a longer text is left to the rules.
+#: Maximum characters of a text for the classifier; only the rules read a longer text.
 MAX_NOTE_CHARS = 16_384
-#: The rules for what lets an agent act unasked.
+#: Name of the rules for texts that let an agent act without confirmation.
 WEAKENS_SAFEGUARD = "weakens_safeguard"
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
 _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
 _LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).encode() + bytes(range(128, 256))
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
-#: Four letters or more, each by itself.
+#: Four or more single letters.
 _SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 _DISGUISED = "disguised_order"
 _QUOTES = "\"'`“”‘’«»„「」『』"
@@ -38,13 +38,14 @@ _QUOTES = "\"'`“”‘’«»„「」『』"
 @functools.cache
 def _rules() -> tuple[Rule, ...]:
     elsewhere = (
-        Rule(name="override_instructions", written=_override(lists)) for lists in read("injection")["override"].values()
+        Rule(name="override_instructions", make_pattern=_override(lists))
+        for lists in read("injection")["override"].values()
     )
     return (*load("injection"), *elsewhere)
 
 
 def _override(lists: str) -> Callable[[], str]:
-    """Return what makes the pattern of "ignore all earlier instructions" in one language."""
+    """Return a function that makes the pattern of "ignore all earlier instructions" in one language."""
 
     def written() -> str:
         edge, more = (r"\b", r"\w*") if lists.isascii() else ("", r"[^\x00-\x7f]*")
@@ -57,22 +58,22 @@ def _override(lists: str) -> Callable[[], str]:
 
 @functools.cache
 def _filter() -> Any:
-    """One search for all rules, and for what may hide an order."""
+    """One prefilter for all rules, and for encodings that may hide an instruction."""
     return compile_prefilter((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
 
 
 @functools.cache
 def _disguise_rules() -> tuple[tuple[Rule, ...], Any]:
-    """Return the rules that also read disguised texts, and one search for them."""
+    """Return the rules that also read disguised texts, and a prefilter for them."""
     names = read("injection")["disguised"].split()
     rules = tuple(rule for rule in load("injection") if rule.name in names)
     return rules, compile_prefilter((*(rule.pattern for rule in rules), read("injection")["closed_up"]))
 
 
 def cannot_match(text: Text) -> bool:
-    """Whether a quick look rules out any certain finding in the text and in the lines it begins with.
+    """Whether a prefilter excludes any certain finding in the text. False: it must be scanned.
 
-    False means only that it has to be scanned. It says nothing of likely findings.
+    Likely findings are not excluded.
     """
     if not text.is_plain or _filter().Match(text.data) is not None:
         return False
@@ -81,14 +82,14 @@ def cannot_match(text: Text) -> bool:
 
 
 def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
-    """Return wording and characters that try to steer a model, by start of span, then end, longer first.
+    """Return instructions to a model, by start of span, then end, longer first.
 
-    Without ``likely`` only certain findings are returned, which takes a fraction of the time.
+    ``likely=False`` returns certain findings only, in a fraction of the time.
     """
     text = given if isinstance(given, Text) else Text(given)
     findings = [] if cannot_match(text) else list(_quoted_are_likely(text, list(_certain(text))))
     if not likely:
-        return merge_findings((each for each in findings if each.certainty == "certain"), len(text.text))
+        return merge_findings((found for found in findings if found.certainty == "certain"), len(text.text))
     if not findings and len(text.text) <= MAX_NOTE_CHARS and text.text.strip():
         from keepward.gates.detectors.injection_classifier import most_injection_like
 
@@ -104,7 +105,7 @@ def _certain(text: Text) -> Iterator[Finding]:
     yield from _hidden_characters(text)
     if form.unescaped is not None:
         yield from _by_rules(form.unescaped)
-    for piece in form.hidden:
+    for piece in form.decoded_runs:
         if any(True for _ in _by_rules(Text(piece.text))):
             yield Finding(detector="encoded_order", start=piece.start, end=piece.end)
     for finding in _find_disguised(form):
@@ -121,7 +122,7 @@ def _by_rules(form: Text) -> Iterator[Finding]:
 
 
 def _find_disguised(form: Text) -> Iterator[Finding]:
-    """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
+    """Find override wording in spaced-out, leetspeak, rot13 and reversed text."""
     rules, _ = _disguise_rules()
 
     def core(text: Text) -> Iterator[Finding]:
@@ -159,7 +160,7 @@ def _disguised_forms(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
-    kept = form.places_without(_SEPARATORS)
+    kept = form.indices_without(_SEPARATORS)
     for start, end in itertools.islice(closed_up.spans(pattern), 100):
         first, last = kept[start], kept[end - 1] + 1
         words = form.text[first:last].split()

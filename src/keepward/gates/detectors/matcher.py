@@ -1,13 +1,12 @@
-"""The engine under the detectors: rules with their literals, one search for many literals, and redaction.
+"""The engine of the detectors: rules with their literals, one search for many literals, and redaction.
 
 Invariants
 (1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
-(2) A set runs a rule only where one of the rule's literals occurs; ordinary text costs one search.
-(3) Spans are half-open, in code points of the text that was given, whatever form matched.
-(4) A text that yields more than ``MAX_FINDINGS`` is covered to its end by one last finding: a flood hides
-    nothing and costs no more than the limit.
+(2) A rule runs only if one of its literals occurs in the text; ordinary text costs one search.
+(3) Spans are half-open, in code points of the original text, whatever form matched.
+(4) After ``MAX_FINDINGS`` findings, one last finding covers the rest of the text, so a flood hides nothing.
 (5) Findings are sorted by start, then end (longer first), then name; no two are equal.
-(6) Redacting twice changes nothing: a marker holds no digits and no secret shape.
+(6) A second redaction changes nothing: a marker has no digits and does not resemble a secret.
 """
 
 from __future__ import annotations
@@ -20,25 +19,22 @@ from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.tables import lazy_property
 
 Certainty = Literal["certain", "likely"]
-#: Returns the part of a span that counts, None where it does not: of the text, the start and the end.
+#: Takes a text, start and end; returns the part of the span that counts, or None.
 Check = Callable[[Text, int, int], tuple[int, int] | None]
 
-#: Findings after which the rest of a text counts as one finding.
+#: After this many findings the rest of a text counts as one finding.
 MAX_FINDINGS = 400
-#: Candidates a rule may look at in one text before the rest counts as a flood.
+#: After this many candidates of a rule the rest of a text counts as one finding.
 MAX_CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One span of one text that a detector points at.
-
-    It carries positions and names only, so that it may be logged, stored and shown.
-    """
+    """One span that a detector found. It contains positions and names only, so it may be logged, stored and shown."""
 
     #: Stable snake_case name of the rule, such as ``aws_access_key`` or ``iban``.
     detector: str
-    #: Half-open span in code points of the text that was given.
+    #: Half-open span in code points of the original text.
     start: int
     end: int
     #: ``certain``: a documented format or a valid check digit. ``likely``: wording and shape only.
@@ -46,37 +42,37 @@ class Finding:
 
 
 def finding_at(form: Text, start: int, end: int, name: str, certainty: Certainty) -> Finding:
-    """Return a finding for a span of a form, where that stands in the text that was given."""
-    first, last = form.span(start, end)
+    """Return a finding for a span of a form, mapped to the original text."""
+    first, last = form.original_span(start, end)
     return Finding(detector=name, start=first, end=last, certainty=certainty)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One pattern and what a match has to pass."""
+    """One pattern, and the checks that a match must pass."""
 
-    #: Detector name the findings carry.
+    #: Detector name of the findings.
     name: str
-    #: Makes the pattern, where it is first asked for; most of them never are.
-    written: Callable[[], str]
+    #: Makes the pattern on first use; most patterns are never used.
+    make_pattern: Callable[[], str]
     #: Lower-case literals; at least one occurs (in any case) in every text the pattern can match.
     literals: tuple[str, ...] = ()
     certainty: Certainty = "certain"
     checks: tuple[Check, ...] = ()
-    #: A cheaper pattern that occurs wherever this one does.
+    #: A cheaper pattern that occurs in every text with a match.
     gate: str = ""
-    #: A pattern for the same with blanks, quotes and line ends taken out of it.
+    #: The pattern for a text without blanks, quotes and line ends.
     split: str = ""
-    #: Whether its literals are too common to rule the pattern out.
+    #: Whether its literals are too common for a prefilter.
     bare: bool = False
 
     @lazy_property
     def pattern(self) -> str:
         """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
-        return self.written()
+        return self.make_pattern()
 
     def findings(self, text: Text) -> Iterator[Finding]:
-        """Yield what the rule finds in a text."""
+        """Yield the findings of the rule in a text."""
         if self.gate and not text.occurs(self.gate):
             return
         for count, (start, end) in enumerate(text.spans(self.pattern)):
@@ -100,7 +96,7 @@ class Rule:
 
 
 class RuleSet:
-    """Rules that share a gate: a rule runs only where one of its literals occurs."""
+    """Rules with one prefilter: a rule runs only if one of its literals occurs."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -109,7 +105,7 @@ class RuleSet:
             for literal in rule.literals:
                 users.setdefault(literal, []).append(number)
         self._users = users
-        #: A pattern that occurs wherever one of the rules may find something.
+        #: A pattern that occurs in every text with a match of any rule.
         self.gate = any_literal(users)
 
     @lazy_property
@@ -123,10 +119,10 @@ class RuleSet:
         users = list(self._users.values())
         found = self._literals.Match(text.data) if len(text.data) < 1 << 17 else ()
         if not found:
-            # RE2 returns nothing when it runs out of memory; this test always answers.
+            # RE2 returns nothing if it runs out of memory; this test always works.
             folded = text.text.casefold()
-            found = [place for place, literal in enumerate(self._users) if literal.casefold() in folded]
-        return [self.rules[number] for number in sorted({number for place in found for number in users[place]})]
+            found = [index for index, literal in enumerate(self._users) if literal.casefold() in folded]
+        return [self.rules[number] for number in sorted({number for index in found for number in users[index]})]
 
     def scan(self, text: Text) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""
@@ -135,7 +131,7 @@ class RuleSet:
 
 
 def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
-    """Compile literals together; ``Match`` gives the places of those that occur, in one pass."""
+    """Compile literals together; ``Match`` returns the indices of those that occur, in one pass."""
     import re2
 
     options = re2.Options()
@@ -153,7 +149,7 @@ def any_literal(literals: Iterable[str]) -> str:
     """Return a pattern for any of the literals, in any case."""
     begin: list[str] = []
     for literal in sorted(literals):
-        # One that begins with a shorter one adds nothing.
+        # A literal that begins with a shorter one adds nothing.
         if not begin or not literal.startswith(begin[-1]):
             begin.append(literal)
     return "(?i)(?:" + "|".join(map(escape_literal, begin)) + ")"
@@ -165,28 +161,30 @@ def escape_literal(literal: str) -> str:
 
 
 def merge_findings(findings: Iterable[Finding], length: int) -> list[Finding]:
-    """Put findings in order, drop doubles and those inside another of at least the same certainty."""
+    """Sort findings; drop duplicates, and findings inside another with at least the same certainty."""
     rank = {"certain": 0, "likely": 1}
     ordered = sorted(set(findings), key=lambda f: (f.start, -f.end, rank[f.certainty], f.detector))
-    kept: list[Finding] = []
+    merged_findings: list[Finding] = []
     certain_to = likely_to = -1
     for finding in ordered:
         if finding.end <= certain_to or (finding.certainty == "likely" and finding.end <= likely_to):
             continue
-        if len(kept) == MAX_FINDINGS:
-            kept.append(Finding(detector=finding.detector, start=finding.start, end=length, certainty="certain"))
+        if len(merged_findings) == MAX_FINDINGS:
+            merged_findings.append(
+                Finding(detector=finding.detector, start=finding.start, end=length, certainty="certain")
+            )
             break
-        kept.append(finding)
+        merged_findings.append(finding)
         if finding.certainty == "certain":
             certain_to = max(certain_to, finding.end)
         likely_to = max(likely_to, finding.end)
-    return kept
+    return merged_findings
 
 
 def redact(text: str, findings: Iterable[Finding]) -> str:
     """Replace each span by a marker such as ``[IBAN]``; overlapping spans become one.
 
-    A merged span carries the name of its longest finding, the earlier one on a tie.
+    The marker of a merged span has the name of its longest finding, or of the earlier one on a tie.
     """
     parts: list[str] = []
     position = 0
@@ -207,5 +205,5 @@ def redact(text: str, findings: Iterable[Finding]) -> str:
 
 
 def marker(detector: str) -> str:
-    """The text that stands for what a detector removed."""
+    """The marker that replaces a finding of a detector."""
     return f"[{detector.upper()}]"

@@ -1,7 +1,7 @@
-"""Whether two texts state the same: equal in their normal form, or equal word by word but for words that add nothing.
+"""Whether two texts state the same: equal in normal form, or equal word by word except for filler words.
 
-Every word, number and sign that is not a declared filler counts, in its order. Doubt keeps both facts: a duplicate kept
-is a nuisance, a fact refused is a loss. All answers are symmetric in their two texts.
+Every word, number and sign that is not a filler counts, in order. In doubt both facts are stored: a duplicate is a
+nuisance, a refused fact is a loss. All results are symmetric in the two texts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from keepward.gates.detectors.tables import lazy_property, words
 
 Difference = Literal["number", "date", "name", "unit", "negation", "order", "value"]
 
-#: The order in which ``Likeness.differs`` names what differs.
+#: The order of the differences in ``Similarity.differs``.
 DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
 
-#: Characters after normalisation; longer texts state the same only where they are equal.
+#: Characters after normalisation. Longer texts are duplicates only if they are equal.
 MAX_COMPARED_CHARS: Final = 8_000
 
 _UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
     map(ord, "\u00ad\u200b\u2060\ufeff"), ""
 )
-# Raised, lowered, fractional and circled digits stay as they are, since NFKC would fuse them with the digits around
-# them (10² is not 102). So do two ligatures that stand for whole sentences: spelt out they multiply a text by eighteen.
+# Superscript, subscript, fractional and circled digits stay, because NFKC would merge them with the digits around them
+# (10² is not 102). So do two ligatures of complete sentences, which NFKC would expand to eighteen times their length.
 _COMPOSABLE = lazy_regex("[^²³¹⁰⁴-⁹⁺⁻₀-₉₊₋¼-¾⅐-⅞↉①-⓿№\ufdfa\ufdfb]+")
 _OPENING: Final = "\"'([{`"
 _CLOSING: Final = ".,;:!\"')]}`"
@@ -40,15 +40,14 @@ _SENTENCE_ENDS: Final = (".", "!", "?", ":")
 def normalise(text: str) -> str:
     """Return the form under which two texts count as equal.
 
-    Done, in this order: soft hyphens, zero-width spaces and byte order marks dropped; typographic quotes and dashes
-    and the minus sign made plain; NFKC, but for raised, lowered, fractional and circled digits; whitespace collapsed to
-    single spaces and trimmed; words that are letters with at most a first capital put in lower case; the closing full
-    stops (or, after a letter, exclamation marks) of the text dropped.
+    Steps, in this order: drop soft hyphens, zero-width spaces and byte order marks; replace typographic quotes, dashes
+    and the minus sign by ASCII; NFKC, except for superscript, subscript, fractional and circled digits; collapse and
+    trim white space; lower-case words of letters with at most a first capital; drop the final full stops (or, after a
+    letter, exclamation marks).
 
-    Kept, because it can carry meaning: every digit, sign and unit; question marks; word order; the case of
-    anything that is more than a first capital ("US" is not "us", nor "MB" "Mb", nor ``fooBar`` ``foobar``), that
-    holds a digit or other sign (``/Data``, ``-V``), or that is one letter (except "A" opening a sentence); "ß".
-    Words that differ by a first capital only ("Polish", "polish") are equal, since sentences capitalise.
+    These stay, because they can change the meaning: digits, signs, units, question marks, word order, and "ß". Case
+    stays in words with more than a first capital ("US" is not "us"), with a digit or sign (``/Data``, ``-V``), or of
+    one letter (except "A" at the start of a sentence). "Polish" and "polish" are equal, because sentences capitalise.
 
     Idempotent, and linear in the text.
     """
@@ -68,9 +67,9 @@ def normalise(text: str) -> str:
 
 def _compose(text: str) -> str:
     run = 0
-    for mark in map(unicodedata.combining, text):
-        run = run + 1 if mark else 0
-        # No language writes so many accents in a row. Sorting them takes quadratic time.
+    for combining in map(unicodedata.combining, text):
+        run = run + 1 if combining else 0
+        # No language has so many accents in a row, and sorting them takes quadratic time.
         if run > 30:
             return text
     return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]).translate(_UNIFIED), text)
@@ -87,7 +86,7 @@ def _fold(word: str, *, first: bool) -> str:
 
 def _without_end(plain: str) -> str:
     core = plain.rstrip(".。!…")
-    # ".." and "../.." are paths and "5!" a product: only a word or a closing sign sheds its marks.
+    # ".." and "../.." are paths and "5!" a factorial: only a word or a closing sign loses its punctuation.
     if not core or not (core[-1].isalnum() or core[-1] in "\"')]"):
         return plain
     if core[-1].isalpha() or "!" not in plain[len(core) :]:
@@ -101,7 +100,7 @@ _DATE = lazy_regex(r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d+(?:st|nd|rd|
 
 
 def _tokens(plain: str) -> Iterator[str]:
-    """Yield what a normalised text says, in order: words without the signs around them, fillers left out."""
+    """Yield the words of a normalised text in order, without surrounding punctuation and without fillers."""
     fillers = words("likeness", "fillers")
     for chunk in plain.split() if plain.isascii() else _CHUNK.findall(plain):
         if chunk in fillers:
@@ -110,9 +109,9 @@ def _tokens(plain: str) -> Iterator[str]:
             yield chunk
             continue
         core = chunk.lstrip(_OPENING).rstrip(_CLOSING + "?")
-        # 5! is a product, 5' a length.
+        # 5! is a factorial, 5' a length.
         core = core if core[-1:].isalpha() else chunk.lstrip(_OPENING).rstrip(".,;:)]}?")
-        # A chunk of nothing but signs is one: ".." is a path.
+        # A chunk of punctuation only is a token: ".." is a path.
         parts = core.split("-") if core[:1] != "-" and core.replace("-", "").isalpha() else [core or chunk]
         yield from (part for part in parts if part and part not in fillers)
         if core and "?" in chunk[-3:]:
@@ -120,7 +119,7 @@ def _tokens(plain: str) -> Iterator[str]:
 
 
 class NormalizedText:
-    """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
+    """A text for comparison: its normal form and its tokens, each computed once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -129,7 +128,7 @@ class NormalizedText:
 
     @lazy_property
     def tokens(self) -> list[str]:
-        """What the first ``MAX_COMPARED_CHARS`` characters of the normal form say, in order."""
+        """The tokens of the first ``MAX_COMPARED_CHARS`` characters of the normal form, in order."""
         return list(_tokens(self.plain[:MAX_COMPARED_CHARS]))
 
     @lazy_property
@@ -138,57 +137,57 @@ class NormalizedText:
         return frozenset(self.tokens)
 
     @property
-    def trait(self) -> bytes:
-        """8 bytes, equal for texts that say the same but for fillers."""
+    def token_signature(self) -> bytes:
+        """8 bytes, equal for texts that differ only in fillers."""
         return hashlib.blake2b(" ".join(self.tokens).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _formed(text: str | NormalizedText) -> NormalizedText:
+def _as_normalized(text: str | NormalizedText) -> NormalizedText:
     return text if isinstance(text, NormalizedText) else NormalizedText(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """How alike two texts are, and what keeps them apart."""
+    """The similarity of two texts, and their differences."""
 
-    #: Overlap coefficient of the two token sets, 0..1, fillers left out.
+    #: Overlap coefficient of the two token sets, 0..1, without fillers.
     overlap: float
     #: Normalised indel similarity of the normalised texts, 0..1.
     ratio: float
-    #: Members of ``DIFFERENCES``, in its order; empty when the texts state the same.
+    #: Members of ``DIFFERENCES``, in its order; empty if the texts state the same.
     differs: tuple[Difference, ...]
 
 
 def compare(a: str, b: str) -> Similarity:
-    """Measure how alike two texts are and name what differs.
+    """Measure the similarity of two texts and name their differences.
 
     ``overlap`` is |A & B| / min(|A|, |B|) over sets of tokens; when either is empty, 1.0 for equal texts and
     else 0.0. The measures read the first ``MAX_COMPARED_CHARS`` characters; in longer texts any inequality is the
     difference "value". "order" means the same tokens in another order.
     """
-    one, other = NormalizedText(a), NormalizedText(b)
-    if one.plain == other.plain:
+    first, other = NormalizedText(a), NormalizedText(b)
+    if first.plain == other.plain:
         return Similarity(overlap=1.0, ratio=1.0, differs=())
-    return Similarity(overlap=_overlap(one, other), ratio=_ratio(one, other), differs=_differences(one, other))
+    return Similarity(overlap=_overlap(first, other), ratio=_ratio(first, other), differs=_differences(first, other))
 
 
 def is_near_duplicate(
     a: str | NormalizedText, b: str | NormalizedText, *, overlap_floor: float, ratio_floor: float
 ) -> bool:
-    """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
-    one, other = _formed(a), _formed(b)
-    return one.plain == other.plain or _overlap(one, other) >= overlap_floor or _ratio(one, other) >= ratio_floor
+    """Whether two texts reach either minimum, whatever differs; the measures are those of ``compare``."""
+    first, other = _as_normalized(a), _as_normalized(b)
+    return first.plain == other.plain or _overlap(first, other) >= overlap_floor or _ratio(first, other) >= ratio_floor
 
 
 def match(
     text: str | NormalizedText, others: Sequence[str | NormalizedText], *, ratio_floor: float = 0.70
 ) -> tuple[int, bool] | None:
-    """Return the position of the first text that states the same, and whether it is equal in its normal form.
+    """Return the index of the first duplicate, and whether it is equal in normal form; None if there is none.
 
-    An equal text comes before one that says the same but for fillers; None where there is neither.
+    An equal text comes before one that differs in fillers.
     """
-    form = _formed(text)
-    forms = [_formed(other) for other in others]
+    form = _as_normalized(text)
+    forms = [_as_normalized(other) for other in others]
     for at, other in enumerate(forms):
         if other.plain == form.plain:
             return at, True
@@ -216,14 +215,14 @@ def _indel() -> Callable[[str, str], float]:
     return Indel.normalized_similarity
 
 
-def _differences(one: NormalizedText, other: NormalizedText) -> tuple[Difference, ...]:
-    """Name what differs between two texts; a name is what is capitalised inside a sentence."""
-    if max(len(one.plain), len(other.plain)) > MAX_COMPARED_CHARS:
+def _differences(first: NormalizedText, other: NormalizedText) -> tuple[Difference, ...]:
+    """Name the differences of two texts; a name is a word with a capital inside a sentence."""
+    if max(len(first.plain), len(other.plain)) > MAX_COMPARED_CHARS:
         return ("value",)
-    if one.tokens == other.tokens:
+    if first.tokens == other.tokens:
         return ()
-    a, b = Counter(one.tokens), Counter(other.tokens)
-    names = _capitalised(one.text) | _capitalised(other.text)
+    a, b = Counter(first.tokens), Counter(other.tokens)
+    names = _capitalised(first.text) | _capitalised(other.text)
     found = {_kind(token, names) for token in (a - b) | (b - a)} or {"order"}
     return tuple(kind for kind in DIFFERENCES if kind in found)
 
@@ -241,7 +240,7 @@ def _kind(token: str, names: set[str]) -> Difference:
 
 
 def _capitalised(raw: str) -> set[str]:
-    """Collect, in lower case, the words with a capital that no sentence start explains."""
+    """Return, in lower case, the capitalised words that do not start a sentence."""
     chunks = [".", *raw.split()]
     return {
         word.strip(_OPENING + _CLOSING + "?").lower()

@@ -1,7 +1,7 @@
-"""The noise detector: does a text consist of a journal mark and nothing else?
+"""The noise detector: whether a text is a journal entry without further content.
 
-A text is noise when one of ten phrases stands in it and, once the phrases, fillers, counters and times are taken away,
-nothing is left. The answer names a phrase of the list, never a piece of the text.
+A text is noise if it contains one of ten phrases and nothing else except fillers, counters and times. The result names
+a phrase of the list, never a part of the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keepward.gates.detectors.tables import columns, read, words
 
 Code = Literal["journal", "empty_report"]
 
-#: Characters; a longer text is taken for a fact unread.
+#: A text with more characters is never noise.
 MAX_NOISE_CHARS: Final = 4_000
 
 _TIME = lazy_regex(
@@ -36,17 +36,17 @@ _EDGES: Final = ".,;:!…()[]{}<>\"'“”„«»`*|~-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseReason:
-    """The reason why a text says nothing that lasts."""
+    """The reason why a text is noise."""
 
-    #: ``journal``: a mark of the running system, worth keeping for a while.
-    #: ``empty_report``: a report that nothing happened, worth keeping nowhere.
+    #: ``journal``: an entry of the running system, useful for a while.
+    #: ``empty_report``: a report that nothing happened, not useful at all.
     code: Code
-    #: The phrase that made the text noise; of several the first one in the text.
+    #: The first phrase in the text that is noise.
     phrase: str
 
 
 class _Phrases:
-    """The ten phrases, and how to find them in any wording that differs only in grammar."""
+    """The ten phrases, and a pattern for their grammatical variants."""
 
     def __init__(self) -> None:
         rows = [columns(line, "name", "sign", "said") for line in read("noise")["phrases"].splitlines()]
@@ -54,9 +54,9 @@ class _Phrases:
         self.empty = {row["name"] for row in rows if "empty" in row}
         self.settings = {row["name"] for row in rows if "setting" in row}
         # Group n is the phrase at index n - 1.
-        said = "|".join(f"({row['said']})" for row in rows)
-        self.pattern = lazy_regex(rf"(?<![\w=])(?:{said})(?!\w|-\w|/\w|\.\w)")
-        #: A word of each phrase, whatever its wording; without any of them there is none.
+        names = "|".join(f"({row['said']})" for row in rows)
+        self.pattern = lazy_regex(rf"(?<![\w=])(?:{names})(?!\w|-\w|/\w|\.\w)")
+        #: A word that occurs in every variant of each phrase.
         self.signs = {row["sign"] for row in rows}
         self.no_trouble = lazy_regex(rf"(?<![\w-])no (?:new )?(?:{'|'.join(words('noise', 'troubles'))})(?![\w-])")
 
@@ -65,28 +65,30 @@ phrases = functools.cache(_Phrases)
 
 
 def classify(text: str) -> NoiseReason | None:
-    """Say why a text is pure noise, or return None because it may state a fact.
+    """Return why a text is noise, or None if it may state a fact.
 
-    Case, compatibility forms, dashes, zero-width characters and punctuation do not matter; a question mark
-    does, since a question is not a report. Texts over ``MAX_NOISE_CHARS`` characters are facts.
+    Case, compatibility forms, dashes, zero-width characters and punctuation do not matter. A question mark does,
+    because a question is not a report. Texts over ``MAX_NOISE_CHARS`` characters are not noise.
     """
-    known = phrases()
-    if len(text) > MAX_NOISE_CHARS or (text.isascii() and not any(sign in text.lower() for sign in known.signs)):
+    phrase_table = phrases()
+    if len(text) > MAX_NOISE_CHARS or (text.isascii() and not any(sign in text.lower() for sign in phrase_table.signs)):
         return None
     plain = " ".join(unicodedata.normalize("NFKC", text.translate(_PLAIN)).casefold().translate(_PLAIN).split())
-    found = [(known.names[(hit.lastindex or 1) - 1], hit.end()) for hit in known.pattern.finditer(plain)]
-    if not found or any(name in known.settings and _VALUE_AFTER.match(plain, end) for name, end in found):
+    matches = [
+        (phrase_table.names[(hit.lastindex or 1) - 1], hit.end()) for hit in phrase_table.pattern.finditer(plain)
+    ]
+    if not matches or any(name in phrase_table.settings and _VALUE_AFTER.match(plain, end) for name, end in matches):
         return None
-    said = [name for name, _ in found]
-    rest = known.no_trouble.sub(" ", known.pattern.sub(" ", plain))
+    names = [name for name, _ in matches]
+    rest = phrase_table.no_trouble.sub(" ", phrase_table.pattern.sub(" ", plain))
     # "the agent has a heartbeat" and "the log is ephemeral" describe something, though every word is listed.
-    if _OWNS.search(plain) or ("ephemeral" in said and _describes(rest)):
+    if _OWNS.search(plain) or ("ephemeral" in names and _describes(rest)):
         return None
-    if _says_something(rest, hour_of_day="check-in" in said):
+    if _says_something(rest, hour_of_day="check-in" in names):
         return None
-    marks = [name for name in said if name not in known.empty]
+    marks = [name for name in names if name not in phrase_table.empty]
     # A mark beside an empty report is rerouted, not refused: the milder outcome wins.
-    return NoiseReason(code="journal", phrase=marks[0]) if marks else NoiseReason(code="empty_report", phrase=said[0])
+    return NoiseReason(code="journal", phrase=marks[0]) if marks else NoiseReason(code="empty_report", phrase=names[0])
 
 
 def _says_something(rest: str, *, hour_of_day: bool) -> bool:

@@ -1,13 +1,13 @@
-"""One text as detectors read it: bytes to search, its normal form, what it encodes, and the way back.
+"""A text for detectors: its bytes, its normal form, its decoded runs, and the mapping back to the original.
 
 Invariants
-(1) ``span`` maps a span of a form onto the text that was given: it covers every code point that contributed, and what
-    was deleted between them. Spans are half-open, in code points.
-(2) Plain ASCII is its own normal form and costs one check; each form of a text is worked out once, whoever asks.
-(3) Letters are mapped one by one from tables; no text-length work but a few passes of C code.
-(4) Look-alike letters turn Latin only in words that hold Latin letters, or wholly look-alike words of a text that is
-    mostly Latin: Russian and Greek stay what they are.
-(5) Only decodings that read as text count; their sum is no longer than the text, and nothing is decoded twice.
+(1) ``original_span`` maps a span of a form to the original text. It covers every code point that contributed, and all
+    that was deleted in between. Spans are half-open, in code points.
+(2) Plain ASCII is its own normal form and costs one check. Each form of a text is computed once.
+(3) Letters are mapped one by one from tables; work on the complete text is limited to a few passes of C code.
+(4) Look-alike letters become Latin in words with Latin letters, and in words of look-alikes only if the text is mostly
+    Latin. Russian and Greek words stay as they are.
+(5) Only decodings that are readable text count. Together they are no longer than the text; nothing is decoded twice.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from keepward.core.letters import INVISIBLE
 from keepward.core.patterns import lazy_regex, load_toml
 from keepward.gates.detectors.tables import lazy_property
 
-#: Decoded runs of one text.
+#: Maximum number of decoded runs of one text.
 _MAX_DECODED_RUNS = 64
-#: Bytes that continue a code point; any other begins one.
+#: Bytes that continue a code point in UTF-8.
 _CONTINUED = bytes(range(0x80, 0xC0))
 
 
 @functools.cache
 def compile_pattern(pattern: str) -> Any:
-    """Compile once, over bytes: byte offsets spare re2's own costly conversion. RE2 takes time linear in the text."""
+    """Compile a pattern over bytes, because re2's conversion of offsets in str is slow. RE2 takes linear time."""
     import re2
 
     options = re2.Options()
@@ -47,15 +47,14 @@ def compile_pattern(pattern: str) -> Any:
 
 @functools.cache
 def _groups(pattern: str) -> dict[str, int]:
-    """Return the named groups of a pattern; re2 makes the table anew each time, which costs more than a search."""
+    """Return the named groups of a pattern. Cached, because re2 takes longer to make the table than to search."""
     return {name.decode(): index for name, index in compile_pattern(pattern).groupindex.items()}
 
 
 def compile_prefilter(patterns: Sequence[str]) -> Any:
-    """Compile patterns together; ``Match`` gives the places of those that occur, or None (RE2's ``FilteredRE2``).
+    """Compile patterns together; ``Match`` returns the indices of those that occur, or None (RE2's ``FilteredRE2``).
 
-    It first looks for strings without which a pattern cannot match, all of them in one pass, and runs the
-    patterns that are left.
+    One pass searches for strings that a match must contain; then only the remaining patterns run.
     """
     import re2
 
@@ -72,7 +71,7 @@ def compile_prefilter(patterns: Sequence[str]) -> Any:
 
 @functools.cache
 def _compile_occurrence_test(pattern: str) -> Any:
-    """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
+    """Compile a pattern without captures, which is faster, to test whether it occurs."""
     return compile_prefilter((pattern,))
 
 
@@ -82,23 +81,23 @@ def occurs(pattern: str, data: bytes) -> bool:
 
 
 class Text:
-    """A text, or a form of one, with the way back to what was given.
+    """A text, or a form of one, with the mapping back to the original.
 
-    A lone surrogate becomes one question mark in ``data``, so positions stay true for any str.
+    A lone surrogate becomes one question mark in ``data``, so positions are valid for any str.
     """
 
-    #: How often something is read as a phone number in one scan, each region counted; it takes long.
-    MOST_PARSES = 600
+    #: Maximum number of parses as a phone number in one scan, counted per region, because a parse is slow.
+    MAX_PHONE_PARSES = 600
 
     def __init__(self, text: str, origin: Sequence[int] | None = None, *, encoded: bool = False) -> None:
         self.text = text
         self.data = text.encode("utf-8", "replace")
         #: Original offset of each code point, one more for the end; None when offsets are equal.
         self.origin = origin
-        #: Whether several original code points may stand for one, so that a span must reach to the next.
+        #: Whether several original code points may encode one, so that a span must reach to the next.
         self.encoded = encoded
-        self.parses_left = self.MOST_PARSES
-        #: A byte offset, and how many code points begin before it.
+        self.phone_parses_left = self.MAX_PHONE_PARSES
+        #: A byte offset, and the number of code points before it.
         self._counted = (0, 0)
 
     @lazy_property
@@ -128,68 +127,68 @@ class Text:
         return None if found is self else found
 
     @lazy_property
-    def hidden(self) -> list[DecodedText]:
-        """What runs of base64, hexadecimal, binary or decimal character codes say, in order of position (5)."""
+    def decoded_runs(self) -> list[DecodedText]:
+        """The decoded texts of runs of base64, hexadecimal, binary or decimal character codes, by position (5)."""
         found: list[DecodedText] = []
         for pattern, decode in _DECODERS.items() if self.occurs(_GATE) else ():
             for start, end in self.spans(pattern):
                 if len(found) >= _MAX_DECODED_RUNS:
                     break
-                found += (DecodedText(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
+                found += (DecodedText(plain, *self.original_span(start, end)) for plain in decode(self.text[start:end]))
         return sorted(found, key=lambda h: (h.start, h.end, h.text))
 
-    def derived(self, text: str, places: Iterable[int], *, encoded: bool = False) -> Text:
-        """Return a form of this text whose code points, and its end, stand at these places in it."""
-        origin = tuple(places) if self.origin is None else tuple(map(self.origin.__getitem__, places))
+    def derived(self, text: str, indices: Iterable[int], *, encoded: bool = False) -> Text:
+        """Return a form of this text; ``indices`` are the positions of its code points, and of its end, in this one."""
+        origin = tuple(indices) if self.origin is None else tuple(map(self.origin.__getitem__, indices))
         return Text(text, origin, encoded=encoded)
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Map a span onto the text that was given (1)."""
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Map a span to the original text (1)."""
         if self.origin is None:
             return start, end
         if start >= end:
             return self.origin[start], self.origin[start]
-        # What was dropped or encoded after the last code point belongs to it, blanks excepted.
+        # Characters dropped or encoded after the last code point belong to it, except blanks.
         return self.origin[start], max(self.origin[end - 1] + 1, self.origin[end] if self.encoded else 0)
 
-    def point(self, offset: int) -> int:
-        """Turn a byte offset into a code point offset."""
+    def char_offset(self, offset: int) -> int:
+        """Convert a byte offset to a code point offset."""
         if len(self.data) == len(self.text):
             return offset
-        # Offsets are asked for nearly in order: counted is what lies between this one and the last.
-        before, point = self._counted
-        step = -1 if offset < before else 1
-        between = self.data[before:offset] if step > 0 else self.data[offset:before]
-        point += step * len(between.translate(None, _CONTINUED))
-        self._counted = (offset, point)
-        return point
+        # Offsets are requested nearly in order, so only the bytes since the last one are counted.
+        last, chars = self._counted
+        step = -1 if offset < last else 1
+        between = self.data[last:offset] if step > 0 else self.data[offset:last]
+        chars += step * len(between.translate(None, _CONTINUED))
+        self._counted = (offset, chars)
+        return chars
 
     def occurs(self, pattern: str) -> bool:
         """Whether the pattern matches anywhere."""
         return occurs(pattern, self.data)
 
     def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
-        """Yield spans of the pattern, or of its group ``v`` where it has one."""
+        """Yield spans of the pattern, or of its group ``v`` if it has one."""
         group = _groups(pattern).get("v", 0)
         for match in compile_pattern(pattern).finditer(self.data):
             start, end = match.span(group)
             if start >= 0:
-                yield self.point(start), self.point(end)
+                yield self.char_offset(start), self.char_offset(end)
 
     def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
-        """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
+        """Yield for each match the spans of all named groups that took part; ``""`` is the complete match."""
         names = _groups(pattern)
         for match in compile_pattern(pattern).finditer(self.data):
             start, end = match.span()
-            found = {"": (self.point(start), self.point(end))}
+            found = {"": (self.char_offset(start), self.char_offset(end))}
             for name, index in names.items():
                 start, end = match.span(index)
                 if start >= 0:
-                    found[name] = (self.point(start), self.point(end))
+                    found[name] = (self.char_offset(start), self.char_offset(end))
             yield found
 
-    def before(self, pattern: str, start: int, max_chars: int = 40) -> bool:
-        """Whether the pattern occurs in the characters right before a place."""
+    def occurs_before(self, pattern: str, start: int, max_chars: int = 40) -> bool:
+        """Whether the pattern occurs in the characters before ``start``."""
         return (
             compile_pattern(pattern).search(self.text[max(0, start - max_chars) : start].encode("utf-8", "replace"))
             is not None
@@ -197,15 +196,15 @@ class Text:
 
     def without(self, dropped: str) -> Text:
         """Delete the given ASCII characters."""
-        # As bytes, since a text of other letters is translated letter by letter.
+        # In bytes, because str.translate of non-ASCII text works letter by letter.
         data = self.text.encode("utf-8", "surrogatepass").translate(None, dropped.encode())
         text = data.decode("utf-8", "surrogatepass")
         if len(text) == len(self.text):
             return self
-        return self.derived(text, (*self.places_without(dropped), len(self.text)))
+        return self.derived(text, (*self.indices_without(dropped), len(self.text)))
 
-    def places_without(self, dropped: str) -> list[int]:
-        """Return where the characters stand that are none of the given ASCII characters."""
+    def indices_without(self, dropped: str) -> list[int]:
+        """Return the indices of all characters except the given ASCII characters."""
         if self.text.isascii():
             keeps: Iterable[int] = self.data.translate(_keeping(dropped))
         else:
@@ -213,7 +212,7 @@ class Text:
         return list(compress(range(len(self.text)), keeps))
 
     def join_spaced_letters(self) -> Text:
-        """Join letters set apart one by one: ``i g n o r e  a l l`` becomes ``ignore all``.
+        """Join single letters with separators: ``i g n o r e  a l l`` becomes ``ignore all``.
 
         A run needs four single letters with the same separator (blank, dot, hyphen, underscore, star, bar or
         slash) between them; two or more separators, or a blank among other separators, end a word.
@@ -221,7 +220,7 @@ class Text:
         return self.replaced((*run.span(), run[0][::2], 2) for run in _APART.finditer(self.text))
 
     def replaced(self, pieces: Iterable[tuple[int, int, str, int]], *, encoded: bool = False) -> Text:
-        """Put texts in place of spans; ``step``: how far apart their letters stood, 0 for all of the span."""
+        """Replace spans by texts. ``step`` is the distance of the letters in the original; 0: all map to the start."""
         out: list[str] = []
         origin: list[int] = []
         last = 0
@@ -241,8 +240,8 @@ def _keeping(dropped: str) -> bytes:
     return bytes(chr(byte) not in dropped for byte in range(256))
 
 
-#: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
-#: and a start that fails has looked at six characters: time grows with the text and no faster.
+#: Four or more single letters with the same separator in between. The pattern cannot backtrack, and a failed start has
+#: read six characters, so the time is linear in the text.
 _APART = lazy_regex(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
@@ -253,25 +252,25 @@ def _normal_form(text: str) -> Text:
         pieces = list(map(table.__getitem__, text))
         widths = bytes(map(len, pieces))
         if widths.count(1) != len(widths):
-            places = range(len(text))
-            steps = compress(places, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, places, widths))
+            indices = range(len(text))
+            steps = compress(indices, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, indices, widths))
             origin = (*steps, len(text))
         text = "".join(pieces)
     return Text(_fold_lookalikes(text), origin)
 
 
 class _Letters:
-    """Letters that pass for Latin ones, and those with marks that decomposition leaves alone."""
+    """Letters that resemble Latin ones, and accented letters that Unicode does not decompose."""
 
     def __init__(self) -> None:
         tables = load_toml("keepward.core", "letters.toml")
-        alike: dict[str, str] = dict(zip(tables["lookalikes"], tables["lookalikes_as"], strict=True))
-        self.alike = frozenset(alike)
-        self.latin_or_alike = self.alike | frozenset(map(chr, range(128)))
-        self.table: dict[int, str] = {ord(char): latin for char, latin in alike.items()}
+        lookalikes: dict[str, str] = dict(zip(tables["lookalikes"], tables["lookalikes_as"], strict=True))
+        self.lookalikes = frozenset(lookalikes)
+        self.latin_or_alike = self.lookalikes | frozenset(map(chr, range(128)))
+        self.table: dict[int, str] = {ord(char): latin for char, latin in lookalikes.items()}
         self.folds: dict[str, str] = dict(zip(tables["marked"], tables["marked_as"], strict=True))
         for first in (0x1F150, 0x1F170, 0x1F1E6):
-            self.folds |= {chr(first + place): letter for place, letter in enumerate(string.ascii_uppercase)}
+            self.folds |= {chr(first + index): letter for index, letter in enumerate(string.ascii_uppercase)}
 
 
 _letters = functools.cache(_Letters)
@@ -296,29 +295,30 @@ def _fold(char: str) -> str:
     return folded or char
 
 
-#: Letters, digits and the underscore, as long as they go on, with one beyond ASCII among them. It begins where a word
-#: does and takes nothing back: one pass, whatever the text.
+#: A word with a non-ASCII letter. The pattern starts at a word boundary and cannot backtrack, so one pass suffices.
 _WORD = lazy_regex(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
 
 
 def _fold_lookalikes(text: str) -> str:
-    """Turn look-alike letters Latin where the words around them are (4)."""
+    """Replace look-alike letters by Latin ones in Latin words (4)."""
     letters = _letters()
-    if letters.alike.isdisjoint(text):
+    if letters.lookalikes.isdisjoint(text):
         return text
     latin = sum(map(text.count, string.ascii_letters))
     if not latin:
         return text
-    mostly = latin * 4 >= sum(map(str.isalpha, text)) * 3
+    is_mostly_latin = latin * 4 >= sum(map(str.isalpha, text)) * 3
 
-    def turned(match: re.Match[str]) -> str:
+    def to_latin(match: re.Match[str]) -> str:
         word: str = match[0]
-        used = set(word)
-        if used <= letters.latin_or_alike and (mostly or not used.isdisjoint(string.ascii_letters)):
+        characters = set(word)
+        if characters <= letters.latin_or_alike and (
+            is_mostly_latin or not characters.isdisjoint(string.ascii_letters)
+        ):
             return word.translate(letters.table)
         return word
 
-    latin_text: str = _WORD.sub(turned, text)
+    latin_text: str = _WORD.sub(to_latin, text)
     return latin_text
 
 
@@ -326,16 +326,16 @@ _INVISIBLE = lazy_regex(f"[{INVISIBLE}]")
 
 
 def invisible(char: str) -> bool:
-    """Whether a reader does not see a character; tab and line ends count as seen."""
+    """Whether a character is invisible; tab and line ends are not."""
     return char not in "\n\t\r" and (unicodedata.category(char) == "Cc" or _INVISIBLE.match(char) is not None)
 
 
 def tag_text(text: str) -> str:
-    """Return what tag characters or variation selectors spell, which no reader sees: whichever are more."""
+    """Return the text that invisible tag characters or variation selectors encode, whichever are more."""
     tags = [ord(char) - 0xE0000 for char in re.findall("[\U000e0020-\U000e007e]", text)]
     codes = map(ord, re.findall("[\ufe00-\ufe0f\U000e0100-\U000e01ef]", text))
     selectors = [code & 15 if code < 0xE0000 else code - 0xE00F0 for code in codes]
-    # A selector may stand for any byte; those that are no signs are of emoji.
+    # A selector may encode any byte; those outside of printable ASCII belong to emoji.
     return "".join(chr(code) for code in (selectors if len(selectors) > len(tags) else tags) if 32 <= code < 127)
 
 
@@ -355,9 +355,9 @@ def _hard_to_see(char: str) -> bool:
     return char == "\r" or invisible(char) or unicodedata.category(char) in {"Zs", "Zl", "Zp", "Cs", "Cn"}
 
 
-#: Bytes that stand in no readable UTF-8 text.
+#: Bytes that do not occur in readable UTF-8 text.
 _CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
-#: Characters that no memory may hold.
+#: Characters that no memory may contain.
 _FORBIDDEN_CHARS = lazy_regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
@@ -366,9 +366,9 @@ _FORBIDDEN_CHARS = lazy_regex(
 
 
 def first_forbidden_char(text: str) -> str | None:
-    """Name the first character no memory may hold, such as ``U+0000 NUL``; None when there is none.
+    """Return the name of the first forbidden character, such as ``U+0000 NUL``, or None.
 
-    Odd are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
+    Forbidden are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
     """
     if text.isascii() and len((data := text.encode()).translate(None, _CONTROLS)) == len(data):
         return None
@@ -387,9 +387,9 @@ _GATE = (
     r"[A-Za-z0-9+/_=-]{16}|%[0-9A-Fa-f]{2}|&#|&[a-z]{2,6};|\\[ux][0-9A-Fa-f]{2}"
     r"|(?:[0-9A-Fa-f]{2}[ :]){8}|[01]{8} [01]{8}|(?:\d{2,3}[ ,]+){8}"
 )
-#: What ``hidden`` and ``unescaped`` begin from; a text without it hides nothing from them.
+#: Patterns, one of which occurs in every text with ``decoded_runs`` or an ``unescaped`` form.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
-#: Each way is told by its first two characters and of a bounded length: time grows with the text and no faster.
+#: The first two characters decide the alternative, and each has a maximum length, so the time is linear in the text.
 _ESCAPES = lazy_regex(
     r"(?:%[0-9A-Fa-f]{2})++|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
     r"|&(?:amp|lt|gt|quot|apos|nbsp|colon|equals|period|sol|lowbar);"
@@ -398,7 +398,7 @@ _ESCAPES = lazy_regex(
 
 
 class DecodedText(NamedTuple):
-    """A decoded text and the span of the original that encodes all of it."""
+    """A decoded text and the span of the original that encodes it."""
 
     text: str
     start: int
@@ -406,7 +406,7 @@ class DecodedText(NamedTuple):
 
 
 def _unescaped(text: str) -> Iterator[tuple[int, int, str, int]]:
-    """Yield what stands in place of each escape, so that every letter keeps its own place (1)."""
+    """Yield the replacement of each escape, so that every letter maps to its own escape (1)."""
     for match in _ESCAPES.finditer(text):
         (start, end), escape = match.span(), match[0]
         if escape[0] != "%":
@@ -417,11 +417,11 @@ def _unescaped(text: str) -> Iterator[tuple[int, int, str, int]]:
             yield start, end, plain, 3
             continue
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        for place, code in zip(range(start + 3, end + 3, 3), bytes.fromhex(escape.replace("%", "")), strict=True):
-            letters = decoder.decode(bytes((code,)), final=place == end)
+        for index, code in zip(range(start + 3, end + 3, 3), bytes.fromhex(escape.replace("%", "")), strict=True):
+            letters = decoder.decode(bytes((code,)), final=index == end)
             if letters:
-                yield start, place, letters, 0
-                start = place
+                yield start, index, letters, 0
+                start = index
 
 
 @functools.lru_cache(maxsize=1024)
@@ -433,7 +433,7 @@ def _unescape(escape: str) -> str:
 
 
 def _readable(raw: bytes) -> Iterator[str]:
-    # What is no text at all is told from its bytes, which is cheaper than to try.
+    # Control bytes show that it is not text, which is cheaper than decoding it.
     encoding = "utf-8" if len(raw.translate(None, _CONTROLS)) == len(raw) else "utf-16-le"
     if encoding == "utf-16-le" and (len(raw) % 2 or raw[1:2] != b"\x00"):
         return
@@ -446,10 +446,10 @@ def _readable(raw: bytes) -> Iterator[str]:
 
 
 def _base64(run: str) -> Iterator[str]:
-    # Lines of one wrapped encoding belong together; a word on the next line does not.
-    whole = list(_base64_run(run))
-    if whole or "\n" not in run:
-        yield from whole
+    # First as one encoding wrapped into lines; else line by line, because a line may be an ordinary word.
+    decoded = list(_base64_run(run))
+    if decoded or "\n" not in run:
+        yield from decoded
         return
     for line in run.splitlines():
         yield from _base64_run(line.strip())

@@ -1,7 +1,7 @@
-"""Structured personal identifiers: numbers with check digits, addresses of mail and networks, phone numbers.
+"""Structured personal identifiers: numbers with check digits, e-mail and IP addresses, phone numbers.
 
-A number without a telling form needs a label beside it, and where it has a check digit that must hold: python-stdnum
-and phonenumbers say so. Nine-digit order numbers, 13-digit timestamps, versions, hashes and ISBNs yield nothing.
+A number without a characteristic form needs a label next to it. Check digits must be valid, by python-stdnum and
+phonenumbers. Nine-digit order numbers, 13-digit timestamps, versions, hashes and ISBNs are no findings.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from keepward.gates.detectors.tables import columns, read, split_entries, words
 Span = tuple[int, int] | None
 
 _ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
-#: What a labelled number looks like that has no form of its own.
+#: Form of a labelled number without a characteristic form.
 _NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
-#: What stands around a label.
+#: Boundaries of a label.
 _EDGE, _NO_LETTER = r"(?:^|[^\p{L}\p{N}_])", r"(?:$|[^\p{L}])"
 
 
@@ -36,7 +36,7 @@ class _Rules:
     forms: tuple[Rule, ...]
     shapes: tuple[Rule, ...]
     labelled: RuleSet
-    #: Patterns that occur wherever a shape does, and wherever a label does.
+    #: Patterns that occur in every text with a shape, and in every text with a label.
     any_shape: str
     any_label: str
 
@@ -56,12 +56,12 @@ def _rules() -> _Rules:
         row = columns(line, "name", "number", "example", "labels")
         accepts = _number(row["number"])
         if "shape" in row:
-            shapes.append(_rule(row, row["shape"], (), closed, _of_value(accepts), personal))
+            shapes.append(_rule(row, row["shape"], (), has_no_adjacent_digits, _of_value(accepts), personal))
         if row["labels"] != "-":
             names = split_entries(row["labels"])
             labels += names
             pattern = f"(?i){_EDGE}{any_word(names)}{tables['between']}(?P<v>{row.get('pattern', _NUMBER)})"
-            check = functools.partial(_longest_that_fits, accepts=accepts)
+            check = functools.partial(_longest_valid, accepts=accepts)
             labelled.append(_rule(row, pattern, literals_of(names), check))
     return _Rules(
         forms=tuple(forms),
@@ -75,7 +75,7 @@ def _rules() -> _Rules:
 def _rule(row: dict[str, str], pattern: str, literals: Sequence[str], *checks: Check) -> Rule:
     return Rule(
         name=row["name"],
-        written=functools.partial(str, pattern),
+        make_pattern=functools.partial(str, pattern),
         literals=tuple(literals),
         certainty="likely" if "likely" in row else "certain",
         checks=checks,
@@ -84,17 +84,14 @@ def _rule(row: dict[str, str], pattern: str, literals: Sequence[str], *checks: C
 
 
 def cannot_match(text: Text) -> bool:
-    """Whether a quick look rules out any finding in the text and in each of its lines.
-
-    False means only that it has to be scanned.
-    """
+    """Whether a prefilter excludes any finding in the text and in each of its lines. False: it must be scanned."""
     return text.is_plain and not text.occurs(_ANY_DIGITS)
 
 
 def scan(given: str | Text) -> list[Finding]:
     """Return structured personal identifiers, by start of span, then end, longer first.
 
-    Spans refer to the text that was given, also where invisible characters or fullwidth digits stood inside.
+    Spans refer to the original text, even if it contains invisible characters or fullwidth digits.
     """
     text = given if isinstance(given, Text) else Text(given)
     form = text.normal
@@ -102,11 +99,11 @@ def scan(given: str | Text) -> list[Finding]:
 
 
 def _all(form: Text) -> Iterator[Finding]:
-    form.parses_left = Text.MOST_PARSES
+    form.phone_parses_left = Text.MAX_PHONE_PARSES
     rules = _rules()
     for rule in rules.forms:
         yield from rule.findings(form)
-    # All shapes in one pattern have too many states for a long text of numbers: it takes ten times what each takes.
+    # For a long text of numbers one pattern of all shapes has too many states: it takes ten times as long as each.
     if len(form.data) > 8_192 or form.occurs(rules.any_shape):
         for rule in rules.shapes:
             yield from rule.findings(form)
@@ -115,7 +112,7 @@ def _all(form: Text) -> Iterator[Finding]:
 
 
 def _check(name: str) -> Check:
-    """Return a check by its name in the table, such as ``closed``, ``number:us.ssn`` or ``phone:plus``."""
+    """Return a check by its name in the table, such as ``personal``, ``number:us.ssn`` or ``phone:plus``."""
     kind, _, argument = name.partition(":")
     if kind == "number":
         return _of_value(_number(argument))
@@ -123,7 +120,17 @@ def _check(name: str) -> Check:
         return functools.partial(phone, kind=argument)
     checks: dict[str, Check] = {
         check.__name__: check
-        for check in (closed, ended, personal, no_version, mailbox, public_ipv4, public_ipv6, iban, payment_card)
+        for check in (
+            has_no_adjacent_digits,
+            has_no_digits_after,
+            personal,
+            no_version,
+            mailbox,
+            public_ipv4,
+            public_ipv6,
+            iban,
+            payment_card,
+        )
     }
     return checks[kind]
 
@@ -134,19 +141,19 @@ def _of_value(accepts: Callable[[str], bool]) -> Check:
 
 @functools.cache
 def _number(name: str) -> Callable[[str], bool]:
-    """Return the check of a number by its name in python-stdnum, several joined by a bar; ``any`` accepts all."""
+    """Return the check of a number by its name in python-stdnum, or by several joined by a bar; ``any`` accepts all."""
     if name == "any":
         return bool
     names = name.split("|")
 
     def accepts(value: str) -> bool:
-        return any(_is_valid_number(each, value) for each in names)
+        return any(_is_valid_number(kind, value) for kind in names)
 
     return accepts
 
 
 def _is_valid_number(name: str, value: str) -> bool:
-    # The numbers of the United States may be written with dashes there, and with nothing else.
+    # python-stdnum accepts only dashes in numbers of the United States.
     value = re.sub("[ ._/-]+", "-", value) if name in {"us.ssn", "us.itin"} else value
     return bool(importlib.import_module(f"stdnum.{name}").is_valid(value))
 
@@ -155,31 +162,31 @@ def _alnum(char: str) -> bool:
     return char.isascii() and char.isalnum()
 
 
-def _around(text: str, start: int, end: int) -> tuple[str, str]:
+def _neighbours(text: str, start: int, end: int) -> tuple[str, str]:
     return text[start - 1] if start else " ", text[end] if end < len(text) else " "
 
 
-def closed(text: Text, start: int, end: int) -> Span:
+def has_no_adjacent_digits(text: Text, start: int, end: int) -> Span:
     """No letter, digit or joining mark continues the number on either side."""
-    whole = text.text
-    before = whole[start - 1] if start else " "
-    glued = _alnum(before) or (before in "-/._" and start > 1 and whole[start - 2].isalnum())
-    return None if glued else ended(text, start, end)
+    content = text.text
+    before = content[start - 1] if start else " "
+    glued = _alnum(before) or (before in "-/._" and start > 1 and content[start - 2].isalnum())
+    return None if glued else has_no_digits_after(text, start, end)
 
 
-def ended(text: Text, start: int, end: int) -> Span:
-    """No letter, digit or joining mark continues the number behind it."""
+def has_no_digits_after(text: Text, start: int, end: int) -> Span:
+    """No letter, digit or joining mark continues the number after its end."""
     after, further = (*text.text[end : end + 2], " ", " ")[:2]
     return None if _alnum(after) or (after in "-/." and further.isdigit()) else (start, end)
 
 
-def _longest_that_fits(text: Text, start: int, end: int, accepts: Callable[[str], bool]) -> Span:
-    """Drop pieces from the end until the number fits: it may run into the next word ("12 345 678 and")."""
+def _longest_valid(text: Text, start: int, end: int, accepts: Callable[[str], bool]) -> Span:
+    """Drop pieces from the end until the number is valid; the match may include the next word ("12 345 678 and")."""
     for _ in range(6):
         cut = max(text.text.rfind(mark, start, end) for mark in " ./-")
-        # No number ends in a word, and to ask takes long.
-        word = start < cut < end - 3 and text.text[cut + 1 : end].isalpha()
-        if not word and accepts(text.text[start:end]) and closed(text, start, end):
+        # No number ends in a word, and the check is slow.
+        ends_in_word = start < cut < end - 3 and text.text[cut + 1 : end].isalpha()
+        if not ends_in_word and accepts(text.text[start:end]) and has_no_adjacent_digits(text, start, end):
             return (start, end) if count_digits(text.text[start:end]) >= 5 else None
         end = cut
         if end <= start:
@@ -188,55 +195,55 @@ def _longest_that_fits(text: Text, start: int, end: int, accepts: Callable[[str]
 
 
 def personal(text: Text, start: int, end: int) -> Span:
-    """The words right before a number do not say that it is an order, a build, a serial and the like."""
-    return None if text.before(_other_numbers(), start) else (start, end)
+    """The words before a number do not say that it is an order, build or serial number, for example."""
+    return None if text.occurs_before(_other_numbers(), start) else (start, end)
 
 
 @functools.cache
 def _other_numbers() -> str:
     tables = read("identifiers")
-    names = "|".join(word.replace(" ", r"\s+") for word in split_entries(tables["other_numbers"]))
+    names = "|".join(ends_in_word.replace(" ", r"\s+") for ends_in_word in split_entries(tables["other_numbers"]))
     return str(tables["before_other_numbers"]).replace("WORDS", names)
 
 
 def no_version(text: Text, start: int, end: int) -> Span:
-    """The words right before a number do not say that it is a version or a section."""
-    return None if text.before(read("identifiers")["before_versions"], start, 24) else (start, end)
+    """The words before a number do not say that it is a version or a section."""
+    return None if text.occurs_before(read("identifiers")["before_versions"], start, 24) else (start, end)
 
 
 def mailbox(text: Text, start: int, end: int) -> Span:
-    """An e-mail address, and not a file, a remote of git or a credential in a URL."""
-    whole = text.text
-    # Of the part before the sign the last 64 characters count. What is counted in the pattern is compiled as often.
-    start = max(start, whole.index("@", start) - 64)
-    while start < end and whole[start] in ".'%-":
+    """An e-mail address, not a file, a git remote or a credential in a URL."""
+    content = text.text
+    # The last 64 characters before the @ count. A repetition count in the pattern would be compiled that many times.
+    start = max(start, content.index("@", start) - 64)
+    while start < end and content[start] in ".'%-":
         start += 1
-    local, _, domain = whole[start:end].lower().partition("@")
-    after = whole[end : end + 60]
+    local, _, domain = content[start:end].lower().partition("@")
+    after = content[end : end + 60]
     if not local or local in {"git", "hg", "svn"} or domain.endswith(tuple(words("identifiers", "file_endings"))):
         return None
-    if whole[max(0, start - 3) : start] == "://" or (after[:1] == ":" and after[1:2].isalpha() and "/" in after):
+    if content[max(0, start - 3) : start] == "://" or (after[:1] == ":" and after[1:2].isalpha() and "/" in after):
         return None
     # user:secret@host in a URL is a credential, not a mailbox.
-    return None if whole[start - 1 : start] == ":" and "://" in whole[max(0, start - 100) : start] else (start, end)
+    return None if content[start - 1 : start] == ":" and "://" in content[max(0, start - 100) : start] else (start, end)
 
 
 def public_ipv4(text: Text, start: int, end: int) -> Span:
-    """A public address, and not a version or a section."""
-    whole = text.text
-    before, after = whole[start - 1 : start] if start else "", whole[end : end + 2]
+    """A public IPv4 address, not a version or a section."""
+    content = text.text
+    before, after = content[start - 1 : start] if start else "", content[end : end + 2]
     if before and (_alnum(before) or before in "._-/@="):
         return None
     if (after and _alnum(after[0])) or (after[:1] in ".-+_" and after[1:].isalnum()):
         return None
-    parts = whole[start:end].split(".")
+    parts = content[start:end].split(".")
     small = all(int(part) < 32 for part in parts)
-    public = ipaddress.ip_address(whole[start:end]).is_global and not small and len(set(parts)) > 1
+    public = ipaddress.ip_address(content[start:end]).is_global and not small and len(set(parts)) > 1
     return no_version(text, start, end) if public else None
 
 
 def public_ipv6(text: Text, start: int, end: int) -> Span:
-    """A public address of the long kind."""
+    """A public IPv6 address."""
     before = text.text[start - 1] if start else " "
     try:
         public = ipaddress.IPv6Address(text.text[start:end]).is_global
@@ -246,46 +253,46 @@ def public_ipv6(text: Text, start: int, end: int) -> Span:
 
 
 def iban(text: Text, start: int, end: int) -> Span:
-    """An account number whose length and check digits hold (ISO 13616, ISO 7064 mod 97-10)."""
+    """An account number with valid length and check digits (ISO 13616, ISO 7064 mod 97-10)."""
     from stdnum.iso7064 import mod_97_10
 
-    whole = text.text
-    need = _iban_lengths().get(whole[start : start + 2].upper())
-    if need is None or (start and _alnum(whole[start - 1])):
+    content = text.text
+    need = _iban_lengths().get(content[start : start + 2].upper())
+    if need is None or (start and _alnum(content[start - 1])):
         return None
-    places = [place for place in range(start, end) if whole[place].isalnum()][:need]
-    compact = "".join(whole[place] for place in places).upper()
+    indices = [index for index in range(start, end) if content[index].isalnum()][:need]
+    compact = "".join(content[index] for index in indices).upper()
     if len(compact) < need or not mod_97_10.is_valid(compact[4:] + compact[:4]):
         return None
-    end = places[-1] + 1
-    return None if _alnum(whole[end : end + 1] or " ") else (start, end)
+    end = indices[-1] + 1
+    return None if _alnum(content[end : end + 1] or " ") else (start, end)
 
 
 @functools.cache
 def _iban_lengths() -> dict[str, int]:
-    return {each[:2]: int(each[2:]) for each in read("identifiers")["iban_lengths"].split()}
+    return {entry[:2]: int(entry[2:]) for entry in read("identifiers")["iban_lengths"].split()}
 
 
 def payment_card(text: Text, start: int, end: int) -> Span:
     """A card number: issuer range, length and Luhn digit (ISO/IEC 7812-1)."""
     from stdnum import luhn
 
-    whole = text.text
-    before, after = _around(whole, start, end)
+    content = text.text
+    before, after = _neighbours(content, start, end)
     if before in "_$" or after == "_" or _alnum(before) or _alnum(after):
         return None
-    # 0.4111... and 12-4111-... are parts of something longer.
-    if (before in ".-/" and start > 1 and whole[start - 2].isalnum()) or (
-        after in ".-/" and end + 1 < len(whole) and whole[end + 1].isalnum()
+    # 0.4111... and 12-4111-... are parts of a longer number.
+    if (before in ".-/" and start > 1 and content[start - 2].isalnum()) or (
+        after in ".-/" and end + 1 < len(content) and content[end + 1].isalnum()
     ):
         return None
-    number = "".join(filter(str.isdigit, whole[start:end]))
+    number = "".join(filter(str.isdigit, content[start:end]))
     if not luhn.is_valid(number) or len(set(number)) == 1:
         return None
     tables = read("identifiers")
-    called = text.before("(?i)(?:" + "|".join(split_entries(tables["card_words"])) + ")", start)
-    issued = _issued(number, "cards") or (called and _issued(number, "cards_beside_a_word"))
-    return (start, end) if issued and (called or personal(text, start, end)) else None
+    is_labelled = text.occurs_before("(?i)(?:" + "|".join(split_entries(tables["card_words"])) + ")", start)
+    issued = _issued(number, "cards") or (is_labelled and _issued(number, "cards_beside_a_word"))
+    return (start, end) if issued and (is_labelled or personal(text, start, end)) else None
 
 
 def _issued(number: str, ranges: str) -> bool:
@@ -301,25 +308,25 @@ def _cards(ranges: str) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
 
 
 def phone(text: Text, start: int, end: int, kind: str) -> Span:
-    """A phone number that stands by itself: in international form, in North American form, or beside a label."""
-    whole = text.text
-    before, after = _around(whole, start, end)
-    if _alnum(before) or _alnum(after) or (after in "-/._:" and end + 1 < len(whole) and whole[end + 1].isdigit()):
+    """A separate phone number: in international form, in North American form, or after a label."""
+    content = text.text
+    before, after = _neighbours(content, start, end)
+    if _alnum(before) or _alnum(after) or (after in "-/._:" and end + 1 < len(content) and content[end + 1].isdigit()):
         return None
-    # "12 0345..." is a group inside a longer row of digits, such as an account number.
+    # "12 0345..." is part of a longer number, such as an account number.
     if start > 1 and (
-        (before == " " and whole[start - 2].isdigit() and whole[start] == "0")
-        or (before in ".-/_" and whole[start - 2].isalnum())
+        (before == " " and content[start - 2].isdigit() and content[start] == "0")
+        or (before in ".-/_" and content[start - 2].isalnum())
     ):
         return None
     if kind != "label" and not personal(text, start, end):
         return None
-    return (start, end) if _dialled(text, whole[start:end], kind) else None
+    return (start, end) if _dialled(text, content[start:end], kind) else None
 
 
 def _dialled(text: Text, value: str, kind: str) -> bool:
     if kind == "nanp" and (value.startswith("(") or value.count("-") >= 2 or value.count(".") >= 2):
-        # Who makes up a number writes it like any other: the form tells, whether its area is assigned or not.
+        # Invented numbers have the same form, so the area code need not be assigned.
         return True
     compact = "".join(char for char in value if char not in "-/.")
     if kind == "label" and len(compact) == 8 and compact[:2] in {"19", "20"} and any(mark in value for mark in "-/."):
@@ -332,9 +339,9 @@ def _dialled(text: Text, value: str, kind: str) -> bool:
     if international or kind == "nanp":
         regions = (None,) if international else ("US",)
     for region in regions:
-        # Beyond the budget a shape is enough: a flood must cost time linear in the text.
-        text.parses_left -= 1
-        if text.parses_left < 0:
+        # After the budget is used up the form is enough: a flood must cost time linear in the text.
+        text.phone_parses_left -= 1
+        if text.phone_parses_left < 0:
             return True
         try:
             number = phonenumbers.parse(value, region)

@@ -1,6 +1,6 @@
-"""Make rules of the tables in ``rules/*.toml``: patterns with their literals, and lists of words in any language.
+"""Make rules from the tables in ``rules/*.toml``: patterns with their literals, and lists of words in any language.
 
-A word of a list is written as the normal form leaves it: a blank stands for any spacing, ``*`` for letters that go on.
+A word of a list is in normal form: a blank matches any spacing, ``*`` any further letters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
 
 
 def expand_lists(pattern: str, tables: Mapping[str, Any]) -> str:
-    """Put the lists of a file in place of their names in braces."""
+    """Replace names in braces by the lists of a file."""
     for name, alternatives in tables.get("lists", {}).items():
         pattern = pattern.replace(f"{{{name}}}", f"(?:{'|'.join(alternatives)})")
     return pattern
@@ -33,11 +33,13 @@ def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     return make_rule(row, lambda: expand_lists(row["pattern"], tables), split_entries(row.get("literals", "")))
 
 
-def make_rule(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
-    """Make a rule of a row; ``written`` makes its pattern where it is first asked for."""
+def make_rule(
+    row: Mapping[str, Any], make_pattern: Callable[[], str], literals: Iterable[str] = (), *checks: str
+) -> Rule:
+    """Make a rule from a row; ``make_pattern`` makes its pattern on first use."""
     return Rule(
         name=row["name"],
-        written=written,
+        make_pattern=make_pattern,
         literals=tuple(literals),
         certainty=row.get("certainty", "certain"),
         checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
@@ -48,7 +50,7 @@ def make_rule(row: Mapping[str, Any], written: Callable[[], str], literals: Iter
 
 
 def any_word(words: Iterable[str], *, begin: str = "", end: str = "") -> str:
-    """Return a pattern for any word of a list, with these around it but where ``*`` says that letters go on."""
+    """Return a pattern for any word of a list, with ``begin`` and ``end`` at its word boundaries, except at a ``*``."""
     return "(?:" + "|".join(_word(word, begin, end) for word in words if word) + ")"
 
 
@@ -67,5 +69,5 @@ def _part(part: str) -> str:
 
 
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:
-    """Return what stands in every text that holds one of the words."""
+    """Return literals, one of which occurs in every text that contains one of the words."""
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))

@@ -1,14 +1,14 @@
-"""Secrets in a text: documented provider formats, keys, credentials, assignments and told passwords.
+"""Secrets in a text: documented provider formats, keys, credentials, assignments and passwords in prose.
 
 Invariants
-(1) Findings of a documented format are ``certain``; told and assigned values are ``likely``.
-(2) The same rules read the text as given, with invisible characters and look-alikes undone, with escapes
-    undone, with quotes and line breaks squeezed out, and decoded from base64 or hexadecimal.
-(3) Spans always refer to the text that was given.
-(4) A variable's name ends in a secret word (``token_count`` and ``key_id`` are no secrets), and a value read from
-    elsewhere (a variable, a call, a template, a path) is none.
-(5) Of bytes that are no text the runs of readable characters are looked at, and there a documented format alone counts:
-    what reads like a password is too often chance. What is packed or enciphered is not opened, and nobody says it is.
+(1) Findings of a documented format are ``certain``; values in prose and in assignments are ``likely``.
+(2) The same rules read the original text, its normal form, its unescaped form, the form without quotes and line breaks,
+    and decoded base64 or hexadecimal.
+(3) Spans refer to the original text.
+(4) An assignment counts if the variable's name ends in a secret word (not ``token_count`` or ``key_id``) and the value
+    is a literal, not a variable, call, template or path.
+(5) In binary data, only runs of readable characters are read, and only documented formats count, because chance often
+    looks like a password. Compressed and encrypted data are not opened.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from keepward.gates.detectors.tables import columns, read, split_entries
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
-#: Every match of a rule without a telling string (``bare``) holds a run.
+#: Every match of a rule without a rare literal (``bare``) contains such a run.
 LONG_RUN = r"[A-Za-z0-9%+./=_~-]{16}"
-#: Assigned values looked at in one text; what comes after is covered as a flood.
-_MOST_ASSIGNED = 250
-#: Characters of a blob that are looked at at once, and how many of them the next window looks at again: more than the
-#: longest key block, so that none is cut in two.
+#: Maximum number of assigned values in one text; the rest of the text is then one finding.
+_MAX_ASSIGNED = 250
+#: Characters of a window over a blob, and overlap of two windows. The overlap is longer than any key block, so that a
+#: block is always complete in one window.
 WINDOW_CHARS, OVERLAP_CHARS = 65_536, 8_192
 
 
-#: A run in the format of a token: of which characters, and how many.
+#: A run in the format of a token: its set of characters, and its length.
 TOKEN_RUN = lazy_regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
-#: What the letters of runs stand for, as the inside of a set in a pattern.
+#: Set of characters of each letter, for use in a pattern.
 CHARACTERS = {
     "A": "A-Za-z0-9",
     "a": "a-z0-9",
@@ -68,7 +68,7 @@ _UUID = "-".join(f"[0-9a-fA-F]{{{count}}}" for count in (8, 4, 4, 4, 12))
 
 def parse_rule(line: str) -> dict[str, str]:
     """Return the columns of a line of ``rules`` by name, with its checks and its certainty."""
-    row = {"checks": "apart not_example"} | columns(line, "name", "literals", "pattern", "example")
+    row = {"checks": "has_word_boundaries not_example"} | columns(line, "name", "literals", "pattern", "example")
     return row | {"checks": row["checks"].removeprefix("none"), "certainty": row.get("likely", "certain")}
 
 
@@ -87,7 +87,7 @@ def _rules() -> Iterator[Rule]:
         name, forms = parse_formats(line)
         for form in forms:
             literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
-            checks = f"apart not_example spread:{form.index('{')}"
+            checks = f"has_word_boundaries not_example spread:{form.index('{')}"
             made_row: dict[str, Any] = {"name": name, "checks": checks, "bare": len(literal) < 5}
             yield make_rule(made_row, functools.partial(_token_pattern, form), (literal,))
 
@@ -104,14 +104,14 @@ def _token_pattern(form: str) -> str:
 
 @functools.cache
 def _rule_sets() -> tuple[RuleSet, RuleSet]:
-    """Return the rules with telling literals, and those whose matches all hold a `LONG_RUN` (``bare``)."""
+    """Return the rules with rare literals, and those whose matches all contain a `LONG_RUN` (``bare``)."""
     rules = tuple(_rules())
     return RuleSet(rule for rule in rules if not rule.bare), RuleSet(rule for rule in rules if rule.bare)
 
 
 @functools.cache
 def _services() -> RuleSet:
-    """Return rules for values beside the names of services, in an assignment: one for each line of names."""
+    """Return rules for values assigned after names of services: one for each line of names."""
     table = read("secrets")["services"]
 
     def rule(names: list[str]) -> Rule:
@@ -123,41 +123,38 @@ def _services() -> RuleSet:
 
 @functools.cache
 def _split_rules() -> tuple[tuple[Rule, ...], Any]:
-    """Return the rules that also read a text without blanks, quotes and line ends, and one search for them."""
+    """Return the rules that also read a text without blanks, quotes and line ends, and a prefilter for them."""
     rules = tuple(rule for each in _rule_sets() for rule in each.rules if rule.split)
     return rules, compile_prefilter([rule.split for rule in rules])
 
 
 @functools.cache
 def _prefilter_pattern() -> str:
-    """Return a pattern that occurs in every text with a secret that is whole and not told near words."""
+    """Return a pattern that occurs in every text with an unsplit secret, except for secrets in prose."""
     assigned, services = read("credentials_in_prose")["assigned"]["gate"], read("secrets")["services"]["gate"]
     gates = (_rule_sets()[0].gate, LONG_RUN, assigned, services, credentials_in_prose.phrase_patterns()[0], *TRACES)
     return "|".join(f"(?:{gate})" for gate in gates)
 
 
 def cannot_match(text: Text) -> bool:
-    """Whether a quick look rules out any finding in the text and in each of its lines.
-
-    False means only that it has to be scanned.
-    """
+    """Whether a prefilter excludes any finding in the text and in each of its lines. False: it must be scanned."""
     if not text.is_plain or text.occurs(_prefilter_pattern()) or credentials_in_prose.may_be_near_words(text):
         return False
     return _split_rules()[1].Match(text.data.translate(None, _JUNK_BYTES)) is None
 
 
 def scan(given: str | Text) -> list[Finding]:
-    """Return what looks like a secret, by start of span, then end, longer first."""
+    """Return likely and certain secrets, by start of span, then end, longer first."""
     text = given if isinstance(given, Text) else Text(given)
     form = text.normal
     findings = list(_plain(form))
     if form.text != text.text and form.origin is None:
-        # A folded letter may have been part of the secret itself.
+        # A look-alike letter may be a part of the secret.
         findings += _plain(text)
     if form.unescaped is not None:
         findings += _plain(form.unescaped)
-    for piece in form.hidden:
-        # One finding covers the run: half an encoding is no safer than the whole.
+    for piece in form.decoded_runs:
+        # One finding covers the complete run, because half of an encoding is no safer.
         inner = next(iter(_plain(Text(piece.text))), None)
         if inner is not None:
             found = Finding(detector=inner.detector, start=piece.start, end=piece.end, certainty=inner.certainty)
@@ -172,7 +169,7 @@ def _plain(text: Text) -> Iterator[Finding]:
     yield from telling.scan(text)
     if text.occurs(LONG_RUN):
         yield from bare.scan(text)
-    # Names of services are looked for where a value stands that may be a key: most texts have none.
+    # Names of services are searched only in texts with a value that may be a key.
     if text.occurs(read("secrets")["services"]["gate"]):
         yield from _services().scan(text)
     yield from _find_assigned(text)
@@ -180,13 +177,13 @@ def _plain(text: Text) -> Iterator[Finding]:
 
 
 def _find_split_keys(form: Text) -> Iterator[Finding]:
-    """Find keys broken up by blanks, line ends, quotes and plus signs."""
+    """Find keys split by blanks, line ends, quotes and plus signs."""
     rules, filter_ = _split_rules()
     tight = form.data.translate(None, _JUNK_BYTES)
     places = filter_.Match(tight)
     if places is None or len(tight) == len(form.data):
         return
-    whole, closed_up, kept = form.text, Text(tight.decode()), form.places_without(_JUNK)
+    whole, closed_up, kept = form.text, Text(tight.decode()), form.indices_without(_JUNK)
     for rule in map(rules.__getitem__, places):
         for start, end in itertools.islice(closed_up.spans(rule.split), 200):
             body = closed_up.text[start:end]
@@ -216,7 +213,7 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
     whole = text.text
     for count, groups in enumerate(text.groups(_assignment())):
         start, end = groups["v"]
-        if count >= _MOST_ASSIGNED:
+        if count >= _MAX_ASSIGNED:
             yield finding_at(text, start, len(whole), "secret_assignment", "likely")
             return
         value = whole[start:end].rstrip(".)]}\\" if "(" not in whole[start:end] else "\\")
@@ -224,9 +221,9 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
         name = groups.get("p") or groups["k"]
         glued = first > 0 and whole[first - 1].isalnum() and whole[first].islower() and name[1] - name[0] <= 4
         if "p" in groups:
-            # Only code and configuration assign a plain quoted word: password = "sunshine".
+            # A plain word in quotes is assigned in code and configuration only: password = "sunshine".
             word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in whole[name[1] : start]
-            # So do a variable of the environment and a line of settings: PGPASSWORD=sunshine.
+            # Environment variables and settings need no quotes: PGPASSWORD=sunshine.
             word = word or (value.isalpha() and _is_setting(whole, first, name, start, end))
             counts = not glued and (looks_like_password(value) or passphrase(value) or (word and _word_assigned(value)))
         else:
@@ -244,7 +241,7 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
 
 
 def _names_a_secret(before: str) -> bool:
-    """Whether a variable whose name ends in "key" may hold a secret: ``CLAY_KEY``, and not ``cache_key``."""
+    """Whether a variable whose name ends in "key" may contain a secret: ``CLAY_KEY``, but not ``cache_key``."""
     if not before.endswith(("_", "-")):
         return False
     return credentials_in_prose.last_word(before) not in credentials_in_prose.nonsecret_key_qualifiers()
@@ -272,7 +269,7 @@ class ContentSecret:
 
 
 def find_content_secret(data: bytes, text: str | None) -> ContentSecret | None:
-    """Return the first secret of a content, None when there is none; ``text`` is the content read as a text (5)."""
+    """Return the first secret of a content, or None. ``text`` is the decoded content, if it is text (5)."""
     if text is not None:
         for start, part in _windows(text):
             for finding in scan(part):
@@ -290,7 +287,7 @@ def find_content_secret(data: bytes, text: str | None) -> ContentSecret | None:
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (start, part) of a text; a part ends at a line's end where there is one in its last quarter."""
+    """Yield (start, part) of a text; a part ends at a line end if there is one in its last quarter."""
     start = 0
     while start + WINDOW_CHARS < len(text):
         end = start + WINDOW_CHARS

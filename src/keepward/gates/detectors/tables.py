@@ -1,4 +1,4 @@
-"""What detectors work out once: the tables of ``rules/*.toml``, each read at its first use, and values of an object."""
+"""The tables of ``rules/*.toml``, each read on first use, and a cached property."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 
 
 class lazy_property(Generic[_Value]):  # noqa: N801 - used like ``property``
-    """A property that is worked out once: ``functools.cached_property`` without the lock that costs more than it."""
+    """A property that is computed once: ``functools.cached_property`` without its slow lock."""
 
     def __init__(self, make: Callable[[Any], _Value]) -> None:
         self.make = make
@@ -24,35 +24,35 @@ class lazy_property(Generic[_Value]):  # noqa: N801 - used like ``property``
         return value
 
 
-#: What is there for readers and for tests; parsing it would take as long as all the rest.
+#: Lines for readers and tests; to parse them would take as long as everything else.
 _FOR_TESTS = re.compile(r"^(?:positive|negative|source|language) = .*\n", re.MULTILINE)
 
 
 @functools.cache
 def read(name: str, *, include_examples: bool = False) -> dict[str, Any]:
-    """Return the tables of one file, without examples and sources unless it is asked for whole."""
+    """Return the tables of one file, by default without examples and sources."""
     text = (pkgutil.get_data(__package__, f"rules/{name}.toml") or b"").decode()
     return tomllib.loads(text if include_examples else _FOR_TESTS.sub("", text))
 
 
 @functools.cache
 def words(name: str, *path: str) -> frozenset[str]:
-    """Return the words of a text in one file."""
-    found: Any = read(name)
-    for each in path:
-        found = found[each]
-    return frozenset(found.split())
+    """Return the words of the text at a path of keys in one file."""
+    value: Any = read(name)
+    for key in path:
+        value = value[key]
+    return frozenset(value.split())
 
 
 def split_entries(text: str) -> tuple[str, ...]:
-    """Return the entries of a list whose entries may be of several words: ``this one | that one``."""
+    """Return the entries of a list with entries of several words: ``this one | that one``."""
     return tuple(" ".join(text.split()).split(" | ")) if text else ()
 
 
 def columns(line: str, *names: str) -> dict[str, str]:
-    """Return the columns of a line of rules, two blanks between: the named ones, and options such as ``checks: apart``.
+    """Return the columns of a line of rules, separated by two blanks: the named ones, then options.
 
-    An option without a value is its own name. A middle dot falls away.
+    An option is for example ``checks: mixed``; one without a value has its name as the value. Middle dots are dropped.
     """
     parts = re.split(" {2,}", line.replace("·", ""))
     options = (part.partition(": ") for part in parts[len(names) :])

@@ -96,14 +96,14 @@ def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
 @pytest.mark.parametrize("text", ["Key", "KEY", "\u212aey", "pa\u017f\u017f", "ΛΌΓΟΣ", "λόγος", "nothing"])
 def test_candidates_are_rules_whose_literals_occur_in_any_case(text):
     rules = RuleSet(
-        Rule(name=literal, written=lambda: "x", literals=(literal,)) for literal in ("key", "pass", "λόγος")
+        Rule(name=literal, make_pattern=lambda: "x", literals=(literal,)) for literal in ("key", "pass", "λόγος")
     )
     found = [rule.name for rule in rules.candidates(Text(text))]
     assert found == [name for name in ("key", "pass", "λόγος") if name.casefold() in text.casefold()]
 
 
 def test_a_set_that_runs_out_of_memory_loses_no_rule():
-    rules = RuleSet([Rule(name="toy", written=lambda: "x", literals=("toy",))])
+    rules = RuleSet([Rule(name="toy", make_pattern=lambda: "x", literals=("toy",))])
     rules._literals = SimpleNamespace(Match=lambda data: ())
     assert [rule.name for rule in rules.candidates(Text("A Toy"))] == ["toy"]
 
