@@ -28,10 +28,10 @@ from keepward.client.transport import RETRY_DELAY_S, ResponseBody, Transport, re
 from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.principals import Actor
+from keepward.core.results import UNREADABLE_ANSWER, error_of, from_json
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.handles import Handles
 from keepward.operations import Operation, split_arguments
-from keepward.results import UNREADABLE_ANSWER, error_of, from_json, read_json
 
 if TYPE_CHECKING:
     from typing import Self
@@ -256,7 +256,7 @@ class Client(Handles):
                 for line in answer.iter_lines():
                     found = _parse_line(line) or {}
                     if "error" in found:
-                        raise read_json(KeepwardError, found["error"])
+                        raise from_json(KeepwardError, found["error"])
                     if "summary" in found:
                         return dict(found["summary"])
                     if on_result is not None and "line" in found:

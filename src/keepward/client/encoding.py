@@ -33,11 +33,11 @@ from keepward.core.journal import Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
 from keepward.core.query import MAX_HITS, Memories, Recall, check_limit, check_names
+from keepward.core.results import from_json
 from keepward.core.value import Data
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
-from keepward.results import from_json, read_json
 from keepward.services import arguments
 
 #: Most items of one page; most commits on one, each with all that it changed.
@@ -73,7 +73,7 @@ def execute(operation: Operation, args: Mapping[str, Any], transport: Transport,
         return own(operation, args, transport, **local)
     if operation.makes is not None and "memory_id" in args:
         return _propose_changes(transport, [_change_to_json(change_of(operation, args))], args.get("reason", ""))
-    result = read_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    result = from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
     if "on_progress" in local:
         # A server says nothing on the way.
         done = result if isinstance(result, int) else _processed_count(result)
@@ -172,17 +172,17 @@ def _find(operation: Operation, args: Mapping[str, Any], transport: Transport) -
     counts: dict[str, Any] = {name: answers[0].get(name) for name in ("total", "head")}
     if counts["total"] is None:
         counts = {}
-    return Memories(read_json(list[Record], items), withheld=lost, notes=notes, **counts)
+    return Memories(from_json(list[Record], items), withheld=lost, notes=notes, **counts)
 
 
 def _list(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[Any]:
-    return read_json(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
+    return from_json(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
 
 
 def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport) -> ProposalPage:
     items, answers = _pages(operation, args, transport)
     facts = from_json(_QueueSummary, answers[0])
-    return ProposalPage(read_json(list[Proposal], items), **msgspec.structs.asdict(facts))
+    return ProposalPage(from_json(list[Proposal], items), **msgspec.structs.asdict(facts))
 
 
 class _QueueSummary(Data):
@@ -213,7 +213,7 @@ def _pages(
     found: list[Any] = []
     while True:
         answers.append(transport.get(operation.path, list(asked.items()), once=once))
-        found += read_json(list[Any], answers[-1][key])
+        found += from_json(list[Any], answers[-1][key])
         asked[cursor] = answers[-1].get(onward)
         if asked[cursor] is None or (limit is not None and len(found) >= limit):
             return found[:limit], answers
@@ -230,19 +230,19 @@ def _propose_changes(
     transport: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None
 ) -> Outcome:
     body = {"changes": changes, **without_none({"reason": reason or None, "session": session})}
-    return read_json(Outcome, transport.post("/memory/edit", body))  # type: ignore[no-any-return]
+    return from_json(Outcome, transport.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 
 def _update_by_key(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
     # As a memory with a key: a key in a path may hold no slash.
     asked = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
-    return read_json(Outcome, transport.post("/memory/items", asked))  # type: ignore[no-any-return]
+    return from_json(Outcome, transport.post("/memory/items", asked))  # type: ignore[no-any-return]
 
 
 def _merge(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome | None:
     asked = arguments_of(operation, args)
     answer = _call_operation(operation, transport, asked) if asked.get("ids") else {}
-    return read_json(Outcome, answer) if answer.get("outcome") else None
+    return from_json(Outcome, answer) if answer.get("outcome") else None
 
 
 def _forget_many(
@@ -251,7 +251,7 @@ def _forget_many(
     asked = arguments_of(operation, args)
     if not asked.get("ids"):
         return None, []
-    return read_json(tuple[Outcome | None, list[str]], _call_operation(operation, transport, asked))  # type: ignore[no-any-return]
+    return from_json(tuple[Outcome | None, list[str]], _call_operation(operation, transport, asked))
 
 
 def _remember_many(
@@ -270,7 +270,7 @@ def _remember_many(
     outcomes: list[Outcome] = []
     for part in [sent] if mode == "atomic" else _batches(sent, min(batch, _MAX_ITEMS)):
         if part:
-            found = read_json(list[Outcome], _call_operation(operation, transport, {"items": part, **asked}))
+            found = from_json(list[Outcome], _call_operation(operation, transport, {"items": part, **asked}))
             # All or nothing is one outcome, for all of them.
             outcomes += found * len(part) if mode == "atomic" and len(found) == 1 else found
         if on_progress is not None and mode != "atomic":
@@ -287,7 +287,7 @@ def _approve(operation: Operation, args: Mapping[str, Any], transport: Transport
     asked = arguments_of(operation, args)
     if operation.name == "approve":
         asked.pop("digest", None)
-    return read_json(Outcome, _call_operation(operation, transport, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+    return from_json(Outcome, _call_operation(operation, transport, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
 def _approve_many(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[DecisionResult]:
@@ -308,7 +308,7 @@ def _decide_many(operation: Operation, transport: Transport, params: dict[str, A
     found: list[DecisionResult] = []
     for start in range(0, len(params[name]), _MAX_DECISIONS):
         part = params | {name: params[name][start : start + _MAX_DECISIONS]}
-        found += read_json(list[DecisionResult], _call_operation(operation, transport, part))
+        found += from_json(list[DecisionResult], _call_operation(operation, transport, part))
     return found
 
 
@@ -327,11 +327,11 @@ def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transpor
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
     asked = arguments_of(operation, args)
     if args.get("dry_run"):
-        return read_json(operation.result, _call_operation(operation, transport, asked))
+        return from_json(operation.result, _call_operation(operation, transport, asked))
     for last in (False, False, True):
         head = transport.get(path_of("status"))["etag"]
         try:
-            return read_json(operation.result, _call_operation(operation, transport, asked, {"If-Match": head}))
+            return from_json(operation.result, _call_operation(operation, transport, asked, {"If-Match": head}))
         except StaleVersion:
             # Another commit was made in between.
             if last:
@@ -357,7 +357,7 @@ def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transpo
 def _bisect(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
     if not args.get("contains"):
         raise InvalidInput("give the text to look for as `contains`")
-    return read_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    return from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
 
 
 #: Operations that take more than one call, or whose call is not made of their arguments alone.

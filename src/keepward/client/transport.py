@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from keepward.core.principals import parse_scope, parse_tenant
+from keepward.core.results import UNREADABLE_ANSWER, error_of
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
-from keepward.results import UNREADABLE_ANSWER, error_of
 
 if TYPE_CHECKING:
     import httpx2

@@ -229,7 +229,7 @@ class Policy(Data, dict=True):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the policy as plain JSON values, durations in seconds, keys as in a settings file."""
-        from keepward.core.plain import to_plain
+        from keepward.core.results import to_plain
 
         found: dict[str, Any] = to_plain(self)
         return found

@@ -53,7 +53,7 @@ class ResultMixin:
 
     def __str__(self) -> str:
         """Return it in a few lines for a person; ``repr`` has everything."""
-        from keepward.core.brief import brief
+        from keepward.core.results import brief
 
         return brief(self)
 
@@ -63,7 +63,7 @@ class ResultMixin:
         Instants are ISO 8601 in UTC, spans of time are seconds, enums are their names, bytes are hex digits. Where a
         command prints the same with ``--json``, the keys are the same.
         """
-        from keepward.core.plain import to_plain
+        from keepward.core.results import to_plain
 
         found: dict[str, Any] = to_plain(self)
         return found

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from keepward.core import plain as present
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Receipt
 from keepward.core.memory import Record
@@ -35,6 +34,7 @@ from keepward.core.proposal import (
     is_too_long_for_tier,
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
+from keepward.core.results import format_instant, record_as_dict, to_json, to_plain
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
@@ -54,7 +54,6 @@ from keepward.http.requests import (
 )
 from keepward.memory import Memory, request_context_of
 from keepward.operations import Operation, operation
-from keepward.results import to_json
 from keepward.services import review
 from keepward.services.edits import parse_change
 from keepward.services.search import is_counted
@@ -166,9 +165,9 @@ def status(call: OperationCall) -> Response:
         "path": found["path"] if memory.actor.is_owner else None,
         "etag": tag,
         "actor_record": json_value(memory.actor),
-        "now": present.format_instant(memory.now),
+        "now": format_instant(memory.now),
     }
-    return json_response({**present.to_plain(found), **beside}, headers={"ETag": tag})
+    return json_response({**to_plain(found), **beside}, headers={"ETag": tag})
 
 
 @http_operation("GET /memory/core", name="core", right="read")
@@ -187,13 +186,13 @@ def core(call: OperationCall) -> Response:
         for name, each in found["blocks"].items()
     ]
     body = {"head": found["head"], "scope": memory.scope, "blocks": blocks}
-    body["items"] = [present.record_as_dict(each) for each in nearest.values()]
+    body["items"] = [record_as_dict(each) for each in nearest.values()]
     return json_response({**body, "withheld": list(listing.withheld), "notes": list(listing.notes)})
 
 
 def _block(record: Record | None) -> dict[str, Any]:
     own = {name: record and getattr(record, name) for name in ("id", "version", "text")}
-    return {**own, "memory": record and present.record_as_dict(record)}
+    return {**own, "memory": record and record_as_dict(record)}
 
 
 def search(call: OperationCall) -> Response:
@@ -238,7 +237,7 @@ def find(call: OperationCall) -> Response:
             raise _missing_state_error(call, fault) from fault
     cursor = cursor_of(call.http, end, moment) if len(found) > end else None
     lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [present.record_as_dict(each) for each in found[start:end]]
+    items = [record_as_dict(each) for each in found[start:end]]
     return json_response(page_fields(items, cursor, head=memory.head, total=None, **lost))
 
 
@@ -255,7 +254,7 @@ def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> 
     moment = moment or PageState(seq=head_seq(found.head or ""), at=call.memory.now)
     cursor = cursor_of(call.http, end, moment) if end < total else None
     lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [present.record_as_dict(each) for each in found]
+    items = [record_as_dict(each) for each in found]
     return json_response(page_fields(items, cursor, head=found.head, total=total, **lost))
 
 
@@ -287,7 +286,7 @@ def _missing_state_error(call: OperationCall, exc: NotFound) -> Exception:
 def get(call: OperationCall) -> Response:
     record: Record = call.run()
     tag = memory_etag(record)
-    return not_modified(call.http, tag) or json_response(present.record_as_dict(record), headers={"ETag": tag})
+    return not_modified(call.http, tag) or json_response(record_as_dict(record), headers={"ETag": tag})
 
 
 def log(call: OperationCall) -> Response:
@@ -358,7 +357,7 @@ def tokens(call: OperationCall) -> Response:
 
     def used_at(item: Token) -> str | None:
         then = serving.used.get(item.id)
-        return None if then is None else present.format_instant(now - timedelta(seconds=serving.monotonic() - then))
+        return None if then is None else format_instant(now - timedelta(seconds=serving.monotonic() - then))
 
     return json_response(page_fields([token(call.memory, each, used_at(each)) for each in call.run()]))
 
@@ -370,7 +369,7 @@ def create_token(call: OperationCall) -> Response:
 
 def token(memory: Memory, item: Token, used_at: str | None = None) -> dict[str, Any]:
     """Return a token; its hash is of use to nobody who may not read the store itself."""
-    fields = {name: value for name, value in present.to_plain(item).items() if name != "hash"}
+    fields = {name: value for name, value in to_plain(item).items() if name != "hash"}
     return {**fields, "state": item.state(memory.now), "used_at": used_at}
 
 
@@ -418,7 +417,7 @@ def check_if_match(call: OperationCall, *, required: bool) -> int | None:
 
 def erase(call: OperationCall) -> Response:
     done = call.run()
-    return json_response({**json_value(done), "certificate": present.to_plain(call.memory.certificate(done.commit.id))})
+    return json_response({**json_value(done), "certificate": to_plain(call.memory.certificate(done.commit.id))})
 
 
 def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Callable[[OperationCall], Response]:

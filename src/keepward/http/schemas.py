@@ -27,14 +27,21 @@ from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
-from keepward.core.plain import SHAPES, FieldChange, Key, keys_of
 from keepward.core.principals import Actor, Token, Trust
 from keepward.core.proposal import Committed, Duplicate, Proposal, ProposedStep, Quarantined, Refused
 from keepward.core.query import Hit as FoundHit
 from keepward.core.query import Recall
+from keepward.core.results import (
+    EXPANDED_FIELD_SUFFIXES,
+    NESTED_FIELDS,
+    SHAPES,
+    VERSION_SHAPE,
+    FieldChange,
+    Key,
+    keys_of,
+)
 from keepward.core.value import Data
 from keepward.http.requests import MEDIA_TYPE
-from keepward.results import EXPANDED_FIELD_SUFFIXES, NESTED_FIELDS, VERSION_FIELDS
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _PLAIN: dict[Any, Any] = {
@@ -160,7 +167,7 @@ Proposals: Any = model_with_fields(
     {"counts": dict[str, dict[str, int]], "oldest_at": Instant | None},
 )
 MemoryVersion: Any = extended_model(
-    Version, "MemoryVersion", "One version of a memory and the commit that made it.", VERSION_FIELDS
+    Version, "MemoryVersion", "One version of a memory and the commit that made it.", VERSION_SHAPE
 )
 Written: Any = extended_model(
     Committed,

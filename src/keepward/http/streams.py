@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keepward.core import plain
+from keepward.core import results
 from keepward.core.journal import CommitView
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.app_state import RELEASE_STACK_KEY, AppState
@@ -296,12 +296,12 @@ def import_file(call: OperationCall) -> Response:
 
     def work(write: WriteText) -> None:
         def judged(result: LineResult) -> None:
-            why = plain.to_plain(result.reasons)
+            why = results.to_plain(result.reasons)
             write(line_of({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail}))
 
         with app_state_of(call.http).call_limits(call.memory, reads=False), upload:
             done = load(call.memory, upload, **how, on_result=judged)
-            write(line_of({"summary": plain.to_plain(done.as_dict())}))
+            write(line_of({"summary": results.to_plain(done.as_dict())}))
 
     return LineStreamResponse(call, work)
 

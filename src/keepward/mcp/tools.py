@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
 from msgspec import Meta
 
-from keepward.core import plain
+from keepward.core import results
 from keepward.core.change import UNSET
 from keepward.core.commit import Commit, CommitDetails, Reason, Step
 from keepward.core.journal import Version
@@ -45,17 +45,17 @@ _OUTCOME_TEXT = {
     "refused": "refused; nothing was stored but the receipt",
 }
 _VERSION = (
-    *plain.keys_of(Record, "version", "record"),
-    *plain.keys_of(Version, "op"),
-    *plain.keys_of(Commit, "at", "commit"),
-    *plain.keys_of(CommitDetails, "actor approved_by reason", "details"),
-    plain.Key("commit", lambda each: each.commit.id),
-    *plain.keys_of(CommitDetails, "receipt", "details"),
-    *plain.keys_of(Record, "status trust text", "record"),
-    plain.Key("changed", lambda each: [item["field"] for item in plain.changed_fields(each.before, each.record)]),
+    *results.keys_of(Record, "version", "record"),
+    *results.keys_of(Version, "op"),
+    *results.keys_of(Commit, "at", "commit"),
+    *results.keys_of(CommitDetails, "actor approved_by reason", "details"),
+    results.Key("commit", lambda each: each.commit.id),
+    *results.keys_of(CommitDetails, "receipt", "details"),
+    *results.keys_of(Record, "status trust text", "record"),
+    results.Key("changed", lambda each: [item["field"] for item in results.changed_fields(each.before, each.record)]),
 )
-_STEP = (*plain.keys_of(Step, "op"), *plain.keys_of(Record, "id tier kind key text", "after"))
-_PROPOSAL_FIELDS = plain.keys_of(Proposal, "id state created_at expires_at decided_by decision")
+_STEP = (*results.keys_of(Step, "op"), *results.keys_of(Record, "id tier kind key text", "after"))
+_PROPOSAL_FIELDS = results.keys_of(Proposal, "id state created_at expires_at decided_by decision")
 
 
 class WriteArguments(TypedDict, total=False):
@@ -148,7 +148,7 @@ def recall(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
         marks = (hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], hit.get("weak") and "weak")
         lines.append(f"{hit['rank']}. {hit['text']}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
     names = ("used", "notes", "withheld", "head")
-    data = {"hits": hits} | {name: plain.to_plain(getattr(found, name)) for name in names}
+    data = {"hits": hits} | {name: results.to_plain(getattr(found, name)) for name in names}
     return ToolAnswer(data=data, text="\n".join(lines), notes=found.notes)
 
 
@@ -188,7 +188,7 @@ def get_context(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     the start."""
     compiled = memory.context(args.pop("objective"), **args)
     names = ("text", "context_id", "tokens", "head", "notes", "withheld")
-    data = {name: plain.to_plain(getattr(compiled, name)) for name in names}
+    data = {name: results.to_plain(getattr(compiled, name)) for name in names}
     data |= {"receipt": compiled.receipt.id} if compiled.receipt else {}
     data |= {"excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
     data["memories"] = [
@@ -202,7 +202,7 @@ def get_context(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 @tool(HistoryArguments, reads=True)
 def history(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show every version of a memory: who changed what, when, why, and who approved it."""
-    versions = [drop_empty(plain.as_shape(each, _VERSION)) for each in memory.history(args["id"])]
+    versions = [drop_empty(results.as_shape(each, _VERSION)) for each in memory.history(args["id"])]
     # By an alias the caller may have named it; what is told is its own id.
     own = memory.get(args["id"]).id
     lines = [f"memory {own}"]
@@ -235,7 +235,7 @@ def pending(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 @tool(reads=True)
 def status(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show what the store holds, who you are to it, what waits, and whether memory is switched on."""
-    found = plain.to_plain(memory.status())
+    found = results.to_plain(memory.status())
     queue = found["quarantine"]
     data = {name: found[name] for name in _STATUS} | {"waiting": queue["depth"], "stuck": queue["stuck"]}
     off = [name for name in ("enabled", "capture", "recall") if not data[name]]
@@ -305,12 +305,12 @@ def _proposal_data(item: Proposal) -> dict[str, Any]:
     own = {
         "reason": None if is_withheld else item.reason,
         "reasons": describe_reasons(item.reasons),
-        "changes": [drop_empty(plain.as_shape(each, _STEP[:4] if is_withheld else _STEP)) for each in item.steps],
+        "changes": [drop_empty(results.as_shape(each, _STEP[:4] if is_withheld else _STEP)) for each in item.steps],
         "withheld": is_withheld or None,
         "stale": item.stale or None,
         "yours": True,
     }
-    return drop_empty(plain.as_shape(item, _PROPOSAL_FIELDS) | own)
+    return drop_empty(results.as_shape(item, _PROPOSAL_FIELDS) | own)
 
 
 def drop_empty(fields: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
