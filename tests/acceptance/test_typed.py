@@ -160,8 +160,8 @@ def test_an_operation_takes_every_field_of_its_change(kind: Any, method: Any, be
         ({"scope": 5}, "scope is a text"),
         ({"key": 5}, "key is a text"),
         ({"ttl": {}}, "ttl: not a duration"),
-        ({"scope": "ana@example"}, "8 labels of 1 to 64 letters of ASCII, digits and `. _ -`"),
-        ({"id": "mine"}, "ids are given by the store"),
+        ({"scope": "ana@example"}, "8 segments of 1 to 64 ASCII letters, digits and `. _ -`"),
+        ({"id": "mine"}, "the store assigns ids"),
     ],
 )
 def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: dict[str, Any], says: str) -> None:
@@ -268,7 +268,7 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),
         (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
-        (lambda mem: mem.as_actor("orion"), "an actor is such as Actor.user('ana')"),
+        (lambda mem: mem.as_actor("orion"), "an actor is, for example, Actor.user('ana')"),
     ],
 )
 def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memory, ask: Any, says: str) -> None:
@@ -311,10 +311,10 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda mem: mem.recall("tabs", 3), "recall takes query by place, the rest by name"),
+        (lambda mem: mem.recall("tabs", 3), "recall takes query by position, the rest by name"),
         (lambda mem: mem.recall("tabs", lmit=3), "no argument `lmit`; did you mean `limit`?"),
         (lambda mem: mem.remember(), "remember needs text"),
-        (lambda mem: mem.recall("tabs", scope="/app"), "it asks from where the handle stands: `at(scope=...)`"),
+        (lambda mem: mem.recall("tabs", scope="/app"), "it is that of the handle: `at(scope=...)`"),
         (pickle.dumps, "open the store, or make a client, in each process"),
     ],
 )

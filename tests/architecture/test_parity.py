@@ -17,10 +17,9 @@ from keepward.draft import Draft
 DOCS = Path(__file__).parents[2] / "docs" / "client.md"
 #: Of ``Memory`` alone: they concern files of a machine, what governs it, or a principal that a token already names.
 LOCAL = {
-    "acting_as",
+    "as_actor",
     "backup",
     "call_tool",
-    "holding",
     "journal",
     "move_store",
     "open",
@@ -31,6 +30,7 @@ LOCAL = {
     "restore_backup",
     "restore_journal",
     "tools",
+    "with_token",
 }
 #: Of ``Client`` alone: what is no verb of ``Memory``, since a program that has the store reads or calls it itself.
 REMOTE = {"events", "export", "import_", "plan_restore_export", "restore_export"}

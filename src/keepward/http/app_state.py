@@ -230,8 +230,8 @@ class AppState:
         try:
             with self.call_limits(handle, reads=reads):
                 yield
-        except deadline.DeadlineExceeded as fault:
-            raise Problem(503, "took_too_long", str(fault), headers={"Retry-After": "60"}) from None
+        except deadline.DeadlineExceeded as exc:
+            raise Problem(503, "took_too_long", str(exc), headers={"Retry-After": "60"}) from None
 
     async def call_state(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call what asks the state; in a thread where that waits for a database."""

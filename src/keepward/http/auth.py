@@ -178,8 +178,8 @@ def handle_of(serving: AppState, headers: Headers) -> Memory:
     """
     try:
         caller = caller_of(serving, headers)
-    except KeepwardError as fault:
-        raise problem_of(fault) from fault
+    except KeepwardError as exc:
+        raise problem_of(exc) from exc
     require_valid_credential(caller.handle)
     return caller.handle
 
@@ -196,8 +196,8 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
     elif name and (session := serving.sessions.find(name)):
         try:
             handle = inspection_handle(serving.bearer(session.credential))
-        except Unauthorised as fault:
-            raise unauthenticated(wrong=True) from fault
+        except Unauthorised as exc:
+            raise unauthenticated(wrong=True) from exc
         if method not in _SAFE and not _same(headers.get(CSRF_HEADER, ""), csrf_token_of(name)):
             raise Problem(
                 403, "csrf", f"a changing call of a session carries its token in {CSRF_HEADER}; GET /session has it"
@@ -239,8 +239,8 @@ def _by_token(serving: AppState, headers: Headers) -> Memory:
         raise unauthenticated(wrong=True)
     try:
         return serving.handle_of_token(token)
-    except Unauthorised as fault:
-        raise unauthenticated(wrong=True) from fault
+    except Unauthorised as exc:
+        raise unauthenticated(wrong=True) from exc
 
 
 async def identify(request: Request) -> Caller:
@@ -265,8 +265,8 @@ def require_valid_credential(handle: Memory) -> None:
     try:
         # Asking for anything of the store asks for the token too.
         _ = handle.policy
-    except Unauthorised as fault:
-        raise unauthenticated(wrong=True) from fault
+    except Unauthorised as exc:
+        raise unauthenticated(wrong=True) from exc
 
 
 def unauthenticated(*, wrong: bool = False) -> Problem:

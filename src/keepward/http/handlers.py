@@ -205,8 +205,8 @@ def search(call: OperationCall) -> Response:
         found: Recall = call.run(**asked, as_of=moment.at) if moment else call.run(**asked)
         if moment and head_seq(found.head) != moment.seq:
             found = call.run(**asked, as_of=moment.seq)
-    except NotFound as fault:
-        raise _missing_state_error(call, fault) from fault
+    except NotFound as exc:
+        raise _missing_state_error(call, exc) from exc
     more = len(found.hits) == end < MAX_HITS
     moment = moment or PageState(seq=head_seq(found.head), at=found.now)
     page = to_json(replace(found, hits=found.hits[start:]))
@@ -233,8 +233,8 @@ def find(call: OperationCall) -> Response:
     else:
         try:
             found = _read_past_state(call, moment)
-        except NotFound as fault:
-            raise _missing_state_error(call, fault) from fault
+        except NotFound as exc:
+            raise _missing_state_error(call, exc) from exc
     cursor = cursor_of(call.http, end, moment) if len(found) > end else None
     lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
     items = [record_as_dict(each) for each in found[start:end]]
@@ -248,8 +248,8 @@ def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> 
     moved = {"as_of": moment.seq} if moment and moment.seq != head_seq(call.memory.head) else {}
     try:
         found: Memories = call.run(offset=start, **moved)
-    except NotFound as fault:
-        raise _missing_state_error(call, fault) from fault
+    except NotFound as exc:
+        raise _missing_state_error(call, exc) from exc
     end, total = start + call.given["limit"], found.total or 0
     moment = moment or PageState(seq=head_seq(found.head or ""), at=call.memory.now)
     cursor = cursor_of(call.http, end, moment) if end < total else None

@@ -153,10 +153,10 @@ class _RequestState:
         except ClientDisconnect:
             # Whoever asked has gone, so there is nobody to answer.
             self._status = self._status or CLIENT_CLOSED_REQUEST
-        except Exception as fault:  # noqa: BLE001  (7)
+        except Exception as exc:  # noqa: BLE001  (7)
             if self._slow:
                 return
-            _log_exception(fault)
+            _log_exception(exc)
             if not self._status:
                 detail = "something went wrong in the server; its log has the place. Nothing was lost."
                 await self._send_problem(Problem(500, "internal", detail))

@@ -205,14 +205,14 @@ def parse(body: bytes) -> Any:
     """Return the JSON values of a body."""
     try:
         text = body.decode("utf-8")
-    except UnicodeDecodeError as fault:
-        raise _bad_request("the body is not UTF-8") from fault
+    except UnicodeDecodeError as exc:
+        raise _bad_request("the body is not UTF-8") from exc
     if text.startswith("\ufeff"):
         raise _bad_request("the body begins with a byte order mark; send it without")
     try:
         value = parsing.parse(text, pairs=_object)
-    except UnusableItem as fault:
-        raise _bad_request(f"the body cannot be read: {fault}") from fault
+    except UnusableItem as exc:
+        raise _bad_request(f"the body cannot be read: {exc}") from exc
     level = [value] if text.count("[") + text.count("{") > MAX_BODY_DEPTH else []
     for _ in range(MAX_BODY_DEPTH):
         inside = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
@@ -350,8 +350,8 @@ def decode_cursor(request: Request, cursor: str) -> dict[str, Any]:
         if not hmac.compare_digest(given, _cursor_checksum(request, payload)):
             raise ValueError("another query")
         return dict(json.loads(payload))
-    except ValueError as fault:
-        raise bad_cursor() from fault
+    except ValueError as exc:
+        raise bad_cursor() from exc
 
 
 def bad_cursor(why: str = "is not of this query") -> Problem:

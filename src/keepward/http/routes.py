@@ -129,8 +129,8 @@ class PublicRoute(APIRoute):
                     raise Problem(400, "bad_request", f"this call is a stream and takes no {KEY_HEADER}; leave it out")
                 about = ALL_OPERATIONS.get(self.operation_id or self.name)
                 return await respond_once(strict, inner, repeats=about is not None and about.is_one_write)
-            except EXPECTED_ERRORS as fault:
-                return error_response(strict, fault)
+            except EXPECTED_ERRORS as exc:
+                return error_response(strict, exc)
 
         async def watched(request: Request) -> Response:
             serving = app_state_of(request)

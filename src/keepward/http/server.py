@@ -133,9 +133,9 @@ async def ready(request: Request) -> Health:
     except TimeoutError:
         detail = f"no worker became free within {READY_TIMEOUT_S:g} seconds: other calls use all of them"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "5"}) from None
-    except KeepwardError as fault:
+    except KeepwardError as exc:
         detail = "the store cannot be read now; `keepward doctor` says why"
-        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
+        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from exc
     return Health(ok=True)
 
 
@@ -405,16 +405,16 @@ def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
         found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         bound = socket.socket(family, kind, protocol)
-    except OSError as fault:
-        raise InvalidInput("that host is not a name or address of this machine; give another with --host") from fault
+    except OSError as exc:
+        raise InvalidInput("that host is not a name or address of this machine; give another with --host") from exc
     try:
         # A port that a stopped server left a moment ago can be taken again; one that listens cannot.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
         bound.listen(2048)
-    except OSError as fault:
+    except OSError as exc:
         bound.close()
-        raise InvalidInput(_bind_error(fault, options)) from fault
+        raise InvalidInput(_bind_error(exc, options)) from exc
     bound.setblocking(False)
     return bound, replace(options, port=bound.getsockname()[1])
 
@@ -447,9 +447,9 @@ def prepare(app: FastAPI) -> Server:
     )
     try:
         config.load()
-    except OSError as fault:
+    except OSError as exc:
         # ssl.SSLError is one of these.
-        raise InvalidInput("the certificate or its key cannot be read; give PEM files that belong together") from fault
+        raise InvalidInput("the certificate or its key cannot be read; give PEM files that belong together") from exc
     return Server(config, serving)
 
 

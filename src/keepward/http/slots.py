@@ -79,13 +79,13 @@ class Slots:
             self._waiting.append(waiter)
         try:
             await asyncio.wait_for(asyncio.shield(waiter.granted), SLOT_TIMEOUT_S)
-        except BaseException as fault:
+        except BaseException as exc:
             with self._lock:
                 if waiter not in self._waiting:
                     release()
                 else:
                     self._waiting.remove(waiter)
-            if isinstance(fault, TimeoutError):
+            if isinstance(exc, TimeoutError):
                 raise _too_many_requests(work) from None
             raise
         return release

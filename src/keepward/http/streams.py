@@ -162,8 +162,8 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
         try:
             found, seq = await run_in_threadpool(_commits_after, memory, seq)
             before, mark = mark, await run_in_threadpool(queue_version, memory) if reviews else None
-        except KeepwardError as fault:
-            yield _event("end", {"code": fault.code, "detail": str(fault)})
+        except KeepwardError as exc:
+            yield _event("end", {"code": exc.code, "detail": str(exc)})
             return
         for view in found:
             told = view.to_dict()
@@ -219,8 +219,8 @@ class LineStreamResponse(StreamingResponse):
             try:
                 work(lambda text: self._wait_in_loop(self._sent.send(text.encode())))
                 self._done.set_result(None)
-            except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
-                self._done.set_exception(fault)
+            except BaseException as exc:  # noqa: BLE001  it is raised where the answer is made
+                self._done.set_exception(exc)
             try:
                 self._loop.call_soon_threadsafe(self._sent.close)
             except RuntimeError:
@@ -239,12 +239,12 @@ class LineStreamResponse(StreamingResponse):
         while line:
             yield line
             line = await anext(self._received, b"")
-        fault = self._done.exception()
-        if isinstance(fault, KeepwardError | Problem):
-            told = fault.facts() if isinstance(fault, Problem) else error_fields(fault)
+        exc = self._done.exception()
+        if isinstance(exc, KeepwardError | Problem):
+            told = exc.facts() if isinstance(exc, Problem) else error_fields(exc)
             yield line_of({"error": told}).encode()
-        elif fault is not None:
-            raise fault
+        elif exc is not None:
+            raise exc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Where the reader has gone, the work fails at its next line.

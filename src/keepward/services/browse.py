@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
 from keepward.core.filters import Where, matches
@@ -24,10 +24,11 @@ from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
 from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
+from keepward.types import Sort
 
 #: What memories are counted by.
 FACETS = (*COUNTED, "author", "tag")
-SORTS = ("created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author")
+SORTS = get_args(Sort)
 #: Orders that only the content of a memory answers.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders whose least value comes first, unless ``ascending``.

@@ -118,7 +118,9 @@ def _apply(
     for name, own in marks.items():
         last = found.histories[name][-1]
         before = None if name in found.proposed else last
-        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=own)
+        after = tombstone(
+            last if before else replace(last, version=0), now=now, by=session.actor.label, fingerprints=own
+        )
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(marks)
     if not ids and carrier is None:
