@@ -281,7 +281,7 @@ def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memor
 
 def test_no_file_is_named_after_what_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match="named by a path"):
+    with pytest.raises(InvalidInput, match="store is a path"):
         Memory.open(b"memory.db")  # type: ignore[arg-type]
     assert [*tmp_path.iterdir()] == []
 
@@ -315,7 +315,7 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
         (lambda mem: mem.recall("tabs", lmit=3), "no argument `lmit`; did you mean `limit`?"),
         (lambda mem: mem.remember(), "remember needs text"),
         (lambda mem: mem.recall("tabs", scope="/app"), "it is that of the handle: `at(scope=...)`"),
-        (pickle.dumps, "open the store, or make a client, in each process"),
+        (pickle.dumps, "open the store, or create a client, in each process"),
     ],
 )
 def test_a_call_that_is_written_wrong_is_told_how_to_write_it(mem: Memory, call: Any, says: str) -> None:

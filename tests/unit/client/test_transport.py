@@ -76,7 +76,7 @@ def test_a_token_goes_to_this_machine_or_over_tls(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://memory.example", "http://10.0.0.7:8321", "http://127.0.0.1.memory.example"])
 def test_a_token_does_not_travel_in_the_clear(url: str) -> None:
-    with pytest.raises(errors.InvalidInput, match="in the clear"):
+    with pytest.raises(errors.InvalidInput, match="unencrypted"):
         Client(url, TOKEN)
 
 
@@ -309,7 +309,7 @@ def test_it_is_not_sent_more_often_than_was_said() -> None:
 def test_a_client_that_was_closed_says_so() -> None:
     client = Client("http://127.0.0.1:8321")
     client.close()
-    with pytest.raises(errors.InvalidInput, match="closed; make another"):
+    with pytest.raises(errors.InvalidInput, match="closed; create another"):
         client.recall("tabs")
 
 
