@@ -89,7 +89,7 @@ def _list_of(names: Iterable[str], *notes: Any) -> Any:
 
 def one_of(field: str, doc: str = "") -> GateLimit:
     """Return the limit to the names of a field."""
-    return GateLimit(doc, enum=[str(each) for each in CHOICES[field]])
+    return GateLimit(doc, enum=[str(name) for name in CHOICES[field]])
 
 
 # --- fields of writes, checked by gates

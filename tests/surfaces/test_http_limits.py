@@ -272,8 +272,8 @@ def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, e
 
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
     monkeypatch.setattr("keepward.http.server.READY_TIMEOUT_S", 0.05)
-    free, reading = threading.Event(), AppState.newest
-    monkeypatch.setattr(AppState, "newest", lambda *given: free.wait(5) and reading(*given))
+    free, reading = threading.Event(), AppState.newest_seq
+    monkeypatch.setattr(AppState, "newest_seq", lambda *given: free.wait(5) and reading(*given))
     answer = stage.client.get("/ready")
     free.set()
     assert (answer.status_code, "worker" in answer.json()["detail"], stage.client.get("/health").status_code) == (

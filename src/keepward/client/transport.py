@@ -276,7 +276,7 @@ def _encoded(body: Any) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError as exc:
-        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from exc
+        raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
     except (TypeError, ValueError) as exc:
         raise InvalidInput("an argument is not a JSON value: texts, numbers, booleans, lists and objects") from exc
 
@@ -291,7 +291,7 @@ def _query(pairs: Iterable[tuple[str, Any]]) -> str:
             try:
                 parts.append(f"{name}={quote(text, safe='')}")
             except UnicodeEncodeError as exc:
-                raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from exc
+                raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
     return "?" + "&".join(parts) if parts else ""
 
 

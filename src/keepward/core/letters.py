@@ -8,7 +8,7 @@ from functools import cache
 from keepward.core.patterns import lazy_regex, load_toml
 
 #: Invisible characters, for a character class: Unicode's Default_Ignorable_Code_Point, control
-#: characters but for tab and line breaks, annotation marks and the empty Braille pattern.
+#: characters but for tab and line breaks, annotation characters and the empty Braille pattern.
 INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"

@@ -86,14 +86,14 @@ def media_type_of(claim: str | None, data: bytes) -> tuple[str, bool]:
     """
     named = None if claim is None else _name(claim)
     text = decode_text(data)
-    found = _signatures(data) if text is None else [_detect_text_type(text)]
-    best = found[0] if found else UNKNOWN_TYPE
+    detected = _signatures(data) if text is None else [_detect_text_type(text)]
+    best = detected[0] if detected else UNKNOWN_TYPE
     if named is None or named == UNKNOWN_TYPE:
         named = best
-    elif not _fits(named, found, text, data):
-        known = f"they look like {best}" if found else "they do not match it"
+    elif not _fits(named, detected, text, data):
+        known = f"they look like {best}" if detected else "they do not match it"
         raise InvalidInput(f"the bytes do not have that media type: {known}. Give their type, or leave it out")
-    return named, not all(_INERT_TYPES.fullmatch(name) for name in (named, *found[:1]))
+    return named, not all(_INERT_TYPES.fullmatch(name) for name in (named, *detected[:1]))
 
 
 def decode_text(data: bytes) -> str | None:
@@ -161,11 +161,11 @@ def _signatures(data: bytes) -> list[str]:
     return sorted(fitting, key=lambda name: (name not in _CONTAINERS, -ends[name], len(name), name))
 
 
-def _fits(named: str, found: list[str], text: str | None, data: bytes) -> bool:
+def _fits(named: str, detected: list[str], text: str | None, data: bytes) -> bool:
     if is_textual(named):
         # Text in an older encoding is accepted; it contains no zero byte.
-        return text is not None or not (found or b"\0" in data)
-    proved = found if text is None else _signatures(data)
+        return text is not None or not (detected or b"\0" in data)
+    proved = detected if text is None else _signatures(data)
     kind, _, form = named.partition("/")
     if named in proved or (kind in {"audio", "video"} and any(name.endswith(f"/{form}") for name in proved)):
         return True

@@ -408,22 +408,22 @@ def hash_token(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def token_rights(rights: Role, asked: frozenset[str] | None) -> tuple[str, ...]:
-    """Return the rights of a token of a role, sorted. ``asked`` restricts them, or adds ``sensitive`` and ``consent``.
+def token_rights(rights: Role, requested: frozenset[str] | None) -> tuple[str, ...]:
+    """Return the rights of a token of a role, sorted. ``requested`` restricts or extends them.
 
     Raises:
         InvalidInput: the role does not allow a right, or no right is left.
     """
     of_role = ROLE_RIGHTS[rights]
-    if asked is None:
+    if requested is None:
         return tuple(sorted(of_role))
-    if rights is Role.OWNER and asked != of_role:
+    if rights is Role.OWNER and requested != of_role:
         raise InvalidInput(
             "an owner's token has all rights; for fewer rights, create a token of an agent or a reviewer"
         )
     most = MAX_ROLE_RIGHTS[rights]
-    if not asked or not asked <= most:
-        guess = next((text for right in sorted(asked - most) if (text := suggestion(right, sorted(most)))), "")
+    if not requested or not requested <= most:
+        guess = next((text for right in sorted(requested - most) if (text := suggestion(right, sorted(most)))), "")
         raise InvalidInput(f"{guess}a token of this role can have {', '.join(sorted(most))}")
     # Proposing and deciding need reading.
-    return tuple(sorted(asked | {"read"}))
+    return tuple(sorted(requested | {"read"}))

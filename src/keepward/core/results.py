@@ -245,7 +245,7 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
     ),
     Recall: (
         *keys_of(Recall, "used notes head now hits"),
-        Key("excluded", lambda found: [{"id": name, "reason": why} for name, why in found.excluded], list[Exclusion]),
+        Key("excluded", lambda recall: [{"id": name, "reason": why} for name, why in recall.excluded], list[Exclusion]),
         *keys_of(Recall, "reranker withheld candidates receipt"),
     ),
 }

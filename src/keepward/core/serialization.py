@@ -87,9 +87,9 @@ def _checked(write: Callable[[Any], bytes], value: Any) -> bytes:
     try:
         data = write(value)
     except UnicodeEncodeError as exc:
-        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from exc
+        raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
     if b"\\u0000" in data and _NUL.search(data):
-        raise InvalidInput("text holds a NUL character; remove it")
+        raise InvalidInput("text contains a NUL character; remove it")
     return data
 
 

@@ -99,7 +99,7 @@ class LoginSessions:
         return owners[0]
 
     def _recent_wrong_codes(self, instants: tuple[float, ...] | None) -> tuple[float, ...]:
-        return tuple(each for each in instants or () if each > self._state.now() - 60)
+        return tuple(instant for instant in instants or () if instant > self._state.now() - 60)
 
     def open(self, credential: str | None, reviewer: str = "") -> tuple[str, LoginSession]:
         """Return the name of a new login session and the session, for an owner from ``redeem``."""
@@ -109,10 +109,10 @@ class LoginSessions:
         return name, session
 
     def find(self, name: str) -> LoginSession | None:
-        found: LoginSession | None = self._state.get(
+        session: LoginSession | None = self._state.get(
             self.OPEN, _hash(name), owner=self._owner_of_secret(self.OPEN, name)
         )
-        return found
+        return session
 
     def end(self, name: str) -> None:
         """End the login session of a cookie, if there is one."""
@@ -224,7 +224,7 @@ def _handle_for_names(handle: Memory, headers: Headers) -> Memory:
     if project is not None:
         handle = handle.project(project)
     if user is not None:
-        names = [unquote(each) for each in headers.get(NAMES_HEADER, "").split(",") if each]
+        names = [unquote(name) for name in headers.get(NAMES_HEADER, "").split(",") if name]
         handle = handle.user(user, names=names)
     return handle if agent is None else handle.agent(agent)
 
@@ -247,13 +247,13 @@ async def identify(request: Request) -> Caller:
     if known is not None:
         return known
     serving, headers = app_state_of(request), request.headers
-    asked: Any = {"method": request.method, "path": request.scope["path"]}
+    params: Any = {"method": request.method, "path": request.scope["path"]}
     token = headers.get("authorization", "").partition(" ")[2].strip()
     if serving.cached_handle(token) is None if token else serving.shares is not None:
-        caller = await run_in_threadpool(caller_of, serving, headers, **asked)
+        caller = await run_in_threadpool(caller_of, serving, headers, **params)
     else:
         # The store is not read, so no thread is needed.
-        caller = caller_of(serving, headers, **asked)
+        caller = caller_of(serving, headers, **params)
     request.scope[_CALLER] = caller
     return caller
 

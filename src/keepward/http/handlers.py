@@ -63,7 +63,7 @@ _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 def json_value(value: Any) -> Any:
     """Return a result as JSON values; an error inside has its HTTP status."""
     if isinstance(value, list):
-        return [json_value(each) for each in value]
+        return [json_value(item) for item in value]
     if isinstance(value, DecisionResult) and value.error is not None:
         return {**to_json(value), "error": error_fields(value.error)}
     return to_json(value)
@@ -83,11 +83,11 @@ def write_response(result: Outcome) -> Response:
     """Return the response of a write: 201 committed, 202 quarantined, 200 duplicate, 422 refused."""
     body = to_json(result)
     if isinstance(result, Refused):
-        said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
-        said += (
+        detail = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
+        detail += (
             ": POST /memory/import?format=markdown with the text as the body" if is_too_long_for_tier(result) else ""
         )
-        return Problem(422, "refused", said, **body).response()
+        return Problem(422, "refused", detail, **body).response()
     headers: dict[str, str] = {}
     if isinstance(result, Committed) and len(result.records) == 1:
         headers = {"Location": f"/memory/items/{body['id']}", "ETag": memory_etag(result.records[0])}
@@ -158,15 +158,15 @@ def propose(call: OperationCall) -> Response:
 
 
 def status(call: OperationCall) -> Response:
-    memory, found = call.memory, call.run()
-    tag = text_etag(found["head"])
+    memory, report = call.memory, call.run()
+    tag = text_etag(report["head"])
     extra = {
-        "path": found["path"] if memory.actor.is_owner else None,
+        "path": report["path"] if memory.actor.is_owner else None,
         "etag": tag,
         "actor_record": json_value(memory.actor),
         "now": format_instant(memory.now),
     }
-    return json_response({**to_plain(found), **extra}, headers={"ETag": tag})
+    return json_response({**to_plain(report), **extra}, headers={"ETag": tag})
 
 
 @http_operation("GET /memory/core", name="core", right="read")
@@ -176,16 +176,18 @@ def about_core(self: Any) -> Any:
 
 def core(call: OperationCall) -> Response:
     memory = call.memory
-    found = memory.status()
+    report = memory.status()
     listing = memory.list_memories(tiers=["core"], limit=None)
     scopes = visible_from(memory.scope)
-    nearest = {each.key: each for each in sorted(listing, key=lambda each: (-scopes.index(each.scope), each.id))}
+    nearest = {
+        record.key: record for record in sorted(listing, key=lambda record: (-scopes.index(record.scope), record.id))
+    }
     blocks = [
-        {"key": name, "tokens": each["tokens"], "budget": each["budget"], **_block(nearest.pop(name, None))}
-        for name, each in found["blocks"].items()
+        {"key": name, "tokens": block["tokens"], "budget": block["budget"], **_block(nearest.pop(name, None))}
+        for name, block in report["blocks"].items()
     ]
-    body = {"head": found["head"], "scope": memory.scope, "blocks": blocks}
-    body["items"] = [record_as_dict(each) for each in nearest.values()]
+    body = {"head": report["head"], "scope": memory.scope, "blocks": blocks}
+    body["items"] = [record_as_dict(record) for record in nearest.values()]
     return json_response({**body, "withheld": list(listing.withheld), "notes": list(listing.notes)})
 
 
@@ -197,19 +199,19 @@ def _block(record: Record | None) -> dict[str, Any]:
 def search(call: OperationCall) -> Response:
     start, moment = page_offset(call.http, call.http_only["cursor"])
     end = start + call.given["limit"]
-    asked = {"limit": min(end, MAX_HITS)}
+    params = {"limit": min(end, MAX_HITS)}
     try:
         # Read the state of the first page: by its clock, or, if a write was committed just before it, by the clock of
         # the commit of that state.
-        found: Recall = call.run(**asked, as_of=moment.at) if moment else call.run(**asked)
-        if moment and head_seq(found.head) != moment.seq:
-            found = call.run(**asked, as_of=moment.seq)
+        recall: Recall = call.run(**params, as_of=moment.at) if moment else call.run(**params)
+        if moment and head_seq(recall.head) != moment.seq:
+            recall = call.run(**params, as_of=moment.seq)
     except NotFound as exc:
         raise _missing_state_error(call, exc) from exc
-    more = len(found.hits) == end < MAX_HITS
-    moment = moment or PageState(seq=head_seq(found.head), at=found.now)
-    page = to_json(replace(found, hits=found.hits[start:]))
-    return json_response({**page, "cursor": cursor_of(call.http, end, moment) if more else None})
+    has_more = len(recall.hits) == end < MAX_HITS
+    moment = moment or PageState(seq=head_seq(recall.head), at=recall.now)
+    page = to_json(replace(recall, hits=recall.hits[start:]))
+    return json_response({**page, "cursor": cursor_of(call.http, end, moment) if has_more else None})
 
 
 #: Parameters that order a list, with their defaults.
@@ -218,25 +220,25 @@ _ORDER: Mapping[str, Any] = {"offset": None, "sort": "created", "ascending": Fal
 
 def find(call: OperationCall) -> Response:
     memory, (start, moment) = call.memory, page_offset(call.http, call.http_only["cursor"])
-    given = call.arguments()
-    order = {name: given.pop(name, usual) for name, usual in _ORDER.items()}
-    if is_counted(given, **order):
+    params = call.arguments()
+    order = {name: params.pop(name, usual) for name, usual in _ORDER.items()}
+    if is_counted(params, **order):
         return _ordered_page(call, start, moment)
-    end, asked = start + call.given["limit"], call.given.get("as_of")
-    asked = parse_as_of(asked) if isinstance(asked, str) else asked
-    if asked is not None and not (isinstance(asked, datetime) and asked > memory.now):
+    end, as_of = start + call.given["limit"], call.given.get("as_of")
+    as_of = parse_as_of(as_of) if isinstance(as_of, str) else as_of
+    if as_of is not None and not (isinstance(as_of, datetime) and as_of > memory.now):
         # A past state does not change; the state of a future instant does.
-        found = call.run(limit=end + 1)
+        memories = call.run(limit=end + 1)
     elif moment is None:
-        found, moment = _read_settled_state(call, end + 1, asked)
+        memories, moment = _read_settled_state(call, end + 1, as_of)
     else:
         try:
-            found = _read_past_state(call, moment)
+            memories = _read_past_state(call, moment)
         except NotFound as exc:
             raise _missing_state_error(call, exc) from exc
-    cursor = cursor_of(call.http, end, moment) if len(found) > end else None
-    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [record_as_dict(each) for each in found[start:end]]
+    cursor = cursor_of(call.http, end, moment) if len(memories) > end else None
+    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
+    items = [record_as_dict(each) for each in memories[start:end]]
     return json_response(page_fields(items, cursor, head=memory.head, total=None, **lost))
 
 
@@ -246,35 +248,37 @@ def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> 
     # Read the present while it is still that state.
     moved = {"as_of": moment.seq} if moment and moment.seq != head_seq(call.memory.head) else {}
     try:
-        found: Memories = call.run(offset=start, **moved)
+        memories: Memories = call.run(offset=start, **moved)
     except NotFound as exc:
         raise _missing_state_error(call, exc) from exc
-    end, total = start + call.given["limit"], found.total or 0
-    moment = moment or PageState(seq=head_seq(found.head or ""), at=call.memory.now)
+    end, total = start + call.given["limit"], memories.total or 0
+    moment = moment or PageState(seq=head_seq(memories.head or ""), at=call.memory.now)
     cursor = cursor_of(call.http, end, moment) if end < total else None
-    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [record_as_dict(each) for each in found]
-    return json_response(page_fields(items, cursor, head=found.head, total=total, **lost))
+    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
+    items = [record_as_dict(each) for each in memories]
+    return json_response(page_fields(items, cursor, head=memories.head, total=total, **lost))
 
 
-def _read_settled_state(call: OperationCall, limit: int, asked: Any) -> tuple[Memories, PageState]:
+def _read_settled_state(call: OperationCall, limit: int, as_of: Any) -> tuple[Memories, PageState]:
     """Read the present and return its state. If writes keep coming, read that state explicitly."""
     memory = call.memory
     for _ in range(3):
-        head, now = memory.head, asked or memory.now
-        found = call.run(limit=limit)
+        head, now = memory.head, as_of or memory.now
+        memories = call.run(limit=limit)
         if memory.head == head:
-            return found, PageState(seq=head_seq(head), at=now)
-    moment = PageState(seq=head_seq(memory.head), at=asked or memory.now)
+            return memories, PageState(seq=head_seq(head), at=now)
+    moment = PageState(seq=head_seq(memory.head), at=as_of or memory.now)
     return _read_past_state(call, moment), moment
 
 
 def _read_past_state(call: OperationCall, moment: PageState) -> Memories:
     """Return all memories that pass in a state, by the clock of the first page."""
-    found: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
+    memories: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
     if call.given.get("include_ended"):
-        return found
-    return Memories((each for each in found if each.is_live(moment.at)), withheld=found.withheld, notes=found.notes)
+        return memories
+    return Memories(
+        (record for record in memories if record.is_live(moment.at)), withheld=memories.withheld, notes=memories.notes
+    )
 
 
 def _missing_state_error(call: OperationCall, exc: NotFound) -> Exception:
@@ -289,11 +293,11 @@ def get(call: OperationCall) -> Response:
 
 
 def log(call: OperationCall) -> Response:
-    tag, limit, found = text_etag(call.memory.head), call.given["limit"], call.run()
+    tag, limit, commits = text_etag(call.memory.head), call.given["limit"], call.run()
     hidden = () if call.http_only["events"] else ("events",)
     body = {
-        "items": [{**to_json(each, without=hidden), **dict.fromkeys(hidden)} for each in found],
-        "next_before": found[-1].commit.seq if len(found) == limit and found[-1].commit.seq > 1 else None,
+        "items": [{**to_json(commit, without=hidden), **dict.fromkeys(hidden)} for commit in commits],
+        "next_before": commits[-1].commit.seq if len(commits) == limit and commits[-1].commit.seq > 1 else None,
         "etag": tag,
     }
     return json_response(body, headers={"ETag": tag})
@@ -318,12 +322,12 @@ def rollback(call: OperationCall) -> Response:
 
 
 def pending(call: OperationCall) -> Response:
-    found: ProposalPage = call.run()
-    end = found.offset + len(found)
+    page: ProposalPage = call.run()
+    end = page.offset + len(page)
     body = {
-        "items": [_review_fields(call.memory, each) for each in found],
-        "next_offset": end if end < found.total else None,
-        **{name: to_json(getattr(found, name)) for name in found.__slots__},
+        "items": [_review_fields(call.memory, item) for item in page],
+        "next_offset": end if end < page.total else None,
+        **{name: to_json(getattr(page, name)) for name in page.__slots__},
     }
     return json_response(body)
 
@@ -358,7 +362,7 @@ def tokens(call: OperationCall) -> Response:
         then = serving.used.get(item.id)
         return None if then is None else format_instant(now - timedelta(seconds=serving.monotonic() - then))
 
-    return json_response(page_fields([token(call.memory, each, used_at(each)) for each in call.run()]))
+    return json_response(page_fields([token(call.memory, item, used_at(item)) for item in call.run()]))
 
 
 def create_token(call: OperationCall) -> Response:
@@ -373,9 +377,9 @@ def token(memory: Memory, item: Token, used_at: str | None = None) -> dict[str, 
 
 
 def remember_many(call: OperationCall) -> Response:
-    found, mode = call.run(), call.given.get("mode", "each")
-    outcomes = [to_json(outcome) for outcome in (found[:1] if mode == "atomic" else found)]
-    return json_response({"mode": mode, "count": len(found), "outcomes": outcomes})
+    results, mode = call.run(), call.given.get("mode", "each")
+    outcomes = [to_json(outcome) for outcome in (results[:1] if mode == "atomic" else results)]
+    return json_response({"mode": mode, "count": len(results), "outcomes": outcomes})
 
 
 def update_memory(call: OperationCall) -> Response:
@@ -405,10 +409,10 @@ def check_if_match(call: OperationCall, *, required: bool) -> int | None:
         raise
     versions = {memory_etag(record): record.version}
     if record.version > 1:
-        for each in reversed(memory.history(record.id)):
-            versions.setdefault(memory_etag(each.record), each.record.version)
+        for version in reversed(memory.history(record.id)):
+            versions.setdefault(memory_etag(version.record), version.record.version)
             # A version before bookkeeping has the same content.
-            if each.op not in BOOKKEEPING:
+            if version.op not in BOOKKEEPING:
                 break
     tag = require_match(request, *versions)
     return None if tag is None else versions[tag]
@@ -429,22 +433,22 @@ def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Call
             return json_response({"outcome": None})
         if isinstance(result, Committed | Quarantined | Refused | Duplicate):
             return write_response(result)
-        keys, found = call.operation.answer.split(), json_value(result)
+        keys, body = call.operation.answer.split(), json_value(result)
         if isinstance(result, Receipt):
-            found = {"receipt": result.id, keys[0]: found}
+            body = {"receipt": result.id, keys[0]: body}
         elif keys == ["items"]:
-            found = page_fields(found)
+            body = page_fields(body)
         elif keys:
-            found = dict(zip(keys, found if len(keys) > 1 else [found], strict=True))
-        return json_response({**found, **extra(call, result)}, call.operation.status)
+            body = dict(zip(keys, body if len(keys) > 1 else [body], strict=True))
+        return json_response({**body, **extra(call, result)}, call.operation.status)
 
     return answer
 
 
 def _decision_counts(word: str) -> Callable[[OperationCall, Any], dict[str, Any]]:
-    def counts(_: OperationCall, found: list[DecisionResult]) -> dict[str, Any]:
-        done = sum(each.ok for each in found)
-        return {word: done, "failed": len(found) - done}
+    def counts(_: OperationCall, results: list[DecisionResult]) -> dict[str, Any]:
+        done = sum(result.ok for result in results)
+        return {word: done, "failed": len(results) - done}
 
     return counts
 
@@ -455,7 +459,7 @@ _approve_many, reject_many = json_endpoint(_decision_counts("approved")), json_e
 
 def approve_many(call: OperationCall) -> Response:
     """Approve several proposals by digest. Missing rights are reported first."""
-    lacking = [number for number, each in enumerate(call.given["items"]) if not each.get("digest")]
+    lacking = [number for number, item in enumerate(call.given["items"]) if not item.get("digest")]
     if lacking and call.memory.actor.may_decide:
         detail = f"body.items.{lacking[0]}.digest: send the digest that you saw in GET /memory/quarantine"
         raise Problem(428, "precondition_required", detail)
@@ -463,11 +467,11 @@ def approve_many(call: OperationCall) -> Response:
 
 
 diff = json_endpoint(
-    lambda call, found: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)}
+    lambda call, items: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(items)}
 )
 revoke_token = json_endpoint(lambda call, _: {"id": call.given["id"]})
 reject = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "rejected"})
 reopen = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = json_endpoint(lambda _, versions: {"id": versions[-1].record.id})
-doctor = json_endpoint(lambda _, found: {"ok": all(each.ok for each in found)})
+doctor = json_endpoint(lambda _, checks: {"ok": all(check.ok for check in checks)})
 rebuild = json_endpoint(lambda call, _: {"head": call.memory.head})

@@ -106,13 +106,16 @@ class SecurityMiddleware:
         path = scope["path"]
         linked = scope["method"] == "GET" and (path in PUBLIC_PATHS or path.startswith("/console/"))
         sites = [] if linked or b"origin" in headers else headers.get(b"sec-fetch-site", [])
-        if any(each.lower() not in own for each in headers.get(b"origin", [])) or {*sites} - {"same-origin", "none"}:
+        if any(origin.lower() not in own for origin in headers.get(b"origin", [])) or {*sites} - {
+            "same-origin",
+            "none",
+        }:
             raise Problem(403, "foreign_origin", "a page of another site may not call this server")
         if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
             raise Problem(400, "bad_request", "the address contains NUL or is not UTF-8; send it percent-encoded")
         limit = self._limits.get(scope["path"], self._limit)
         lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
-        if len(lengths) + len(codings) > 1 or any(each.strip().lower() != "chunked" for each in codings):
+        if len(lengths) + len(codings) > 1 or any(coding.strip().lower() != "chunked" for coding in codings):
             # A proxy that uses the other header would treat the rest of the body as a request.
             detail = "a body needs one Content-Length, or one Transfer-Encoding: chunked"
             raise Problem(400, "bad_request", detail, headers={"Connection": "close"})
@@ -268,13 +271,13 @@ def hosts_of(options: ServerOptions) -> frozenset[str]:
     names = {f"[{name}]" if ":" in name else name for name in LOOPBACK}
     if is_loopback(options.host) or options.host not in {"", "0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         names.add(options.host_in_addresses.lower())
-    found = {f"{name}:{options.port}" for name in names}
+    hosts = {f"{name}:{options.port}" for name in names}
     if options.port in {80, 443}:
-        found |= names
+        hosts |= names
     for name in options.allow_hosts:
         lower = name.lower()
-        found |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
-    return frozenset(found)
+        hosts |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
+    return frozenset(hosts)
 
 
 def _clean(raw: bytes) -> bool:

@@ -98,9 +98,9 @@ def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, jud
     if origin is Annotated:
         inner = inside(parts[0])
         base, *readers = get_args(inner) if parts[0] in (int, float, bool) and inner is not parts[0] else (inner,)
-        notes = [each for each in parts[1:] if isinstance(each, Limit)]
-        fields = [_field(each, described=described, judged=judged) for each in notes]
-        if query and any(each.schema.get("pattern") == AS_OF_PATTERN for each in notes):
+        notes = [note for note in parts[1:] if isinstance(note, Limit)]
+        fields = [_field(note, described=described, judged=judged) for note in notes]
+        if query and any(note.schema.get("pattern") == AS_OF_PATTERN for note in notes):
             readers.append(AfterValidator(_moment))
         # A validator must follow its bounds.
         return Annotated[(base, *fields, *readers)] if fields or readers else base
@@ -108,14 +108,14 @@ def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, jud
         bare = [_bare(part) for part in parts]
         if float in bare:
             # Keep the number as written, so that a fraction is not converted to an integer.
-            made = [part if part in (int, float) else inside(part) for part in parts]
+            parts_here = [part if part in (int, float) else inside(part) for part in parts]
         elif query and int in bare and str in bare:
             # In a query, a number is text.
-            made = [inside(parts[bare.index(str)])]
+            parts_here = [inside(parts[bare.index(str)])]
         else:
             empty = Absent if query else None
-            made = [empty if part is type(None) else inside(part) for part in parts]
-        return Union[tuple(made)]  # noqa: UP007  known when it runs
+            parts_here = [empty if part is type(None) else inside(part) for part in parts]
+        return Union[tuple(parts_here)]  # noqa: UP007  known when it runs
     if origin is list:
         return list[inside(parts[0])]  # type: ignore[misc]
     reader = (_QUERY_VALIDATORS if query else _BODY_VALIDATORS).get(kind)
@@ -126,7 +126,7 @@ def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, jud
 def accepts_as_of(kind: Any) -> bool:
     """Return whether a type accepts a commit or a head, not only an instant."""
     notes = kind.__metadata__ if get_origin(kind) is Annotated else ()
-    here = any(isinstance(each, Limit) and each.schema.get("pattern") == AS_OF_PATTERN for each in notes)
+    here = any(isinstance(note, Limit) and note.schema.get("pattern") == AS_OF_PATTERN for note in notes)
     return here or any(accepts_as_of(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
 
 

@@ -51,8 +51,8 @@ SCOPE_HEADERS = (TENANT, SCOPE, *NAMED_HANDLE_HEADERS.values())
 MEDIA_TYPE = "application/problem+json"
 _PROBLEMS = load_toml(__package__, "problems.toml")
 #: Status and title by error code; any other store error is 500.
-STATUS_OF_CODE: dict[str, int] = {code: each["status"] for code, each in _PROBLEMS.items() if "status" in each}
-TITLE_OF_CODE: dict[str, str] = {code: each["title"] for code, each in _PROBLEMS.items()}
+STATUS_OF_CODE: dict[str, int] = {code: problem["status"] for code, problem in _PROBLEMS.items() if "status" in problem}
+TITLE_OF_CODE: dict[str, str] = {code: problem["title"] for code, problem in _PROBLEMS.items()}
 #: Key of the request id in the scope.
 REQUEST_ID_KEY = "keepward.request"
 #: Types of validation errors whose message does not repeat sent values.
@@ -141,15 +141,15 @@ _PROBLEM_OF_STATUS = {
 }
 
 
-def _validation_problem(found: Sequence[Mapping[str, Any]]) -> Problem:
+def _validation_problem(validation_errors: Sequence[Mapping[str, Any]]) -> Problem:
     """Return the problem of invalid arguments: 422 for a body, else 400.
 
     ``errors`` lists all errors; ``where`` is a path such as ``body.changes.0.op``.
     """
     # Ignore the None branch of an optional parameter: None cannot be sent in a query, and is not the error in a body.
-    found = [each for each in found if each["type"] != "none_required"] or found
-    listed = [{"where": _where(each), "message": _message(each)} for each in found[:20]]
-    in_body = all(each["loc"][:1] == ("body",) for each in found)
+    validation_errors = [error for error in validation_errors if error["type"] != "none_required"] or validation_errors
+    listed = [{"where": _where(error), "message": _message(error)} for error in validation_errors[:20]]
+    in_body = all(error["loc"][:1] == ("body",) for error in validation_errors)
     first = listed[0] if listed else {"where": "body", "message": "is not usable"}
     status, code = (422, "invalid_body") if in_body else (400, errors.InvalidInput.code)
     return Problem(status, code, f"{first['where']}: {first['message']}", errors=listed)
@@ -214,9 +214,13 @@ def parse(body: bytes) -> Any:
         raise _bad_request(f"the body cannot be read: {exc}") from exc
     level = [value] if text.count("[") + text.count("{") > MAX_BODY_DEPTH else []
     for _ in range(MAX_BODY_DEPTH):
-        inside = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [inner for each in inside for inner in each]
-    if any(isinstance(each, dict | list) for each in level):
+        inside = [
+            container.values() if isinstance(container, dict) else container
+            for container in level
+            if isinstance(container, dict | list)
+        ]
+        level = [inner for container in inside for inner in container]
+    if any(isinstance(container, dict | list) for container in level):
         raise _bad_request(f"the body is nested more than {MAX_BODY_DEPTH} levels deep")
     return value
 
@@ -262,7 +266,7 @@ def accepts_many(annotation: Any) -> bool:
     origin = get_origin(annotation) or annotation
     if isinstance(origin, type) and issubclass(origin, (list, tuple, set, frozenset)):
         return True
-    return any(accepts_many(each) for each in get_args(annotation) if each is not annotation)
+    return any(accepts_many(part) for part in get_args(annotation) if part is not annotation)
 
 
 def memory_etag(record: Record) -> str:
@@ -298,15 +302,15 @@ def require_match(
         if not any_version:
             raise precondition_required(where, "* does not name the version you saw; ")
         return current[0]
-    for each in current:
-        if each in tags:
-            return each
+    for tag in current:
+        if tag in tags:
+            return tag
     raise Problem(412, "precondition_failed", "it has changed since you read it; read it again")
 
 
-def precondition_required(where: str, said: str = "") -> Problem:
+def precondition_required(where: str, prefix: str = "") -> Problem:
     """Return the problem of a request without the required ``If-Match``."""
-    detail = f"{said}send If-Match with the ETag header of {where}, so that only the version you saw is changed"
+    detail = f"{prefix}send If-Match with the ETag header of {where}, so that only the version you saw is changed"
     return Problem(428, "precondition_required", detail, header="If-Match")
 
 
@@ -323,15 +327,15 @@ def _parse_etags(text: str, header: str) -> frozenset[str] | None:
     """Return the strong tags of a list in quotes; None for ``*``."""
     if text.strip() == "*":
         return None
-    found, at = set(), 0
+    tags, at = set(), 0
     while at < len(text) or not at:
         match = _ETAG_PATTERN.match(text, at)
         if match is None:
             raise Problem(400, "bad_request", f'{header} takes tags in quotes, as in {header}: "abc", or *')
         if not match[1]:
-            found.add(f'"{match[2]}"')
+            tags.add(f'"{match[2]}"')
         at = match.end()
-    return frozenset(found)
+    return frozenset(tags)
 
 
 def encode_cursor(request: Request, position: Mapping[str, int | str | None]) -> str:
@@ -360,8 +364,8 @@ def bad_cursor(why: str = "does not belong to this query") -> Problem:
 
 
 def _cursor_checksum(request: Request, payload: bytes) -> bytes:
-    asked = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in ("cursor", "limit"))
-    query = json.dumps([request.url.path, asked, *(request.headers.get(name) for name in SCOPE_HEADERS)])
+    params = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in ("cursor", "limit"))
+    query = json.dumps([request.url.path, params, *(request.headers.get(name) for name in SCOPE_HEADERS)])
     return hashlib.sha256(b"keepward/cursor/v1\0" + query.encode("ascii") + b"\0" + payload).digest()[
         :_CURSOR_CHECKSUM_LENGTH
     ]

@@ -105,7 +105,7 @@ class PublicRoute(APIRoute):
         """Return the handler of this route, within its span."""
         inner, parsed = super().get_route_handler(), self.body_field is not None
         # Query parameters, and whether each may be repeated.
-        known = {each.alias: accepts_many(each.field_info.annotation) for each in self.dependant.query_params}
+        known = {param.alias: accepts_many(param.field_info.annotation) for param in self.dependant.query_params}
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def answer(request: Request) -> Response:
@@ -381,8 +381,8 @@ ALL_OPERATIONS: Mapping[str, Operation] = LIBRARY | HTTP_OPERATIONS
 RIGHTS: Mapping[str, str] = {name: operation.right for name, operation in ALL_OPERATIONS.items()}
 #: Operations without HTTP details.
 DEFAULT_ROUTE_SPECS = {
-    name: route_spec(*((404,) if "{" in each.path else ()), *((409,) if each.changes else ()))
-    for name, each in ALL_OPERATIONS.items()
+    name: route_spec(*((404,) if "{" in operation.path else ()), *((409,) if operation.changes else ()))
+    for name, operation in ALL_OPERATIONS.items()
     if not any(name in rows for rows in ROUTE_SPECS.values())
 }
 
@@ -396,13 +396,13 @@ def routes() -> tuple[APIRouter, ...]:
 def _router(tag: str, rows: Mapping[str, RouteSpec]) -> APIRouter:
     # An upload is authorized before its body is received.
     kind = KeepwardRoute if tag in ("blobs", "carry") else SelfConfirmingRoute
-    made = APIRouter(route_class=kind, tags=[tag])
-    for name, each in rows.items():
-        _add(made, ALL_OPERATIONS[name], each, confirms=kind.confirms)
-    return made
+    router = APIRouter(route_class=kind, tags=[tag])
+    for name, spec in rows.items():
+        _add(router, ALL_OPERATIONS[name], spec, confirms=kind.confirms)
+    return router
 
 
-def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
+def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
     aside = {"http", "handle", "body", "received", *(row.http_only or ())}
 
     def endpoint(**sent: Any) -> Response:
@@ -437,7 +437,7 @@ def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: boo
         }
     body, changes = body_of(operation) is not None, operation.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
-    made.add_api_route(
+    router.add_api_route(
         operation.path.replace("{id}", "{id:named}"),
         called,
         methods=[operation.http_method],
@@ -460,18 +460,18 @@ def _parameters(operation: Operation, row: RouteSpec) -> Iterator[Parameter]:
     yield named("handle", Handle)
     kinds, body = row.kinds or {}, body_of(operation)
     # Required parameters first.
-    for wire, each in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
-        kind = kinds.get(wire, each.kind)
-        doc = each.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
+    for wire, argument in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
+        kind = kinds.get(wire, argument.kind)
+        doc = argument.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
         if f"{{{wire}}}" in operation.path:
             yield named(
                 wire, Annotated[pydantic_type(kind, query=True, described=False), Path(description=doc or None)]
             )
         elif body is None and kind is not None:
-            default = [] if each.default == () else each.default
+            default = [] if argument.default == () else argument.default
             yield named(wire, _query(kind, doc), Parameter.empty if default is REQUIRED else default)
     for name, (kind, default) in (row.http_only or {}).items():
         yield named(name, kind, default)
     if body is not None:
-        optional = not any(each.is_required() for each in body.model_fields.values())
+        optional = not any(field.is_required() for field in body.model_fields.values())
         yield named("body", body | None if optional else body, None if optional else Parameter.empty)

@@ -46,7 +46,7 @@ _PLAIN: dict[Any, Any] = {
     datetime: Instant,
     timedelta: str,
     bytes: Annotated[str, Field(description="Hex digits.", json_schema_extra={"pattern": "^([0-9a-f]{2})*$"})],
-    Trust: Literal[tuple(each.label for each in Trust)],
+    Trust: Literal[tuple(trust.label for trust in Trust)],
     Any: Any,
 }
 _models: dict[type, type[BaseModel]] = {}
@@ -58,24 +58,24 @@ def model_from_dataclass(kind: type[Data], name: str | None = None, **extra: Any
         return _models[kind]
     hints = typing.get_type_hints(kind)
     fields: dict[str, Any] = {}
-    for each in kind.__struct_fields__:
-        if each == "metadata_json":
+    for field in kind.__struct_fields__:
+        if field == "metadata_json":
             # Stored as text, returned as an object.
             fields["metadata"] = (dict[str, Any] | None, ...)
             continue
-        hint = hints[each]
+        hint = hints[field]
         expanded = next((part for part in (hint, *typing.get_args(hint)) if part in (CommitHeader, Receipt)), None)
         if expanded is not None:
             optional = type(None) in typing.get_args(hint)
-            model = model_from_dataclass(expanded)
-            fields[each] = (str | None if optional else str, ...)
-            fields[each + EXPANDED_FIELD_SUFFIXES[expanded]] = (model | None if optional else model, ...)
+            complete = model_from_dataclass(expanded)
+            fields[field] = (str | None if optional else str, ...)
+            fields[field + EXPANDED_FIELD_SUFFIXES[expanded]] = (complete | None if optional else complete, ...)
         else:
-            fields[each] = (_typed(hint), ...)
+            fields[field] = (_typed(hint), ...)
     fields |= {field: (hint, ...) for field, hint in extra.items()}
-    made: type[BaseModel] = create_model(name or kind.__name__, __doc__=inspect.getdoc(kind), **fields)
-    _models[kind] = made
-    return made
+    model: type[BaseModel] = create_model(name or kind.__name__, __doc__=inspect.getdoc(kind), **fields)
+    _models[kind] = model
+    return model
 
 
 def _typed(hint: Any) -> Any:
@@ -83,7 +83,7 @@ def _typed(hint: Any) -> Any:
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return Literal[tuple(each.value for each in hint)]
+        return Literal[tuple(member.value for member in hint)]
     if typing.is_typeddict(hint):
         if hint not in _models:
             _models[hint] = model_with_fields(hint.__name__, inspect.getdoc(hint) or "", typing.get_type_hints(hint))
@@ -123,23 +123,23 @@ Principal: Any = model_from_dataclass(Actor, "Principal")
 
 def model_with_fields(name: str, doc: str, *parts: Mapping[str, Any], base: type[BaseModel] | None = None) -> Any:
     """Return a model with fields from several mappings."""
-    asked: dict[str, Any] = {field: (hint, ...) for part in parts for field, hint in part.items()}
-    return create_model(name, __doc__=doc, __base__=base, **asked)
+    fields: dict[str, Any] = {field: (hint, ...) for part in parts for field, hint in part.items()}
+    return create_model(name, __doc__=doc, __base__=base, **fields)
 
 
 def extended_model(kind: type, name: str, doc: str, keys: tuple[Key, ...] = (), **extra: Any) -> Any:
     """Return the model of a class with a shape in ``results``, including its nested fields."""
     hints = typing.get_type_hints(kind)
     parts = {
-        each.name: _typed(typing.get_type_hints(each.owner)[each.name] if each.kind is None else each.kind)
-        for each in keys or SHAPES[kind]
+        key.name: _typed(typing.get_type_hints(key.owner)[key.name] if key.kind is None else key.kind)
+        for key in keys or SHAPES[kind]
     }
     nested = {key: hints[field] for key, field in NESTED_FIELDS.get(kind, {}).items() if key not in parts}
-    made = model_with_fields(
+    model = model_with_fields(
         name, doc, parts | {key: _typed(extra.get(key, hint)) for key, hint in nested.items()} | extra
     )
-    _models[kind] = made
-    return made
+    _models[kind] = model
+    return model
 
 
 Event: Any = extended_model(Step, "Event", "The change of one memory.")
@@ -323,7 +323,7 @@ _LINKS: Mapping[str, Mapping[str, str]] = load_toml(__package__, "links.toml")
 def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of problem statuses for the ``responses`` of a route."""
     schema = {"$ref": "#/components/schemas/Problem"}
-    return {each: {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": schema}}} for each in statuses}
+    return {status: {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses}
 
 
 def documented_answers(
@@ -333,14 +333,14 @@ def documented_answers(
 
     ``answers`` maps statuses to models or complete documentation; links belong to ``status``.
     """
-    found: dict[int | str, dict[str, Any]] = {
-        code: dict(each) if isinstance(each, dict) else {"model": each, "description": _STATUS_TEXT[code]}
-        for code, each in answers.items()
+    documented: dict[int | str, dict[str, Any]] = {
+        code: dict(answer) if isinstance(answer, dict) else {"model": answer, "description": _STATUS_TEXT[code]}
+        for code, answer in answers.items()
     }
     if operation in _LINKS:
-        found[status]["links"] = {name: _link(*words.split()) for name, words in _LINKS[operation].items()}
+        documented[status]["links"] = {name: _link(*words.split()) for name, words in _LINKS[operation].items()}
     # Always document 422: otherwise the framework documents a body that is never sent.
-    return found | problems_of(*sorted({400, 401, 403, 421, 422, 429, 503, *problems} - found.keys()))
+    return documented | problems_of(*sorted({400, 401, 403, 421, 422, 429, 503, *problems} - documented.keys()))
 
 
 def _link(operation: str, *pairs: str) -> dict[str, Any]:

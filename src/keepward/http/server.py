@@ -129,7 +129,7 @@ async def ready(request: Request) -> Health:
         raise Problem(503, "store_unavailable", "the server is stopping", headers={"Retry-After": "1"})
     try:
         with anyio.fail_after(READY_TIMEOUT_S):
-            await anyio.to_thread.run_sync(serving.newest, serving.memory.tenant, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(serving.newest_seq, serving.memory.tenant, abandon_on_cancel=True)
     except TimeoutError:
         detail = f"no worker became free within {READY_TIMEOUT_S:g} seconds: other requests use all of them"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "5"}) from None
@@ -148,7 +148,7 @@ def _add_static_route(path: str, name: str) -> None:
 
 for file in ("docs.css", "docs.js"):
     _add_static_route(f"/{file}", file)
-for file in (*(each.name for each in PAGE_FOLDER.glob("console-*")), "licences.txt"):
+for file in (*(path.name for path in PAGE_FOLDER.glob("console-*")), "licences.txt"):
     _add_static_route(f"/console/{file}", file)
 
 
@@ -314,7 +314,7 @@ def create_app(
 def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
     routers = application_routes() if routers is None else routers
     # One flat table, because `Allow` needs all methods of a path.
-    return [route for each in (public, private, *routers) for route in each.routes]
+    return [route for router in (public, private, *routers) for route in router.routes]
 
 
 async def _answer(request: Request, exc: Exception) -> Response:
@@ -327,19 +327,19 @@ async def _answer(request: Request, exc: Exception) -> Response:
 def allowed_methods(request: Request) -> list[str]:
     """Return all methods of a request's path, sorted."""
     routes: list[Any] = request.app.routes
-    found = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    named = {method for methods in found for method in methods or ()}
+    methods_of_routes = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    named = {method for methods in methods_of_routes for method in methods or ()}
     return sorted(named | {"HEAD"} if "GET" in named else named)
 
 
 def _extend_openapi(app: FastAPI, cookie: str) -> None:
     """Add the schema of problems and the two credentials to the OpenAPI document."""
-    made = app.openapi
+    original = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is not None:
             return app.openapi_schema
-        described = made()
+        described = original()
         parts = described.setdefault("components", {})
         problem = ProblemDetail.model_json_schema()
         parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
@@ -400,8 +400,10 @@ def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
     """Return a bound socket, and the options with its port."""
     options = options.checked()
     try:
-        found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(
+            options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = addresses[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as exc:
         raise InvalidInput("that host is not a name or address of this machine; choose another with --host") from exc

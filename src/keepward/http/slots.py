@@ -74,7 +74,7 @@ class Slots:
             if self._fits(waiter):
                 self._count(waiter, 1)
                 return release
-            if not work.waits or sum(each.token == token for each in self._waiting) >= MAX_WAITERS:
+            if not work.waits or sum(waiter.token == token for waiter in self._waiting) >= MAX_WAITERS:
                 raise _too_many_requests(work)
             self._waiting.append(waiter)
         try:
@@ -104,10 +104,12 @@ class Slots:
     def _release(self, waiter: _Waiter) -> None:
         with self._lock:
             self._count(waiter, -1)
-            found = [each for each in self._waiting if each.work is waiter.work and self._fits(each)]
-            if not found:
+            ready = [
+                candidate for candidate in self._waiting if candidate.work is waiter.work and self._fits(candidate)
+            ]
+            if not ready:
                 return
-            following = min(found, key=lambda each: self._in_use[each.work, each.token])
+            following = min(ready, key=lambda candidate: self._in_use[candidate.work, candidate.token])
             self._waiting.remove(following)
             self._count(following, 1)
             following.granted.get_loop().call_soon_threadsafe(_grant, following.granted)

@@ -160,33 +160,33 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
     yield ServerSentEvent(comment="commits after " + str(seq))
     while not serving.stopping.is_set():
         try:
-            found, seq = await run_in_threadpool(_commits_after, memory, seq)
+            views, seq = await run_in_threadpool(_commits_after, memory, seq)
             before, version = version, await run_in_threadpool(queue_version, memory) if reviews else None
         except KeepwardError as exc:
             yield _event("end", {"code": exc.code, "detail": str(exc)})
             return
-        for view in found:
+        for view in views:
             fields = view.to_dict()
             data = {name: fields[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
             yield _event("commit", data, view.commit.seq)
         if before is not None and version is not None and before != version:
             yield _event("review", {"waiting": version[0]})
-        if not found:
+        if not views:
             await asyncio.sleep(HEAD_POLL_INTERVAL_S)
 
 
 def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
     """Return visible commits after a number, oldest first, and the number of the last commit read."""
     newest = head_seq(memory.head)
-    found: list[CommitView] = []
-    while seq < newest and len(found) < MAX_COMMITS_PER_READ:
+    views: list[CommitView] = []
+    while seq < newest and len(views) < MAX_COMMITS_PER_READ:
         seq += 1
         try:
-            found.append(memory.show(str(seq)))
+            views.append(memory.show(str(seq)))
         except NotFound:
             # The caller may see nothing of it.
             continue
-    return found, seq
+    return views, seq
 
 
 def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSentEvent:

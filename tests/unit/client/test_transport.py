@@ -108,7 +108,7 @@ def test_what_is_no_address_is_an_error(url: Any) -> None:
 
 @pytest.mark.parametrize("token", ["", "kw_a b", "kw_\n", "kw_ü", 7])
 def test_what_is_no_token_is_an_error_that_does_not_repeat_it(token: Any) -> None:
-    with pytest.raises(errors.InvalidInput, match="no token"):
+    with pytest.raises(errors.InvalidInput, match="not valid"):
         Client(URL, token)
 
 
