@@ -124,7 +124,7 @@ class IdVersion(TypedDict):
     version: int
 
 
-class Exclusion(TypedDict):
+class ExcludedHit(TypedDict):
     """A memory that matched and was left out."""
 
     id: str
@@ -245,7 +245,9 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
     ),
     Recall: (
         *keys_of(Recall, "used notes head now hits"),
-        Key("excluded", lambda recall: [{"id": name, "reason": why} for name, why in recall.excluded], list[Exclusion]),
+        Key(
+            "excluded", lambda recall: [{"id": name, "reason": why} for name, why in recall.excluded], list[ExcludedHit]
+        ),
         *keys_of(Recall, "reranker withheld candidates receipt"),
     ),
 }
