@@ -236,25 +236,26 @@ def openapi_page() -> str:
     return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
 
 
-HTTP = """Start it with `keepward serve`. [How to](../http.md) has the credentials, the limits and the list of problems;
-`GET /openapi.json` describes every field, and so does [openapi.json](openapi.json).
+HTTP = """Start the server with `keepward serve`: [how to](../howto/serve.md). [The conventions](http-conventions.md)
+explain versions, repeated calls, pages and limits. [Errors](errors.md) lists the problems. `GET /openapi.json`
+describes every field, and so does [openapi.json](openapi.json).
 
-Every call under `/memory` takes a token as `Authorization: Bearer kw_...`, or a session of the page, and acts at the
-token's tenant and scope; `Keepward-Tenant` and `Keepward-Scope` move it as far as the token reaches. A body is JSON
-as `application/json`. A changing `POST` may carry an `Idempotency-Key`.
+Every call under `/memory` needs a token as `Authorization: Bearer kw_...`, or a session of the console. It acts in the
+token's tenant and scope. `Keepward-Tenant` and `Keepward-Scope` name others that the token may use.
 
-| a write answers | when |
+| status | outcome of a write |
 | --- | --- |
-| 201 | it is committed |
-| 202 | it is held for review; `proposal` is what to approve |
-| 200 | the same was remembered already; it was confirmed |
-| 422 | a gate refused it, with `reasons` and a receipt; nothing was stored |
+| 201 | committed |
+| 202 | quarantined; `proposal` is what to approve |
+| 200 | a duplicate; the existing memory was confirmed |
+| 422 | refused by a gate, with `reasons` and a receipt; nothing was stored |
 
-Any call may answer 400, 401, 403, 421 and 503, one that changes something 429, one with a body 413, 415 and 422; the
-tables name what else there is. Every error is `application/problem+json` with a stable `code`. What is marked with a
-star may be left out. Lists are `items` and a `cursor` for the next page, null at the end; all pages are read from the
-state of the first. Where an answer names a `commit` or a `receipt` by id, `commit_header` and `receipt_record` hold
-the whole of it."""
+Any call may return 400, 401, 403, 421 or 503. A call that changes something may return 429, and one with a body 413,
+415 or 422. The tables name further problems. Every error is `application/problem+json` with a stable `code`.
+
+A star means optional. Lists are `items` and a `cursor` for the next page, null at the end. Every page shows the state
+of the first. Where an answer has the id of a `commit` or a `receipt`, `commit_header` and `receipt_record` are the
+complete object."""
 RIGHTS_SAID = {
     "read": "any token",
     "propose": "a token that may propose",
@@ -352,7 +353,7 @@ def mcp_page() -> str:
     profiles = [tool_set(name) for name in PROFILE_NAMES]
     lines = ["# The Model Context Protocol", "", NOTICE, ""]
     lines += [
-        "`keepward mcp --profile NAME` on stdio, `/mcp` inside `keepward serve`. How to connect: [mcp](../mcp.md).",
+        "`keepward mcp --profile NAME` on stdio, `/mcp` inside `keepward serve`: [connect a client](../howto/mcp.md).",
         "",
     ]
     rows = [

@@ -1,4 +1,4 @@
-"""Check an export of `keepward export` against docs/journal.md, with nothing but the standard library.
+"""Check an export of `keepward export` against docs/internals/journal-format.md, with nothing but the standard library.
 
     python verify_export.py FILE [--head SEQ:HASH]      FILE - is stdin
 
@@ -59,7 +59,7 @@ def require(holds: object, what: str) -> None:
         raise Fault(what)
 
 
-# --- docs/journal.md, "Canonical JSON" and "Hashes"
+# --- docs/internals/journal-format.md, "Canonical JSON" and "Hashes"
 
 
 def canonical(value: Any) -> bytes:

@@ -17,8 +17,9 @@ export interface Address {
 
 /** Return what the address says after `?`, and how to change it. */
 export function useAddress(): Address {
+  // The router says when it changes, but has decoded it once already: a percent sign would be lost.
   const search = useSearch();
-  const params = useMemo(() => new URLSearchParams(search), [search]);
+  const params = useMemo(() => new URLSearchParams(location.search), [search]);
   const set = useCallback((change: Change, options?: { push?: boolean }) => {
     const next = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(change)) {

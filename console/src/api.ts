@@ -48,7 +48,8 @@ export async function ask<T>(
       return { ok: true, data: data as Exclude<T, undefined>, status: response.status, etag };
     }
     return { ok: false, problem: problemOf(error, response.status) };
-  } catch {
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") return { ok: false, problem: { ...CANCELLED } };
     online.value = false;
     return { ok: false, problem: { ...OFFLINE } };
   }
@@ -59,6 +60,13 @@ const OFFLINE: Problem = {
   code: "offline",
   title: "The server does not answer",
   detail: "The server does not answer. Nothing was lost; this page goes on as soon as it is back.",
+};
+
+const CANCELLED: Problem = {
+  status: 0,
+  code: "cancelled",
+  title: "The call was cancelled",
+  detail: "The call was cancelled: nothing waits for its answer.",
 };
 
 function problemOf(error: unknown, status: number): Problem {

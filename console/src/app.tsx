@@ -5,12 +5,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
 import { BASE, go } from "./address";
+import { CommandMenu } from "./CommandMenu";
 import { online } from "./api";
 import { keysNow, useKeys, type Keys } from "./keys";
-import { connected } from "./live";
+import { connected } from "./events";
 import { useGet } from "./load";
 import { screens, type Screen } from "./screens";
-import { enter, enterWith, leave, mayChange, session, type Session } from "./session";
+import { enter, enterWith, mayChange, session, signOut, type Session } from "./session";
 import { status } from "./status";
 import { Button } from "./parts/Button";
 import { Copy } from "./parts/Copy";
@@ -60,11 +61,13 @@ function Kept({ away, children }: { away: boolean; children: ComponentChildren }
 
 function Console({ reading }: { reading: boolean }) {
   const [help, setHelp] = useState(false);
+  const [menu, setMenu] = useState(false);
   const mine = visible();
   const jumps = mine.flatMap((each): [string, Keys[string]][] =>
     each.key ? [[`g ${each.key}`, { does: `Go to ${each.title}`, run: () => go(each.path) }]] : [],
   );
   useKeys("Everywhere", {
+    "Ctrl k": { does: "Find or do: screens, commands, people, memories, commits", run: () => setMenu(true) },
     "?": { does: "Show the keys", run: () => setHelp(true) },
     u: { does: "Undo what was done last, for ten seconds", run: undoLast },
     ...Object.fromEntries(jumps),
@@ -74,7 +77,7 @@ function Console({ reading }: { reading: boolean }) {
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <Navigation onHelp={() => setHelp(true)} />
+      <Navigation onHelp={() => setHelp(true)} onMenu={() => setMenu(true)} />
       <main id="main" tabIndex={-1}>
         {online.value ? null : (
           <div class="banner" role="alert">
@@ -109,6 +112,7 @@ function Console({ reading }: { reading: boolean }) {
         </Switch>
       </main>
       <Toasts />
+      {menu ? <CommandMenu onClose={() => setMenu(false)} showKeys={() => setHelp(true)} /> : null}
       {help ? <Help onClose={() => setHelp(false)} /> : null}
     </div>
   );
@@ -119,7 +123,7 @@ function visible(): readonly Screen[] {
   return screens.filter((each) => !each.owner || mayChange());
 }
 
-function Navigation({ onHelp }: { onHelp: () => void }) {
+function Navigation({ onHelp, onMenu }: { onHelp: () => void; onMenu: () => void }) {
   const [open, setOpen] = useState(false);
   const [here] = useLocation();
   useEffect(() => setOpen(false), [here]);
@@ -141,11 +145,18 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
           Menu
         </Button>
       </div>
+      <button type="button" class="find" onClick={onMenu}>
+        Find or do… <kbd>Ctrl K</kbd>
+      </button>
       {groups.map((group) => (
         <ul key={group[0]?.path}>
           {group.map((each) => (
             <li key={each.path}>
-              <Link href={each.path} aria-current={isHere(each, here) ? "page" : undefined}>
+              <Link
+                href={each.path}
+                aria-current={isHere(each, here) ? "page" : undefined}
+                onPointerEnter={() => void each.component.preload().catch(() => undefined)}
+              >
                 {each.title}
                 <span class="count">{each.count?.({ status: state, users, projects })?.toLocaleString()}</span>
               </Link>
@@ -164,7 +175,7 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
           Keys
         </button>
         {who.state === "open" ? (
-          <button type="button" onClick={() => void leave()}>
+          <button type="button" onClick={() => void signOut()}>
             End session
           </button>
         ) : null}

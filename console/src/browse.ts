@@ -25,9 +25,9 @@ export const FACETS = [
 export type Facet = (typeof FACETS)[number];
 
 // What narrows beside the facets.
-const OTHERS = ["text", "since", "until", "within", "where", "importance"];
-/** Facets that a search as recall does not take; nor does it take a part of the text, or what has ended. */
-export const NOT_IN_SEARCH: readonly string[] = ["scope", "source", "trust", "status", "author"];
+const OTHERS = ["since", "until", "within", "where", "importance"];
+/** Filters that a search as recall does not take: what it finds is sifted by them afterwards. */
+export const NOT_IN_SEARCH = ["scope", "source", "trust", "status", "author"] as const;
 
 /** Where a search looks that names no scope: everywhere, for who sees everything, as browsing does. */
 export function everywhere(): string | undefined {
@@ -91,7 +91,6 @@ export function filtersOf(address: Address): Query {
     subject: one("subject"),
     category: one("category"),
     session: one("session"),
-    text: one("text"),
     since: dayBegins(address.get("since")),
     until: dayBegins(address.get("until"), 1),
     within: one("within"),

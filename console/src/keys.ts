@@ -59,8 +59,18 @@ function find(key: string): ((event: KeyboardEvent) => unknown) | null {
   return null;
 }
 
+/** The one key that also works while somebody is writing, and is written `Ctrl k`. */
+function onCommandKey(event: KeyboardEvent): boolean {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k")
+    return false;
+  event.preventDefault();
+  if (!document.querySelector("dialog[open], .gate")) find("Ctrl k")?.(event);
+  return true;
+}
+
 function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.defaultPrevented || event.isComposing || onCommandKey(event)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing(event.target) || document.querySelector("dialog[open], .gate")) return;
   // What a button or a link does by itself stays theirs.
   const own = event.target instanceof Element && event.target.closest("button, a, summary, [role=tab]");

@@ -1,12 +1,17 @@
-/** Loading: what a screen shows comes from here, stays while it is read again, and follows the store. */
+/**
+ * Loading: a screen's data comes from here, stays while it is loaded again, and follows the store.
+ *
+ * Readers of one address share one request, and a request that nobody waits for any more is cancelled.
+ */
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useState } from "preact/hooks";
 import type { MaybeOptionalInit } from "openapi-fetch";
 import type { PathsWithMethod, SuccessResponse } from "openapi-typescript-helpers";
 import type { Signal } from "@preact/signals";
+import { QueryClient, QueryObserver } from "@tanstack/query-core";
 import type { paths } from "./schema";
 import { addressOf, api, ask, type Answer, type Problem } from "./api";
-import { commits, following } from "./live";
+import { commits, following, queueMoves } from "./events";
 
 /** What was loaded; `data` stays while it is loaded again. */
 export interface Loaded<T> {
@@ -25,21 +30,53 @@ type Found<P extends GetPath> = paths[P] extends { get: { responses: infer R ext
   ? SuccessResponse<R, "application/json">
   : never;
 
-// What was read lately, so that going back shows it at once; it is read again all the same.
-const RECENT = 60;
-const recent = new Map<string, unknown>();
+/** Data with the time that loading it began and the time it took, in milliseconds. */
+interface Timed<T> {
+  data: T;
+  tookMs: number;
+}
 
-function note(url: string, data: unknown): void {
-  recent.delete(url);
-  recent.set(url, data);
-  const [oldest] = recent.keys();
-  if (recent.size > RECENT && oldest !== undefined) recent.delete(oldest);
+// Milliseconds within which readers that follow the same signal share a request.
+const SHARED_MS = 60;
+// Milliseconds for which data is fresh for a further reader, unless something is committed or proposed.
+const FRESH_MS = 1_000;
+/** When the current request of each address began. */
+const began = new Map<string, number>();
+
+/** The cache of what was loaded; the signals decide what is loaded again. */
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: FRESH_MS,
+      retry: false,
+      networkMode: "always",
+      refetchOnWindowFocus: false,
+      refetchOnReconnect: false,
+    },
+  },
+});
+queueMoves.subscribe(() => void queries.invalidateQueries({ refetchType: "none" }));
+queries.getQueryCache().subscribe(({ type, query }) => {
+  if (type === "removed") began.delete(String(query.queryKey[0]));
+});
+
+/** Load what `url` names, with its time; throws the problem. */
+async function timed<T>(
+  url: string,
+  load: (signal: AbortSignal) => Promise<Answer<T>>,
+  signal: AbortSignal,
+): Promise<Timed<T>> {
+  const start = performance.now();
+  began.set(url, start);
+  const answer = await load(signal);
+  if (!answer.ok) throw answer.problem;
+  return { data: answer.data, tookMs: performance.now() - start };
 }
 
 /**
- * Read an address of the API, and again whenever `follow` moves (by default: at each commit).
+ * Load an address of the API, and again whenever `follow` moves (by default: at each commit).
  *
- * `path` null reads nothing. The reading that was asked for last counts.
+ * `path` null loads nothing. The answer that was asked for last counts.
  */
 export function useGet<P extends GetPath>(
   path: P | null,
@@ -48,48 +85,49 @@ export function useGet<P extends GetPath>(
 ): Loaded<Found<P>> {
   const url = path === null ? "" : addressOf(path, init as never);
   // The parameters are in the address, so it stands for both.
-  const load = () => ask(api.GET(path as never, init as never) as never) as Promise<Answer<Found<P>>>;
+  const load = (signal: AbortSignal) =>
+    ask(api.GET(path as never, { ...(init as object), signal } as never) as never) as Promise<Answer<Found<P>>>;
   return useLoad(url, load, follow);
 }
 
-/** Like `useGet`, for what takes more than one call; `url` names the reading, and empty reads nothing. */
+/** Like `useGet`, for what takes more than one call; `url` names the data, and empty loads nothing. */
 export function useLoad<T>(
   url: string,
-  load: () => Promise<Answer<T>>,
+  load: (signal: AbortSignal) => Promise<Answer<T>>,
   follow: Signal<unknown> | null = commits,
 ): Loaded<T> {
-  const [state, setState] = useState<{ url: string; data?: T; problem?: Problem }>({ url: "" });
-  const latest = useRef(0);
-  const took = useRef(0);
-  const reading = useRef(load);
-  reading.current = load;
+  const options = queries.defaultQueryOptions<Timed<T>, Problem, T, Timed<T>, string[]>({
+    queryKey: [url],
+    queryFn: ({ signal }) => timed(url, load, signal),
+    select: dataOf,
+    enabled: url !== "",
+    notifyOnChangeProps: ["data", "error"],
+  });
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const [observer] = useState(() => new QueryObserver(queries, options));
+  const { data, error } = observer.getOptimisticResult(options);
+  useEffect(() => observer.subscribe(redraw), [observer]);
+  useEffect(() => observer.setOptions(options));
   const reload = useCallback(() => {
-    if (!url) return;
-    const turn = ++latest.current;
-    const began = performance.now();
-    void reading.current().then((answer) => {
-      if (turn !== latest.current) return;
-      took.current = performance.now() - began;
-      if (answer.ok) {
-        note(url, answer.data);
-        setState({ url, data: answer.data });
-      } else {
-        // What is on the screen stays there while the server is away.
-        setState((before) => ({ url, data: before.url === url ? before.data : undefined, problem: answer.problem }));
-      }
-    });
-  }, [url]);
-  useEffect(() => {
-    reload();
-    return () => {
-      latest.current += 1;
-    };
-  }, [reload]);
+    if (url) void observer.refetch();
+  }, [observer, url]);
   useEffect(() => {
     if (!follow || !url) return undefined;
-    return following(follow, () => took.current, reload);
-  }, [follow, reload, url]);
-  const here = state.url === url ? state : { url };
-  const data = here.data ?? (url ? (recent.get(url) as T | undefined) : undefined);
-  return { data, problem: here.problem, loading: data === undefined && !here.problem && url !== "", url, reload };
+    const took = () => queries.getQueryData<Timed<T>>([url])?.tookMs ?? 0;
+    return following(follow, took, () => {
+      const shared = performance.now() - (began.get(url) ?? 0) < SHARED_MS;
+      void observer.refetch({ cancelRefetch: !shared });
+    });
+  }, [follow, observer, url]);
+  return {
+    data,
+    problem: error ?? undefined,
+    loading: data === undefined && !error && url !== "",
+    url,
+    reload,
+  };
+}
+
+function dataOf<T>(timed: Timed<T>): T {
+  return timed.data;
 }

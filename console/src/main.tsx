@@ -4,10 +4,16 @@ import { render } from "preact";
 import { App } from "./app";
 import { keepFocus } from "./focus";
 import { listenForKeys } from "./keys";
-import { followSession } from "./live";
+import { followSession } from "./events";
+import { BASE } from "./address";
+import { screenAt } from "./screens";
 import { enter } from "./session";
 import { followStatus } from "./status";
 
+// The code of the first screen loads while the session opens.
+screenAt(location.pathname.slice(BASE.length) || "/")
+  ?.component.preload()
+  .catch(() => undefined);
 listenForKeys();
 keepFocus();
 followSession();

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 import type { Signal } from "@preact/signals";
 import type { Answer, Problem } from "./api";
-import { following } from "./live";
+import { following } from "./events";
 
 export interface Windowed<T> {
   /** How many there are in all; undefined until it is known. */
@@ -12,6 +12,10 @@ export interface Windowed<T> {
   at: (index: number) => T | undefined;
   /** Whether the part of a place was read: an item that is missing there cannot be shown. */
   read: (index: number) => boolean;
+  /** What went wrong with the part of a place, until it is read. */
+  problemAt: (index: number) => Problem | undefined;
+  /** Items that were read, each with its place, in order. */
+  items: () => [number, T][];
   /** The place of the first item that was read and passes a test; -1 where there is none. */
   find: (test: (item: T) => boolean) => number;
   /** Have a part read. */
@@ -30,7 +34,7 @@ const SIZE = 100;
  */
 export function useWindow<T>(
   name: string,
-  read: (offset: number, limit: number) => Promise<Answer<Part<T>>>,
+  read: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<Part<T>>>,
   follow: Signal<unknown> | null,
 ): Windowed<T> {
   const [, redraw] = useReducer((turn: number) => turn + 1, 0);
@@ -40,39 +44,39 @@ export function useWindow<T>(
     asked: new Set<number>(),
     view: [0, 0] as [number, number],
     total: undefined as number | undefined,
-    problem: undefined as Problem | undefined,
-    turn: 0,
+    problems: new Map<number, Problem>(),
+    requests: new AbortController(),
   });
   const took = useRef(0);
   const reading = useRef(read);
   reading.current = read;
   if (state.current.name !== name) {
-    const turn = state.current.turn + 1;
+    state.current.requests.abort();
     state.current = {
       name,
       parts: new Map(),
       asked: new Set(),
       view: [0, 0],
       total: undefined,
-      problem: undefined,
-      turn,
+      problems: new Map(),
+      requests: new AbortController(),
     };
   }
   const get = useCallback((part: number) => {
-    const { turn, asked } = state.current;
+    const { asked, requests } = state.current;
     const began = performance.now();
     asked.add(part);
-    void reading.current(part * SIZE, SIZE).then((answer) => {
+    void reading.current(part * SIZE, SIZE, requests.signal).then((answer) => {
       const now = state.current;
-      if (now.turn !== turn) return;
+      if (requests.signal.aborted) return;
       took.current = performance.now() - began;
       if (answer.ok) {
         now.parts.set(part, answer.data.items);
         now.total = answer.data.total;
-        now.problem = undefined;
+        now.problems.delete(part);
       } else {
         now.asked.delete(part);
-        now.problem = answer.problem;
+        now.problems.set(part, answer.problem);
       }
       redraw(undefined);
     });
@@ -92,19 +96,22 @@ export function useWindow<T>(
     const [first, last] = now.view;
     const from = Math.floor(first / SIZE);
     const to = Math.floor(Math.max(first, last) / SIZE);
-    now.turn += 1;
+    now.requests.abort();
+    now.requests = new AbortController();
     now.asked = new Set();
+    for (const part of now.problems.keys()) if (part < from || part > to) now.problems.delete(part);
     for (const part of [...now.parts.keys()]) if (part < from || part > to) now.parts.delete(part);
     for (let part = from; part <= to; part++) get(part);
   }, [get]);
   useEffect(() => {
     need(0, 0);
   }, [name, need]);
+  useEffect(() => () => state.current.requests.abort(), []);
   useEffect(() => {
     if (!follow) return undefined;
     return following(follow, () => took.current, reload);
   }, [follow, reload]);
-  const { parts, total, problem } = state.current;
+  const { parts, total, problems } = state.current;
   const find = (test: (item: T) => boolean) => {
     for (const part of [...parts.keys()].sort((one, other) => one - other)) {
       const place = parts.get(part)?.findIndex(test) ?? -1;
@@ -112,14 +119,42 @@ export function useWindow<T>(
     }
     return -1;
   };
+  const items = () =>
+    [...parts.keys()]
+      .sort((one, other) => one - other)
+      .flatMap((part) => (parts.get(part) ?? []).map((item, index): [number, T] => [part * SIZE + index, item]));
   const has = (index: number) => parts.has(Math.floor(index / SIZE));
   return {
     total,
-    problem,
+    problem: problems.values().next().value,
+    problemAt: (index) => problems.get(Math.floor(index / SIZE)),
     need,
     reload,
+    items,
     find,
     read: has,
     at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE],
+  };
+}
+
+/** Return a list without the items that pass a test; what was not read yet counts as shown. */
+export function without<T>(list: Windowed<T>, hides: (item: T) => boolean): Windowed<T> {
+  const hidden = list.items().flatMap(([index, item]) => (hides(item) ? [index] : []));
+  if (!hidden.length) return list;
+  // The place in the whole list of a place among those that are shown, and the other way round.
+  const whole = (index: number) => hidden.reduce((place, gone) => (gone <= place ? place + 1 : place), index);
+  const shown = (index: number) => index - hidden.filter((gone) => gone < index).length;
+  return {
+    ...list,
+    total: list.total === undefined ? undefined : list.total - hidden.length,
+    at: (index) => list.at(whole(index)),
+    read: (index) => list.read(whole(index)),
+    problemAt: (index) => list.problemAt(whole(index)),
+    need: (first, last) => list.need(whole(first), whole(last)),
+    items: () => list.items().flatMap(([index, item]): [number, T][] => (hides(item) ? [] : [[shown(index), item]])),
+    find: (test) => {
+      const place = list.items().find(([, item]) => !hides(item) && test(item));
+      return place ? shown(place[0]) : -1;
+    },
   };
 }

@@ -1,23 +1,7 @@
 /** The screens, in the order of the navigation: a line here is all it takes to have one. */
 
-import type { ComponentType } from "preact";
 import type { Schemas } from "./api";
-import { Core } from "./screens/Core";
-import { ContextLab } from "./screens/ContextLab";
-import { Home } from "./screens/Home";
-import { RecallLab } from "./screens/RecallLab";
-import { Review } from "./screens/Review";
-import { Activity } from "./screens/Activity";
-import { Memories } from "./screens/Memories";
-import { Memory } from "./screens/Memory";
-import { Projects, Users } from "./screens/People";
-import { Sources } from "./screens/Sources";
-import { Commits } from "./screens/Commits";
-import { Erase } from "./screens/Erase";
-import { Jobs } from "./screens/Jobs";
-import { Tokens } from "./screens/Tokens";
-import { Integrity } from "./screens/Integrity";
-import { Settings } from "./screens/Settings";
+import { lazy, type LazyScreen } from "./parts/lazy";
 
 /** What is counted for the navigation; undefined until it is known. */
 export interface Numbers {
@@ -34,7 +18,8 @@ export interface Screen {
   key?: string;
   /** 1 what is done daily, 2 what one asks, 3 what one looks after. */
   group: 1 | 2 | 3;
-  component: ComponentType;
+  /** Loaded when it is first shown. */
+  component: LazyScreen;
   /** Whether it is for the owner alone; a reviewer does not see it. */
   owner?: boolean;
   /** A number beside its name. */
@@ -42,13 +27,19 @@ export interface Screen {
 }
 
 export const screens: readonly Screen[] = [
-  { path: "/", title: "Home", key: "h", group: 1, component: Home },
+  {
+    path: "/",
+    title: "Home",
+    key: "h",
+    group: 1,
+    component: lazy("Home", () => import("./screens/Home").then((code) => code.Home)),
+  },
   {
     path: "/review",
     title: "Review",
     key: "r",
     group: 1,
-    component: Review,
+    component: lazy("Review", () => import("./screens/Review").then((code) => code.Review)),
     count: ({ status }) => status?.quarantine.depth,
   },
   {
@@ -56,21 +47,124 @@ export const screens: readonly Screen[] = [
     title: "Memories",
     key: "m",
     group: 1,
-    component: Memories,
+    component: lazy("Memories", () => import("./screens/Memories").then((code) => code.Memories)),
     count: ({ status }) => status?.live,
   },
-  { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
-  { path: "/users", title: "Users", key: "u", group: 1, component: Users, count: ({ users }) => users },
-  { path: "/projects", title: "Projects", key: "p", group: 1, component: Projects, count: ({ projects }) => projects },
-  { path: "/core", title: "Core", key: "c", group: 1, component: Core },
-  { path: "/commits", title: "Commits", key: "o", group: 2, component: Commits },
-  { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },
-  { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
-  { path: "/activity", title: "Activity", key: "t", group: 2, component: Activity },
-  { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
-  { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase, owner: true },
-  { path: "/jobs", title: "Jobs", key: "j", group: 3, component: Jobs },
-  { path: "/tokens", title: "Tokens", key: "k", group: 3, component: Tokens, owner: true },
-  { path: "/integrity", title: "Integrity", key: "i", group: 3, component: Integrity },
-  { path: "/settings", title: "Settings", key: ",", group: 3, component: Settings, owner: true },
+  {
+    path: "/memories/:id",
+    title: "Memory",
+    group: 1,
+    component: lazy("Memory", () => import("./screens/Memory").then((code) => code.Memory)),
+  },
+  {
+    path: "/users",
+    title: "Users",
+    key: "u",
+    group: 1,
+    component: lazy("Users", () => import("./screens/People").then((code) => code.Users)),
+    count: ({ users }) => users,
+  },
+  {
+    path: "/projects",
+    title: "Projects",
+    key: "p",
+    group: 1,
+    component: lazy("Projects", () => import("./screens/People").then((code) => code.Projects)),
+    count: ({ projects }) => projects,
+  },
+  {
+    path: "/about",
+    title: "About",
+    group: 1,
+    component: lazy("About", () => import("./screens/About").then((code) => code.About)),
+  },
+  {
+    path: "/core",
+    title: "Core",
+    key: "c",
+    group: 1,
+    component: lazy("Core", () => import("./screens/Core").then((code) => code.Core)),
+  },
+  {
+    path: "/commits",
+    title: "Commits",
+    key: "o",
+    group: 2,
+    component: lazy("Commits", () => import("./screens/Commits").then((code) => code.Commits)),
+  },
+  {
+    path: "/context",
+    title: "Context lab",
+    key: "x",
+    group: 2,
+    component: lazy("Context lab", () => import("./screens/ContextLab").then((code) => code.ContextLab)),
+  },
+  {
+    path: "/recall",
+    title: "Recall lab",
+    key: "l",
+    group: 2,
+    component: lazy("Recall lab", () => import("./screens/RecallLab").then((code) => code.RecallLab)),
+  },
+  {
+    path: "/activity",
+    title: "Activity",
+    key: "t",
+    group: 2,
+    component: lazy("Activity", () => import("./screens/Activity").then((code) => code.Activity)),
+  },
+  {
+    path: "/sources",
+    title: "Sources",
+    key: "s",
+    group: 3,
+    component: lazy("Sources", () => import("./screens/Sources").then((code) => code.Sources)),
+  },
+  {
+    path: "/erase",
+    title: "Erase",
+    key: "e",
+    group: 3,
+    component: lazy("Erase", () => import("./screens/Erase").then((code) => code.Erase)),
+    owner: true,
+  },
+  {
+    path: "/jobs",
+    title: "Jobs",
+    key: "j",
+    group: 3,
+    component: lazy("Jobs", () => import("./screens/Jobs").then((code) => code.Jobs)),
+  },
+  {
+    path: "/tokens",
+    title: "Tokens",
+    key: "k",
+    group: 3,
+    component: lazy("Tokens", () => import("./screens/Tokens").then((code) => code.Tokens)),
+    owner: true,
+  },
+  {
+    path: "/integrity",
+    title: "Integrity",
+    key: "i",
+    group: 3,
+    component: lazy("Integrity", () => import("./screens/Integrity").then((code) => code.Integrity)),
+  },
+  {
+    path: "/settings",
+    title: "Settings",
+    key: ",",
+    group: 3,
+    component: lazy("Settings", () => import("./screens/Settings").then((code) => code.Settings)),
+    owner: true,
+  },
 ];
+
+/** Return the screen that an address within the console names. */
+export function screenAt(path: string): Screen | undefined {
+  const parts = path.split("/");
+  return screens.find((screen) => {
+    const named = screen.path.split("/");
+    return named.length === parts.length && named.every((name, index) => name.startsWith(":") || name === parts[index]);
+  });
+}

@@ -27,7 +27,7 @@ export async function enter(): Promise<void> {
   // The code works once, so it need not stay in the address and the history.
   if (code) history.replaceState(null, "", location.pathname + location.search);
   const opened = code ? await ask(api.POST("/session", { body: { code } })) : null;
-  const found: Answer<Schemas["Opened"]> = opened?.ok ? opened : await ask(api.GET("/session"));
+  const found: Answer<Schemas["SessionInfo"]> = opened?.ok ? opened : await ask(api.GET("/session"));
   const before = held();
   if (found.ok) {
     // What somebody else had on the screen is not shown.
@@ -71,7 +71,7 @@ function held(): Open | null {
 }
 
 /** Take the screen out of the page until there is a session again: a link that was opened in another tab gives one to this page, too. */
-export function lapse(): void {
+export function expireSession(): void {
   session.value = { state: "closed", why: null, ended: held() };
 }
 
@@ -86,7 +86,7 @@ export function mayChange(): boolean {
 }
 
 /** End the session here and at the server. */
-export async function leave(): Promise<void> {
+export async function signOut(): Promise<void> {
   await ask(api.DELETE("/session"));
   csrf.value = null;
   session.value = { state: "closed", why: null, ended: null };

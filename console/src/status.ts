@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { api, ask, type Problem, type Schemas } from "./api";
-import { commits, following, reviews } from "./live";
+import { commits, following, queueVersion } from "./events";
 import { session, type Session } from "./session";
 
 export const status = signal<Schemas["Status"] | null>(null);
@@ -26,7 +26,7 @@ export function followStatus(): void {
     if (readable(session.peek())) void read();
   };
   following(commits, () => took, again);
-  following(reviews, () => took, again);
+  following(queueVersion, () => took, again);
   session.subscribe((now) => {
     if (readable(now)) void read();
   });

@@ -1,7 +1,7 @@
 /** Undo by an ordinary rollback: what one commit did, or several, the newest first. */
 
 import { api, ask } from "./api";
-import { changed } from "./live";
+import { notifyChanged } from "./events";
 
 /** Roll commits back, in the order given; returns what came of it, as a sentence. */
 export async function rollBack(...commits: readonly string[]): Promise<string> {
@@ -16,6 +16,6 @@ export async function rollBack(...commits: readonly string[]): Promise<string> {
     );
     if (!done.ok) return `Not undone. ${done.problem.detail}`;
   }
-  changed();
+  notifyChanged();
   return "Undone.";
 }

@@ -725,12 +725,14 @@ class MemoryAPI(ABC):
         proposer: str | None = None,
         gate: str | None = None,
         tier: TierName | None = None,
+        sort: str = "age",
         offset: int = 0,
         limit: int | None = 50,
     ) -> ProposalPage:
         """Return the proposals that this handle may read, oldest first.
 
-        ``proposer`` is ``kind:name``. ``gate`` is the name of the gate that quarantined the proposal. ``state`` may be
+        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks. ``proposer`` is
+        ``kind:name``. ``gate`` is the name of the gate that quarantined the proposal. ``state`` may be
         ``all``. A ``limit`` of None returns all. ``counts`` covers all proposals of the state, regardless of the other
         filters.
         """
@@ -763,6 +765,7 @@ class MemoryAPI(ABC):
         digest: str | None = None,
         memory: str | None = None,
         if_version: int | None = None,
+        leave_out: Sequence[str] = (),
         category: str | None = UNSET,
         subject: str | None = UNSET,
         tags: Sequence[str] = UNSET,
@@ -783,6 +786,8 @@ class MemoryAPI(ABC):
 
         A stale proposal needs ``if_version``, the version of the memory in ``current``. The change then applies to that
         version.
+
+        ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
     @operation(

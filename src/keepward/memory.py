@@ -128,7 +128,7 @@ class Memory(Handles, Tools):
         * ``reranker``: orders the results of a search.
         * ``gates``: check writes in addition to the built-in gates.
 
-        A text names a plug-in; see docs/plugins.md.
+        A text names a plug-in; see docs/howto/plugins.md.
 
         ``consent=True`` says that the people concerned agreed to everything written here. Their identifiers are stored,
         and these memories are sensitive. An agent's handle gets the rights ``consent`` and ``sensitive``; a token must

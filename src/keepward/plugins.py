@@ -49,7 +49,7 @@ def _load_entry_point(group: str, name: str) -> Any:
             if known
             else f"no plug-in of keepward.{group}"
         )
-        raise InvalidInput(hint if known else f"{hint} is installed here; see docs/plugins.md")
+        raise InvalidInput(hint if known else f"{hint} is installed here; see docs/howto/plugins.md")
     try:
         return found[0].load()
     except Exception as fault:

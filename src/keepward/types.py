@@ -145,6 +145,7 @@ Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
 PageSize = Annotated[int, Limit("Maximum number of items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
 Format = Literal["markdown", "messages"]
+QueueOrder = Literal["age", "danger"]
 #: A state of a proposal, or ``all``.
 StateFilter = Literal[ProposalState, "all"]
 #: A past state: a number or text in a body, text in a query.
@@ -359,11 +360,13 @@ PARAMETERS: Mapping[str, Any] = {
     "pending.proposer": _word("As `kind:name`."),
     "pending.gate": _word("The gate that quarantined it."),
     "pending.tier": OneTier,
+    "pending.sort": QueueOrder,
     "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
     "amend.memory": Annotated[Id, Limit("The memory to amend, if the proposal stores several texts.")],
     "amend.if_version": Annotated[
         int, Limit("Version of the memory that you saw, if it has changed since the proposal.", minimum=1)
     ],
+    "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MAX_DECISIONS)],
     "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.reason": ParsedReasonText,

@@ -1,4 +1,4 @@
-"""Who may do what: every access, every operation, every class of actor, against the table in docs/guarantees/access.md.
+"""Who may do what: every access, every operation, every class of actor, against the table in docs/concepts/roles.md.
 
 The tables of that page are the expectation; each cell is played on a fresh store. ``yes``: it is committed.
 ``waits``: a person has to approve it, and what held before still holds. ``no``: it is refused and changes nothing.
@@ -19,7 +19,7 @@ from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, P
 from keepward.core.principals import ActorKind, Role
 from keepward.interchange.imports import load
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guarantees" / "access.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "roles.md"
 ACTORS = {
     "agent": Actor.agent(),
     "user": Actor.user(),

@@ -15,7 +15,7 @@ import pytest
 from keepward import Actor, InvalidInput, Memory
 from keepward.mcp.profiles import tool_set
 
-DOCS = Path(__file__).parents[2] / "docs" / "agent-loop.md"
+DOCS = Path(__file__).parents[2] / "docs" / "howto" / "agent-loop.md"
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -12,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from keepward import Memory
 from keepward.cli.main import main
 from support import foreign
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "coming-from.md").read_text()
+HOWTO = ROOT / "docs" / "howto"
+#: The pages on imports, the general one first.
+PAGE = "".join(page.read_text() for page in sorted(HOWTO.glob("import*.md"), key=lambda page: page.stem))
 
 
 @pytest.fixture
@@ -70,10 +75,29 @@ def test_the_command_that_vouches_for_an_imported_memory_lifts_its_trust(
     )
 
 
-def test_every_format_has_its_place_on_the_page() -> None:
+def test_each_call_of_the_word_list_exists() -> None:
+    page = (ROOT / "docs" / "reference" / "coming-from.md").read_text()
+    calls = [call for code in re.findall(r"`(mem\.[^`]*)`", page) for call in called(code)]
+    assert len(calls) > 60
+    assert [
+        (name, extra) for name, extra in calls if extra - set(inspect.signature(getattr(Memory, name)).parameters)
+    ] == []
+
+
+def called(code: str) -> list[tuple[str, set[str]]]:
+    """Return each method that code calls, with the names of its arguments."""
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [
+        (call.func.attr, {str(each.arg) for each in call.keywords})
+        for call in found
+        if isinstance(call.func, ast.Attribute)
+    ]
+
+
+def test_every_format_is_on_the_reference_page() -> None:
     from keepward.interchange import FORMATS
 
-    page = (ROOT / "docs" / "interchange.md").read_text()
+    page = (ROOT / "docs" / "reference" / "formats.md").read_text()
     assert [name for name in FORMATS if f"`{name}`" not in page and name != "auto"] == []
 
 

@@ -230,7 +230,7 @@ def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for where in (chunking, index, engine_index, status):
-        monkeypatch.setattr(where, "FRESH", ("next", chunking.PROVIDED))
+        monkeypatch.setattr(where, "CURRENT_VERSIONS", ("next", chunking.PROVIDED))
     monkeypatch.setattr(chunking, "EMBEDDING_VERSION", "next")
     assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())
     assert_alike(pair)

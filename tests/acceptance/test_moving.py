@@ -1,4 +1,4 @@
-"""Moving, copying, losing: what `docs/moving.md` tells one to do, done."""
+"""Moving, copying, losing: what `docs/howto/backups.md` tells one to do, done."""
 
 from __future__ import annotations
 

@@ -69,6 +69,6 @@ def test_the_bound_of_an_agent_is_its_own_and_reads_no_proposal_of_others(opened
         other, mem = owner.as_actor(Actor.agent("other")), owner.as_actor(Actor.agent("one"))
         for number, reason in enumerate(('"proposer":{"kind":"agent"},"reason":', "so")):
             held(other.remember(f"Sail to pier {number}", tier="core", key="mission", confidence=0.9, reason=reason))
-        monkeypatch.setattr("keepward.storage.documents.waiting_from_dict", lambda _: pytest.fail("one was read"))
+        monkeypatch.setattr("keepward.storage.documents.proposal_from_dict", lambda _: pytest.fail("one was read"))
         held(mem.remember("Sail to harbour 0", tier="core", key="mission", confidence=0.9))
         assert "too_many_pending" in refused(other.remember("Sail on", tier="core", key="mission", confidence=0.9))

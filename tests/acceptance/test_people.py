@@ -17,7 +17,7 @@ from keepward.core.messages import Added
 from keepward.core.principals import Trust
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 
-PAGE = Path(__file__).parents[2] / "docs" / "users.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "users.md"
 Enter = Callable[..., Memory]
 
 

@@ -66,7 +66,7 @@ def served(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.slow
 def test_the_sample_of_the_client_runs_against_keepward_serve(served: dict[str, str], tmp_path: Path) -> None:
-    script = next(block for block in blocks("python", (DOCS / "client.md").read_text()) if "Client(" in block)
+    script = next(block for block in blocks("python", (DOCS / "howto" / "client.md").read_text()) if "Client(" in block)
     script = script.replace("http://127.0.0.1:8321", served["url"])
     token = Path(served["token_file"]).read_text().strip()
     done = subprocess.run(
@@ -83,7 +83,7 @@ def test_the_sample_of_the_client_runs_against_keepward_serve(served: dict[str, 
 @pytest.mark.promise("F15")
 def test_the_commands_of_the_page_end_as_it_says(tmp_path: Path) -> None:
     wrong = []
-    for line in "".join(blocks("console", (DOCS / "commands.md").read_text())).splitlines():
+    for line in "".join(blocks("console", (DOCS / "howto" / "terminal.md").read_text())).splitlines():
         command, _, remark = line.removeprefix("$ ").partition("   #")
         expected = int(found[1]) if (found := re.search(r"exit (\d)", remark)) else 0
         done = subprocess.run(
@@ -123,7 +123,7 @@ def test_every_dependency_is_explained() -> None:
         *(each for extra in project["optional-dependencies"].values() for each in extra),
     ]
     names = [re.split(r"[<>=~!\[ ]", each)[0] for each in wanted]
-    page = (DOCS / "dependencies.md").read_text()
+    page = (DOCS / "reference" / "dependencies.md").read_text()
     assert [name for name in names if name not in page] == []
 
 

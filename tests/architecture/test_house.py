@@ -15,7 +15,7 @@ import keepward
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "keepward"
 MODULES = sorted(SOURCE.rglob("*.py"))
-#: Words of other systems that have another name here; see docs/glossary.md.
+#: Words of other systems that have another name here; see docs/reference/glossary.md.
 FOREIGN = ("soul", "canon", "bank", "familiar", "mutation", "manager", "helper", "utils")
 
 

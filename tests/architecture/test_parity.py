@@ -1,4 +1,4 @@
-"""The handles have the same verbs, with the same arguments, but for those that docs/client.md names."""
+"""The handles have the same verbs, with the same arguments, but for those that docs/howto/client.md names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keepward.async_memory import AsyncDraft
 from keepward.client import Draft as RemoteDraft
 from keepward.draft import Draft
 
-DOCS = Path(__file__).parents[2] / "docs" / "client.md"
+DOCS = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 #: Of ``Memory`` alone: they concern files of a machine, what governs it, or a principal that a token already names.
 LOCAL = {
     "as_actor",

@@ -86,15 +86,15 @@ def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
         assert page.evaluate(focus) == "mission"
 
 
-def test_a_filter_is_written_with_a_pause_and_no_letter_of_it_is_a_shortcut(console):
+def test_no_letter_of_a_search_is_a_shortcut(console):
     console.owner.remember("flux of the oven", tier="archival", reason="so")
     with console.page("/memories") as page:
-        page.get_by_label("Text or key contains").focus()
+        page.get_by_label("Search by words and meaning").focus()
         page.keyboard.type("fl")
-        page.wait_for_url("**/memories?text=fl")
+        page.wait_for_url("**/memories?q=fl")
         page.keyboard.type("ux")
-        page.wait_for_url("**/memories?text=flux")
-        page.get_by_text("1 pass the filters").wait_for()
+        page.wait_for_url("**/memories?q=flux")
+        page.get_by_text("1 memory found").wait_for()
         expect(page.get_by_role("region", name="Selected memories")).to_have_count(0)
 
 

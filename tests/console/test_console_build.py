@@ -41,3 +41,7 @@ def test_the_sources_agree_with_the_description_of_the_api():
         "src/schema.d.ts",
     )
     assert _run("node_modules/typescript/bin/tsc", "--noEmit") == ""
+
+
+def test_what_screens_judge_follows_from_their_data():
+    _run("test.mjs")

@@ -113,3 +113,29 @@ def _not_accepted(route):
     command = "keepward config --accept 9f"
     file = {"path": "/srv/keepward.toml", "accepted": False, "named": False, "changed": False, "accept_with": command}
     route.fulfill(response=answer, json={**answer.json(), "file": {**file, "loosens": {"policy.four_eyes": "false"}}})
+
+
+def test_home_tells_what_was_learned_changed_decided_and_refused(console):
+    owner, agent = console.owner, console.agent("orion")
+    held = owner.remember("The pier is long", tier="archival", reason="told").record
+    owner.revise(held.id, "The pier is very long", reason="measured")
+    gone = owner.remember("The buoy is red", tier="archival", reason="told").record
+    owner.forget(gone.id, reason="it is green")
+    waits = agent.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    owner.reject(waits.item.id, reason="no")
+    agent.remember("The key is " + "AKIA" + "HTLGMXGEDN73U55X", tier="archival", reason="so")
+    with console.page("/") as page:
+        news = page.get_by_role("region", name="News")
+        for heading, words in {
+            "Learned": "The buoy is red",
+            "Changed": "The pier is very long",
+            "No longer in use": "forgotten by operator:ana",
+            "Decided": "Rejected a proposal",
+            "Refused": "looks like a secret",
+        }.items():
+            expect(news.get_by_role("region", name=heading)).to_contain_text(words)
+        news.get_by_role("region", name="Refused").get_by_role("button", name="Receipt").click()
+        page.get_by_role("dialog").get_by_text("agent:orion").first.wait_for()
+        page.keyboard.press("Escape")
+        news.get_by_role("region", name="Changed").get_by_role("link", name="The pier is very long").click()
+        page.get_by_role("heading", name="The pier is very long", level=1).wait_for()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
@@ -143,6 +145,15 @@ def test_hostile_words_do_nothing_to_the_screen_of_one_memory(hostile):
             page.get_by_role("heading", level=1).wait_for()
             loaded(page)
             assert (each.text[:20], _calm(page)) == (each.text[:20], CALM)
+
+
+def test_hostile_names_do_nothing_to_the_page_about_them(hostile):
+    with hostile.page("/") as page:
+        for text in TEXTS[::5]:
+            page.goto(f"{hostile.url}/console/about?{urlencode({'name': _line(text)})}")
+            page.get_by_role("heading", level=1).wait_for()
+            loaded(page)
+            assert (_line(text), _calm(page)) == (_line(text), CALM)
 
 
 def test_an_emoji_is_one_picture_and_a_joiner_elsewhere_is_written_out(console):

@@ -78,7 +78,7 @@ def test_memories_that_name_somebody_are_ticked_and_erased(console):
         page.get_by_label("Who or what is to go").fill("lena")
         said = page.get_by_role("list", name="Memories that say it")
         said.get_by_label("Lena keeps the spare key").check()
-        page.get_by_role("button", name="Plan for the 1 ticked").click()
+        page.get_by_role("button", name="Plan for what is ticked").click()
         page.get_by_label("to confirm").fill("erase 1")
         page.get_by_role("button", name="Erase for good").click()
         page.get_by_role("heading", name="Erased", exact=True).wait_for()
@@ -90,8 +90,8 @@ def test_what_a_name_wrote_is_planned_for_erasure(console):
     console.agent("orion").remember("The buoy is green", tier="archival", reason="seen")
     with console.page("/sources?name=agent:orion") as page:
         page.get_by_role("link", name="Erase for good…").click()
-        page.get_by_text("All that agent:orion wrote").wait_for()
-        page.get_by_role("button", name="Plan for these").first.click()
+        expect(page.get_by_label("All that agent:orion wrote")).to_be_checked()
+        page.get_by_role("button", name="Plan for what is ticked").click()
         page.get_by_role("list", name="What goes").get_by_text("The buoy is green").wait_for()
 
 
@@ -143,6 +143,7 @@ def test_the_user_page_shows_counts_and_beliefs(console):
         loaded(page)
         assert faults_of_access(page) == []
         about.get_by_role("link", name="Erase for good…").click()
+        page.get_by_role("button", name="Plan for what is ticked").click()
         page.get_by_role("list", name="What goes").get_by_text("I take insulin").wait_for()
         navigation.get_by_role("link", name="Projects").click()
         page.get_by_role("region", name="About shop").get_by_role("link", name="Staging runs").wait_for()

@@ -34,7 +34,7 @@ def bakery(console):
 
 def listed(page):
     """Return the links to the memories that are listed."""
-    return page.get_by_role("list", name="Memories").get_by_role("link")
+    return page.get_by_role("list", name="Memories").locator("a.memory-link")
 
 
 def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
@@ -74,12 +74,42 @@ def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
         page.get_by_text("This is no JSON object").wait_for()
         page.get_by_label("Fields of its own, as JSON").fill(json.dumps(where))
         page.keyboard.press("Enter")
-        expect(found.get_by_role("link")).to_have_text(["Rye rolls are baked twice"])
+        expect(found.locator("a.memory-link")).to_have_text(["Rye rolls are baked twice"])
         page.reload()
-        expect(found.get_by_role("link")).to_have_text(["Rye rolls are baked twice"])
+        expect(found.locator("a.memory-link")).to_have_text(["Rye rolls are baked twice"])
         page.get_by_label("Written to").fill("2001-01-01")
         page.get_by_text("Nothing is found").wait_for()
     assert [hit.memory.text for hit in console.owner.recall("rye", where=where)] == ["Rye rolls are baked twice"]
+
+
+def test_a_search_as_one_types_is_narrowed_by_facets(console, bakery):
+    console.agent("scout").remember("Rye is sold in sacks", tier="archival", reason="seen")
+    with console.page("/memories") as page:
+        page.keyboard.press("/")
+        page.keyboard.type("rye")
+        found = page.get_by_role("region", name="Found")
+        found.get_by_role("link", name="Rye dough").wait_for()
+        page.get_by_role("group", name="Written by").get_by_label("agent:scout").check()
+        expect(found.locator(".memory-link")).to_have_text(["Rye is sold in sacks"])
+        expect(found.locator("mark")).to_have_text(["Rye"])
+        expect(found).to_contain_text("said by agent:scout")
+
+
+def test_filters_are_saved_under_a_name_used_again_and_deleted(console, bakery):
+    with console.page("/memories?q=rye&author=agent:assistant") as page:
+        page.get_by_role("button", name="Save these filters").click()
+        page.get_by_label("Name of these filters").fill("what the assistant says of rye")
+        page.keyboard.press("Enter")
+        page.goto(f"{console.url}/console/memories")
+        saved = page.get_by_role("region", name="Saved filters")
+        saved.get_by_role("link", name="what the assistant").click()
+        page.wait_for_url("**/memories?q=rye&author=agent:assistant")
+        page.get_by_role("region", name="Found").get_by_role("link", name="Rye dough").wait_for()
+        saved.get_by_role("button", name="Delete the saved filter").click()
+        expect(saved.get_by_role("link")).to_have_count(0)
+        page.reload()
+        page.get_by_role("region", name="Found").wait_for()
+        expect(saved.get_by_role("link")).to_have_count(0)
 
 
 def test_an_earlier_commit_shows_what_held_then(console, bakery):
@@ -106,7 +136,7 @@ def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
 
 
 def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(console, bakery, stage):
-    with console.page("/memories?text=rye") as page:
+    with console.page("/memories?q=rye") as page:
         page.get_by_label("Select Rye dough rests a day").check()
         with page.expect_download() as given:
             page.get_by_role("button", name="Export").click()

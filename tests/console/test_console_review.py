@@ -151,7 +151,7 @@ def test_a_rejection_has_a_reason_that_its_proposer_is_told(console):
     with console.page("/review") as page:
         page.get_by_role("button", name="Reject…").wait_for()
         page.keyboard.press("r")
-        page.get_by_label("Why; the proposer is told").fill("Easter it is")
+        page.get_by_label("Why; the proposer reads it").fill("Easter it is")
         page.keyboard.press("Enter")
         page.get_by_text("Nothing waits for you").wait_for()
     assert [each.decision for each in console.agent().notices()] == ["Easter it is"]
@@ -166,7 +166,7 @@ def test_rejections_are_taken_back_and_wait_as_they_did(console, keys):
         settle(page)
         for key in keys:
             page.keyboard.press(key)
-        page.get_by_label("Why; the proposer is told").fill("not now")
+        page.get_by_label("Why; the proposer reads it").fill("not now")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("again").first.wait_for()
@@ -290,7 +290,7 @@ def test_what_was_decided_on_a_stale_base_is_told(console):
         settle(page)
         console.owner.revise(mission.id, "Ship in June.", reason="later")
         page.keyboard.press("a")
-        page.get_by_text(re.compile("is stale|has changed since")).first.wait_for()
+        page.get_by_text(re.compile("is outdated|has changed since")).first.wait_for()
     assert texts(console) == ["Ship in June."]
 
 
@@ -374,7 +374,7 @@ def outdated(console):
 
 def test_a_stale_proposal_shows_then_now_and_proposed(console, outdated):
     with console.page("/review") as page:
-        page.get_by_role("option").get_by_text("stale", exact=True).wait_for()
+        page.get_by_role("option").get_by_text("outdated", exact=True).wait_for()
         changed = page.get_by_role("region", name="Changed since")
         for text in ("Ship before Easter.", "Ship in June.", "Ship before Whitsun."):
             changed.get_by_text(text).wait_for()
@@ -384,7 +384,7 @@ def test_a_stale_proposal_shows_then_now_and_proposed(console, outdated):
 
 def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
     with console.page("/review") as page:
-        page.get_by_role("button", name="Edit against what holds now").click()
+        page.get_by_role("button", name="Edit against the current text").click()
         page.get_by_role("textbox").fill("Ship in June, before Whitsun.")
         page.get_by_role("button", name="Approve as yours").click()
         page.get_by_text("Nothing waits for you").wait_for()

@@ -58,13 +58,36 @@ def test_a_plan_that_has_grown_meanwhile_is_not_carried_out(console, poisoned):
     assert "wire" not in console.agent("claude").context("refunds by wire").text.lower()
 
 
+def test_pages_of_a_host_go_out_of_use_together(console, poisoned):
+    scout = console.agent("scout")
+    for name in ("terms", "faq"):
+        scout.remember(
+            f"The {name} speak of wire", tier="archival", source="web", evidence=[f"https://refunds.example/{name}"]
+        )
+    scout.remember("The mill delivers on Monday", tier="archival", source="web", evidence=["https://mill.example/"])
+    with console.page("/sources?list=references&find=REFUNDS") as page:
+        pages = page.get_by_role("list", name="refunds.example")
+        expect(pages.get_by_role("listitem")).to_have_count(3)
+        expect(page.get_by_text("https://mill.example/")).to_have_count(0)
+        page.get_by_label("Find a source").fill("")
+        page.get_by_role("button", name="https://mill.example/").wait_for()
+        page.get_by_role("button", name="Take all of it out of use…").click()
+        page.get_by_label("Why; it stands").fill("the host was poisoned")
+        page.keyboard.press("Enter")
+        page.get_by_text("Took 4 memories out of use.").last.wait_for()
+        assert [each.text for each in console.owner.list_memories(sources=["web"])] == ["The mill delivers on Monday"]
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone.").last.wait_for()
+    assert len(console.owner.list_memories(sources=["web"])) == 4
+
+
 def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):
     with console.page("/sources") as page:
         page.get_by_role("button", name="agent:claude").click()
         page.get_by_role("link", name="Its memories").click()
         page.get_by_role("heading", name="Memories", exact=True).wait_for()
         page.get_by_role("link", name="The shop opens").wait_for()
-        listed = page.get_by_role("list", name="Memories").get_by_role("link")
+        listed = page.get_by_role("list", name="Memories").locator("a.memory-link")
         expect(listed).to_have_text([each.text for each in console.owner.list_memories(authors=["agent:claude"])])
 
 

@@ -46,7 +46,7 @@ def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
         page.get_by_role("link", name="why Ship before Whitsun.").click()
         page.get_by_role("button", name="Roll back…").click()
         preview = page.get_by_role("dialog")
-        preview.get_by_text("Nothing stands in the way").wait_for()
+        preview.get_by_text("No later commit is in the way").wait_for()
         expect(preview.get_by_role("list", name="What would change")).to_contain_text("Ship before Easter.")
         assert "Whitsun" in prompt(console)
         preview.get_by_role("button", name="Roll back", exact=True).click()
@@ -76,7 +76,7 @@ def test_a_rollback_of_a_state_that_moved_on_is_told_and_changes_nothing(console
     _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     with console.page(f"/commits?at={second}", expected=["412"]) as page:
         page.get_by_role("button", name="Roll back…").click()
-        page.get_by_role("dialog").get_by_text("Nothing stands in the way").wait_for()
+        page.get_by_role("dialog").get_by_text("No later commit is in the way").wait_for()
         remember(console, "Something else in between")
         page.get_by_role("dialog").get_by_role("button", name="Roll back", exact=True).click()
         page.get_by_role("dialog").get_by_role("alert").wait_for()
@@ -142,8 +142,8 @@ def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(cons
     with console.page("/erase") as page:
         page.get_by_label("Who or what is to go").fill("BO")
         people = page.get_by_role("list", name="People and sources")
-        people.get_by_text("All about bo").wait_for()
-        people.get_by_role("button", name="Plan for these").first.click()
+        expect(people.get_by_label("All about bo")).to_be_checked()
+        page.get_by_role("button", name="Plan for what is ticked").click()
         page.get_by_role("list", name="What goes").get_by_text("Bo lives at Elm Street 3").wait_for()
         page.get_by_role("list", name="What stays").get_by_text("A guest lives near the elm").wait_for()
         erase = page.get_by_role("button", name="Erase for good")
@@ -215,7 +215,7 @@ def test_a_store_is_verified(console):
         remember(console, f"Shelf {n} holds flour {n * 7}")
     with console.page("/integrity") as page:
         page.keyboard.press("v")
-        page.get_by_text("Everything holds.").wait_for()
+        page.get_by_text("Everything is intact.").wait_for()
         commits = console.owner.verify().checked["commits"]
         expect(page.get_by_role("region", name="Verify")).to_contain_text(f"{commits} commits")
 
@@ -226,7 +226,7 @@ def test_what_does_not_hold_is_named(console):
     # Home, which the link opens first, cannot list what was written lately.
     with console.page("/integrity", expected=["500"]) as page:
         page.get_by_role("button", name="Verify now").click()
-        named = page.get_by_role("list", name="What does not hold")
+        named = page.get_by_role("list", name="Faults")
         named.wait_for()
         shown = named.inner_text()
     faults = console.owner.verify().faults

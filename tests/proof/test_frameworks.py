@@ -17,6 +17,8 @@ import node
 import pytest
 from proof_stage import clean
 
+from support.samples import blocks
+
 pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
@@ -182,9 +184,9 @@ def test_an_agent_finds_after_a_restart_what_it_kept_and_is_told_what_gates_did(
 
 
 def snippets() -> list[str]:
-    """Return the Python blocks of the page on integrations."""
-    page = (ROOT / "docs" / "integrations.md").read_text()
-    return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    """Return the Python blocks of the pages on frameworks."""
+    pages = sorted((ROOT / "docs" / "howto" / "frameworks").glob("*.md"))
+    return [block for page in pages for block in blocks("python", page.read_text())]
 
 
 @pytest.mark.parametrize("number", range(len(snippets())))

@@ -190,8 +190,8 @@ def furnished(folder: Path) -> Path:
 
 
 def screens() -> list[str]:
-    """Return the path of every screen that needs no parameter, as the console's own table has them."""
-    return re.findall(r'path: "(/[^":]*)"', TABLE.read_text("utf-8"))
+    """Return the path of every screen of the navigation, as the console's own table has them."""
+    return re.findall(r'path: "(/[^":]*)",\s*title: "[^"]*",\s*key:', TABLE.read_text("utf-8"))
 
 
 def shown(demo: Console) -> dict[str, str]:

@@ -390,7 +390,7 @@ def zipped(path: Path, members: dict[str, Any]) -> Path:
 
 
 def written(folder: Path) -> None:
-    """Write one export of every system into a folder, under the names that ``docs/coming-from.md`` uses."""
+    """Write one export of every system into a folder, under the names that ``docs/howto/import*.md`` use."""
     about = {"user.json": {"id": "user-1", "email": "ana@mail.example.org"}, "chat.html": "<html></html>"}
     zipped(folder / "chatgpt-export.zip", {"conversations.json": chatgpt_export(), **about})
     zipped(folder / "claude-export.zip", claude_export())

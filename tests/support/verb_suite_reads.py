@@ -16,7 +16,7 @@ from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorise
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "recall": (("Ana",), {}),
     "list_memories": ((), {}),
-    "find in an order": ((), {"sort": "importance"}),
+    "list_memories in an order": ((), {"sort": "importance"}),
     "log": ((), {}),
     "pending": ((), {}),
     "contradictions": ((), {}),

@@ -111,7 +111,7 @@ def test_every_error_has_a_status_and_a_title(kind):
 
 
 def test_every_code_of_a_problem_is_documented():
-    page = (ROOT / "docs" / "http.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8")
     assert [code for code in problems.TITLE_OF_CODE if f"| `{code}` |" not in page] == []
 
 

@@ -153,7 +153,7 @@ def test_a_job_answers_run_skipped_or_failed_each_with_a_receipt(world, monkeypa
 
     path = "/memory/jobs/expire/run"
     told = [world.owner.post(path).json()["items"][0] for _ in "ab"]
-    monkeypatch.setattr("keepward.jobs.runner._JobRun._carry_out", broken)
+    monkeypatch.setattr("keepward.jobs.runner._JobRun._execute", broken)
     told.append(world.owner.post(path, json={"force": True}).json()["items"][0])
     kept = [world.owner.get(f"/memory/receipts/{each['receipt']}").json()["kind"] for each in told]
     assert ([each["outcome"] for each in told], kept) == (["run", "skipped", "failed"], ["job"] * 3)

@@ -2,7 +2,7 @@
 
 import { useCallback, useState } from "preact/hooks";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useLoad } from "../load";
 import { rollBack } from "../undo";
 import { Button } from "./Button";
@@ -13,7 +13,7 @@ import { say } from "./Toasts";
 import { seen } from "./seen";
 
 /** One way to name what is meant, as the API takes it. */
-export type Way = { memory: string } | { source: string } | { actor: string } | { session: string };
+export type ContainSelector = { memory: string } | { source: string } | { actor: string } | { session: string };
 
 interface Plan {
   /** What would be taken out of use, each once. */
@@ -25,7 +25,7 @@ interface Plan {
 }
 
 /** Ask what would be contained; several ways together. */
-async function plan(ways: readonly Way[]): Promise<Answer<Plan>> {
+async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
   const items = new Map<string, Schemas["Memory"]>();
   const direct = new Set<string>();
   const contexts = new Set<string>();
@@ -51,7 +51,7 @@ async function plan(ways: readonly Way[]): Promise<Answer<Plan>> {
 }
 
 /** Carry out what was shown, a commit a way; stops where there is more by now than was shown. */
-async function contain(ways: readonly Way[], shown: Plan, reason: string): Promise<Answer<string[]>> {
+async function contain(ways: readonly ContainSelector[], shown: Plan, reason: string): Promise<Answer<string[]>> {
   const known = new Set(shown.items.map((each) => each.id));
   const commits: string[] = [];
   for (const way of ways) {
@@ -78,7 +78,15 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }
 
-export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of: string; onClose: () => void }) {
+export function ContainDialog({
+  ways,
+  of,
+  onClose,
+}: {
+  ways: readonly ContainSelector[];
+  of: string;
+  onClose: () => void;
+}) {
   const found = useLoad(`contain ${JSON.stringify(ways)}`, () => plan(ways), null);
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
@@ -94,7 +102,7 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
       return;
     }
     const commits = done.data.reverse();
-    changed();
+    notifyChanged();
     say(
       `Took ${counted(found.data.items.length, "memory", "memories")} out of use. No context holds them from now on.`,
       { undo: () => rollBack(...commits) },

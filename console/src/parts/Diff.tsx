@@ -2,13 +2,19 @@
 
 import "./diff.css";
 import { useMemo } from "preact/hooks";
-import { diffWordsWithSpace } from "diff";
+import { diffWordsWithSpace, type Change } from "diff";
+import { Pointed } from "./Pointed";
 import { seen } from "./seen";
+import type { Span } from "./spans";
 
 interface Props {
   before: string | null | undefined;
   after: string | null | undefined;
+  /** Words of what it says afterwards that are pointed at. */
+  spans?: readonly Span[];
 }
+
+const NO_SPANS: readonly Span[] = [];
 
 // Milliseconds that a comparison may take; then both sides are shown whole.
 const PATIENCE = 150;
@@ -16,7 +22,7 @@ const MOST = 20_000;
 // Characters after which a side may have to be scrolled, and so takes the focus.
 const LONG = 800;
 
-export function Diff({ before, after }: Props) {
+export function Diff({ before, after, spans = NO_SPANS }: Props) {
   const was = before ?? "";
   const now = after ?? "";
   const parts = useMemo(() => compared(was, now), [was, now]);
@@ -35,14 +41,27 @@ export function Diff({ before, after }: Props) {
       {now ? (
         <div class="now" dir="auto" {...reachable("After", now)}>
           <span class="unheard">After: </span>
-          {parts
-            ? parts
-                .filter((each) => !each.removed)
-                .map((each) => (each.added ? <ins>{seen(each.value)}</ins> : <span>{seen(each.value)}</span>))
-            : seen(now)}
+          {parts ? (
+            <After parts={parts.filter((part) => !part.removed)} spans={spans} />
+          ) : (
+            <Pointed text={now} spans={spans} />
+          )}
         </div>
       ) : null}
     </div>
+  );
+}
+
+function After({ parts, spans }: { parts: readonly Change[]; spans: readonly Span[] }) {
+  let offset = 0;
+  return (
+    <>
+      {parts.map((part) => {
+        const drawn = <Pointed text={part.value} offset={offset} spans={spans} />;
+        offset += part.value.length;
+        return part.added ? <ins>{drawn}</ins> : <span>{drawn}</span>;
+      })}
+    </>
   );
 }
 

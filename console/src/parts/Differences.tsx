@@ -3,7 +3,7 @@
 import { Link } from "wouter-preact";
 import type { Schemas } from "../api";
 import { Changes } from "../screens/review/Changes";
-import { OPS } from "../screens/review/words";
+import { OPS } from "../screens/review/labels";
 import { Tag, type Tone } from "./Tag";
 import { seen } from "./seen";
 

@@ -10,17 +10,15 @@ import { seen, written } from "./seen";
 interface Props {
   found: Schemas["Facets"];
   address: Address;
-  /** Facets that are not offered. */
-  without?: readonly string[];
 }
 
 // Values that are shown before somebody asks for the rest.
 const FEW = 7;
 
-export function Facets({ found, address, without = [] }: Props) {
+export function Facets({ found, address }: Props) {
   return (
     <div class="facets">
-      {FACETS.filter((each) => !without.includes(each.name)).map((each) => (
+      {FACETS.map((each) => (
         <One
           key={each.name}
           facet={each}

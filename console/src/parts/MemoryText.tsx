@@ -1,7 +1,9 @@
 /** The words of a memory: always text, never markup, with invisible characters drawn. */
 
 import { useState } from "preact/hooks";
+import { Pointed } from "./Pointed";
 import { seen } from "./seen";
+import type { Span } from "./spans";
 
 interface Props {
   text: string | null | undefined;
@@ -11,19 +13,22 @@ interface Props {
   limit?: number;
   /** Words that were sought, as one group; they are marked. */
   marks?: RegExp | null;
+  /** Words that are pointed at, each with the reason. */
+  spans?: readonly Span[];
   class?: string;
 }
 
 // More than a line can show; the rest of a long text is not drawn for it.
 const LINE = 400;
 
-export function MemoryText({ text, one, limit = 4_000, marks, class: own = "" }: Props) {
+export function MemoryText({ text, one, limit = 4_000, marks, spans, class: own = "" }: Props) {
   const [whole, setWhole] = useState(false);
   if (text === null || text === undefined || text === "") return <span class="faint">no text</span>;
-  const drawn = (part: string) =>
-    marks
-      ? part.split(marks).map((piece, at) => (at % 2 ? <mark>{seen(piece)}</mark> : <>{seen(piece)}</>))
-      : seen(part);
+  const drawn = (part: string) => {
+    if (spans?.length) return <Pointed text={part} spans={spans} />;
+    if (!marks) return seen(part);
+    return part.split(marks).map((piece, at) => (at % 2 ? <mark>{seen(piece)}</mark> : <>{seen(piece)}</>));
+  };
   if (one)
     return (
       <span class={`memory-text one ${own}`} dir="auto">

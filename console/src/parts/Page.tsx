@@ -1,5 +1,6 @@
 /** The frame of a screen: its title, what it is about in a few words, and the address of its JSON. */
 
+import "./common";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 

@@ -47,6 +47,8 @@ export function Loading({ rows = 3, label = "Loading" }: { rows?: number; label?
 
 /** What went wrong and what to do about it. */
 export function Failed({ problem, retry }: { problem: Problem; retry?: () => void }) {
+  // The banner says once for all parts that the server is away.
+  if (problem.code === "offline") return <Empty title="Not loaded yet">It is loaded once the server answers.</Empty>;
   return (
     <div class="state failed" role="alert">
       <p class="state-title">{seen(problem.title)}</p>

@@ -5,7 +5,7 @@ import { Link } from "wouter-preact";
 import { useAddress, type Address } from "../address";
 import { addressOf, api, ask, type Schemas } from "../api";
 import { NO_FILTERS, filterCount, filtersOf, zone, type Query } from "../browse";
-import { commits } from "../live";
+import { commits } from "../events";
 import { useGet } from "../load";
 import { useWindow } from "../pages";
 import { Button } from "../parts/Button";
@@ -151,8 +151,8 @@ function List({ query }: { query: Query }) {
 function Newest({ query }: { query: Query }) {
   const list = useWindow<Schemas["Memory"]>(
     JSON.stringify(query),
-    async (offset, limit) => {
-      const found = await ask(api.GET("/memory/items", { params: { query: { ...query, offset, limit } } }));
+    async (offset, limit, signal) => {
+      const found = await ask(api.GET("/memory/items", { signal, params: { query: { ...query, offset, limit } } }));
       return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
     },
     commits,

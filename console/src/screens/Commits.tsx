@@ -1,6 +1,7 @@
 /** Commits: the journal, what each commit changed, its rollback with a preview, and two states compared. */
 
-import "./tending.css";
+import "./maintenance.css";
+import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { BASE, go, useAddress, type Address } from "../address";
@@ -12,7 +13,7 @@ import { mayChange } from "../session";
 import { Button } from "../parts/Button";
 import { Chip } from "../parts/Chip";
 import { CommitLink } from "../parts/CommitLink";
-import { Differences } from "../parts/Differences";
+import { Differences, type Differing } from "../parts/Differences";
 import { Page } from "../parts/Page";
 import { ReceiptLink } from "../parts/Receipt";
 import { Empty, Shown } from "../parts/States";
@@ -22,8 +23,8 @@ import { Typed } from "../parts/Typed";
 import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
-import { titleOf, undoneBy } from "./commits/undone";
-import { OPS } from "./review/words";
+import { grouped, reasonOf, titleOf, undoneBy } from "./commits/undone";
+import { OPS } from "./review/labels";
 
 type Commit = Schemas["Commit"];
 
@@ -51,7 +52,10 @@ function Journal({ address }: { address: Address }) {
   const rollbacks = useGet("/memory/commits", { params: { query: { kind: "rollback", limit: ROLLBACKS } } });
   const undone = undoneBy(rollbacks.data?.items ?? []);
   const chosen = address.get("at");
-  const items = found.data?.items ?? [];
+  const since = address.get("since");
+  const all = found.data?.items ?? [];
+  const items = since ? all.filter((each) => Date.parse(each.at) >= Date.parse(since)) : all;
+  const ends = items.length < all.length;
   // Where nothing was chosen the newest is open; what is being read stays when another one comes.
   const newest = useRef("");
   newest.current ||= String(items[0]?.seq ?? "");
@@ -66,11 +70,22 @@ function Journal({ address }: { address: Address }) {
     k: { does: "Previous commit", run: () => move(-1) },
     c: { does: "Compare two states", run: () => address.set({ compare: "yes" }, { push: true }) },
   });
-  const filtered = Boolean(query.actor || query.kind || query.until);
+  const filtered = Boolean(query.actor || query.kind || query.until || since);
+  const row = (each: Commit) => (
+    <Row
+      key={each.id}
+      item={each}
+      title={titleOf(each, all)}
+      reason={reasonOf(each, all)}
+      undone={undone.get(each.id)}
+      on={String(each.seq) === current}
+      address={address}
+    />
+  );
   return (
     <Page
       title="Commits"
-      lede="all that was ever written, and by whom"
+      lede="every change, who made it and why"
       json={found.url}
       actions={
         <Button small onClick={() => address.set({ compare: "yes", at: null }, { push: true })}>
@@ -83,21 +98,20 @@ function Journal({ address }: { address: Address }) {
         <div class="card">
           <Shown of={found} rows={8}>
             {(data) =>
-              data.items.length ? (
+              items.length ? (
                 <>
                   <ol class="journal" aria-label="Commits, newest first">
-                    {data.items.map((each) => (
-                      <Row
-                        key={each.id}
-                        item={each}
-                        title={titleOf(each, data.items)}
-                        undone={undone.get(each.id)}
-                        on={String(each.seq) === current}
-                        address={address}
-                      />
-                    ))}
+                    {grouped(items).map((each) =>
+                      Array.isArray(each) ? (
+                        <Folded key={each[0]?.id} items={each} open={each.some((item) => String(item.seq) === current)}>
+                          {each.map(row)}
+                        </Folded>
+                      ) : (
+                        row(each)
+                      ),
+                    )}
                   </ol>
-                  {query.before || data.next_before ? (
+                  {query.before || (data.next_before && !ends) ? (
                     <div class="pages">
                       {query.before ? (
                         <Button small onClick={() => address.set({ before: null }, { push: true })}>
@@ -106,7 +120,7 @@ function Journal({ address }: { address: Address }) {
                       ) : (
                         <span />
                       )}
-                      {data.next_before ? (
+                      {data.next_before && !ends ? (
                         <Button small onClick={() => address.set({ before: data.next_before }, { push: true })}>
                           Older
                         </Button>
@@ -115,8 +129,8 @@ function Journal({ address }: { address: Address }) {
                   ) : null}
                 </>
               ) : (
-                <Empty title={filtered ? "No commit is like that" : "Nothing was written yet"}>
-                  {filtered ? "Take a filter away." : "Whatever is remembered stands here, with who wrote it and why."}
+                <Empty title={filtered ? "No such commit" : "Nothing was written yet"}>
+                  {filtered ? "Remove a filter." : "Each change is listed here, with who made it and why."}
                 </Empty>
               )
             }
@@ -130,7 +144,40 @@ function Journal({ address }: { address: Address }) {
   );
 }
 
+/** Commits that only keep the books, out of the way. */
+function Folded({ items, open, children }: { items: readonly Commit[]; open: boolean; children: ComponentChildren }) {
+  return (
+    <li>
+      <details open={open || undefined}>
+        <summary class="soft small">
+          {items.length} commits that only counted uses, {items.at(-1)?.seq} to {items[0]?.seq}
+        </summary>
+        <ol class="journal">{children}</ol>
+      </details>
+    </li>
+  );
+}
+
 function Filters({ address }: { address: Address }) {
+  return (
+    <>
+      <div class="line compare-spans" role="group" aria-label="Since">
+        {SPANS.map(([title, days]) => {
+          const since = days === null ? "" : daysAgo(days);
+          const set = () => address.set({ since: since || null, before: null, at: null });
+          return (
+            <Chip key={title} on={address.get("since") === since} onClick={set}>
+              {title}
+            </Chip>
+          );
+        })}
+      </div>
+      <FilterForm address={address} />
+    </>
+  );
+}
+
+function FilterForm({ address }: { address: Address }) {
   return (
     <form class="bar" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
       <label class="field">
@@ -173,12 +220,14 @@ function Filters({ address }: { address: Address }) {
 function Row({
   item,
   title,
+  reason,
   undone,
   on,
   address,
 }: {
   item: Commit;
   title: string;
+  reason: string;
   undone: Commit | undefined;
   on: boolean;
   address: Address;
@@ -206,6 +255,7 @@ function Row({
           <span class="cut">
             {seen(item.actor)}
             {item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}
+            {reason && reason !== title ? <> · {seen(reason)}</> : null}
           </span>
           <span class="spread" />
           <span class="wide-only">
@@ -271,7 +321,7 @@ function Detail({
               ) : null}
             </div>
             <p dir="auto" class={by ? "undone" : ""}>
-              {seen(titleOf(data, []))}
+              {seen(reasonOf(data, []))}
             </p>
             <dl class="facts">
               <dt>by</dt>
@@ -338,7 +388,7 @@ function Detail({
             <h3>
               {data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}
             </h3>
-            <Differences items={data.events ?? []} label="What it changed" />
+            <Compared items={data.events ?? []} label="What it changed" />
             <p>
               <a class="small" href={found.url} target="_blank" rel="noreferrer">
                 JSON
@@ -368,7 +418,7 @@ function Undoes({ id }: { id: string }) {
 const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses", "last_used"]);
 const SHOWN = 300;
 
-function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
+function Compared({ items, label }: { items: readonly Differing[]; label: string }) {
   const said = items.filter((each) => each.changed.some((change) => !UPKEEP.has(change.field)));
   const weighed = items.filter((each) => !said.includes(each));
   const added = said.filter((each) => !each.before).length;
@@ -377,22 +427,23 @@ function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
     [added, "added"],
     [said.length - added - removed, "changed"],
     [removed, "removed"],
-    [weighed.length, "only weighed anew"],
+    [weighed.length, "with another importance only"],
   ] as const;
   return (
     <>
-      <p class="soft">
-        {counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}
-      </p>
-      <Differences items={said.slice(0, SHOWN)} label="What differs" />
+      {items.length > 1 ? (
+        <p class="soft">
+          {counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}
+        </p>
+      ) : null}
+      <Differences items={said.slice(0, SHOWN)} label={label} />
       {said.length > SHOWN ? <p class="soft">The first {SHOWN} are shown; the JSON has all of them.</p> : null}
       {weighed.length ? (
         <details>
           <summary>
-            {weighed.length} {weighed.length === 1 ? "differs" : "differ"} in nothing but how much{" "}
-            {weighed.length === 1 ? "it counts" : "they count"}
+            {weighed.length} {weighed.length === 1 ? "differs" : "differ"} in importance and uses only
           </summary>
-          <Differences items={weighed.slice(0, SHOWN)} label="What counts more or less" />
+          <Differences items={weighed.slice(0, SHOWN)} label="Importance and uses" />
         </details>
       ) : null}
     </>
@@ -488,7 +539,7 @@ function Compare({ address }: { address: Address }) {
                     {data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}
                   </b>
                 </p>
-                <Compared items={data.items} />
+                <Compared items={data.items} label="What differs" />
               </>
             ) : (
               <Empty title="The two states are equal" />

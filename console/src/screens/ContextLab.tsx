@@ -3,11 +3,11 @@
 import "./context.css";
 import { addressOf, api, ask } from "../api";
 import { useAddress, type Address } from "../address";
-import type { Spoken } from "../calls";
+import type { ApiCall } from "../snippets";
 import { previewed, recorded, type Context } from "../contexts";
 import { useKeys } from "../keys";
 import { useGet, useLoad } from "../load";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { status } from "../status";
 import { Button } from "../parts/Button";
 import { CallForms } from "../parts/CallForms";
@@ -86,13 +86,13 @@ function askedOf(address: Address) {
 
 function Compile({ address }: { address: Address }) {
   const asked = askedOf(address);
-  const wanted = useSettled(JSON.stringify(asked));
+  const wanted = useDebounced(JSON.stringify(asked));
   const { objective, budget, purpose, at, scope } = JSON.parse(wanted) as typeof asked;
   const body = { objective, budget_tokens: budget, purpose, as_of: at || null };
   const headers = scope ? { "Keepward-Scope": scope } : undefined;
   const told = useLoad(`preview ${wanted}`, () => previewed(body, headers));
   const head = Number(status.value?.head.split(":")[0] ?? 0);
-  const spoken: Spoken = {
+  const spoken: ApiCall = {
     method: "POST",
     path: "/memory/compile",
     body: { objective, budget_tokens: budget, purpose, ...(at ? { as_of: at } : {}) },

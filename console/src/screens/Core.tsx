@@ -6,7 +6,7 @@ import { Link } from "wouter-preact";
 import { api, ask, type Answer, type Schemas } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { rollBack } from "../undo";
@@ -211,7 +211,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
-    changed();
+    notifyChanged();
     say(`${block.key} was changed; it stands in every prompt from now on.`, {
       undo: commit ? () => rollBack(commit) : undefined,
     });

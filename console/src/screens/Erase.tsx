@@ -1,13 +1,14 @@
 /** Erase: what goes, what stays and why, typed confirmation, and the certificate. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
-import { changed } from "../live";
+import { everywhere } from "../browse";
+import { notifyChanged } from "../events";
 import { useGet, useLoad } from "../load";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
 import { counted } from "../parts/Contain";
@@ -16,6 +17,7 @@ import { Page } from "../parts/Page";
 import { Empty, Failed, Shown } from "../parts/States";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
+import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 
 type Reason = keyof typeof REASONS;
@@ -30,6 +32,8 @@ const REASONS = {
   other: "another reason",
 } as const;
 type Way = "ids" | "subject" | "source";
+/** What is to go, as the address has it. */
+type Selection = Partial<Record<Way, string>> & { also?: string[] };
 
 export function Erase() {
   const address = useAddress();
@@ -40,13 +44,14 @@ export function Erase() {
     .get("ids")
     .split(/[\s,]+/)
     .filter(Boolean);
+  const also = address.all("also");
   const include_citing = address.get("citing") === "1";
   const chosen: Chosen | null = !value
     ? null
     : way === "ids"
       ? { ids, reason, include_citing }
-      : { [way]: value, ids: address.all("also"), reason, include_citing };
-  const choose = (to: Partial<Record<Way, string>>) =>
+      : { [way]: value, ids: also, reason, include_citing };
+  const choose = (to: Selection) =>
     address.set({ ids: null, subject: null, source: null, also: null, ...to }, { push: true });
   return (
     <Page title="Erase" lede="for good: nothing brings it back" json="/memory/commits?kind=erase">
@@ -63,6 +68,7 @@ export function Erase() {
                   ) : (
                     <>All from {seen(value)}</>
                   )}
+                  {way !== "ids" && also.length ? `, and ${counted(also.length, "memory", "memories")} more` : ""}
                 </b>
                 <Button small tone="quiet" onClick={() => choose({})}>
                   Choose something else
@@ -94,14 +100,12 @@ export function Erase() {
             <Plan
               key={JSON.stringify(chosen)}
               chosen={chosen}
-              onMore={(id) =>
-                address.set(way === "ids" ? { ids: [...ids, id].join(" ") } : { also: [...address.all("also"), id] })
-              }
+              onMore={(id) => address.set(way === "ids" ? { ids: [...ids, id].join(" ") } : { also: [...also, id] })}
             />
           ) : (
             <Empty title="Name what is to go">
-              Then comes the plan: what would be destroyed and what would stay. Nothing is changed before you type its
-              confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
+              Then comes the plan: what would be destroyed and what would stay. Nothing is notifyChanged before you type
+              its confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
             </Empty>
           )}
         </div>
@@ -116,60 +120,159 @@ const MOST = 200;
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OFFERED = 8;
 
+/** Memories that go together by what they have in common. */
 interface Offer {
   title: string;
+  /** What a search has to be like. */
+  name: string;
   count: number;
-  choose: () => void;
+  /** How the plan names them; those without are named by their ids. */
+  way?: { subject: string } | { source: string };
+  /** Filters that find them. */
+  filters: Record<string, string | string[]>;
+  /** Whether it is a person of that name, and so ticked where the name alone is written. */
+  person?: boolean;
+}
+
+function offersOf(
+  facets: Schemas["Facets"] | undefined,
+  sources: Schemas["Sources"] | undefined,
+  users: readonly Schemas["Member"][],
+  projects: readonly Schemas["Member"][],
+): Offer[] {
+  const about = (subject: Schemas["Count"]): Offer => ({
+    title: `All about ${subject.value}`,
+    name: subject.value,
+    count: subject.count,
+    way: { subject: subject.value },
+    filters: { subject: subject.value },
+    person: true,
+  });
+  const kept =
+    (place: "users" | "projects") =>
+    (member: Schemas["Member"]): Offer => ({
+      title: `All kept for the ${place === "users" ? "user" : "project"} ${member.name}`,
+      name: member.name,
+      count: member.memories,
+      filters: { within: `/${place}/${member.name}` },
+      person: place === "users",
+    });
+  const from = (row: Schemas["SourceActivity"]): Offer => ({
+    title: `All from ${row.name}`,
+    name: row.name,
+    count: row.memories,
+    way: { source: row.name },
+    filters: {},
+  });
+  const by = (row: Schemas["SourceActivity"]): Offer => ({
+    title: `${row.memories > MOST ? `The first ${MOST} that` : "All that"} ${row.name} wrote`,
+    name: row.name,
+    count: row.memories,
+    filters: { author: row.name },
+    person: row.name.startsWith("user:"),
+  });
+  return [
+    ...(facets?.facets["subject"] ?? []).map(about),
+    ...users.map(kept("users")),
+    ...projects.map(kept("projects")),
+    ...(sources?.actors ?? []).map(by),
+    ...(sources?.sources ?? []).map(from),
+    ...(sources?.references ?? []).map(from),
+  ];
+}
+
+/** Whether an offer is meant by a name before anybody ticks it. */
+function isMeant(offer: Offer, name: string): boolean {
+  const sought = name.toLowerCase();
+  const own = offer.name.toLowerCase();
+  return (
+    own === sought ||
+    (offer.person === true && own === `user:${sought}`) ||
+    (offer.person === true && sought === `user:${own}`)
+  );
+}
+
+const ALL = { below: true, include_ended: true } as const;
+
+/** Return the ids of what some filters find. */
+async function idsOf(filters: Offer["filters"]): Promise<Answer<string[]>> {
+  const found = await ask(
+    api.GET("/memory/items", {
+      params: { query: { ...ALL, ...filters, limit: MOST, include_sensitive: true } as never },
+    }),
+  );
+  return found.ok ? { ...found, data: found.data.items.map((memory) => memory.id) } : found;
+}
+
+/** Return what is ticked as one selection: the first subject or source by its name, everything else by ids. */
+async function selected(offers: readonly Offer[], ids: readonly string[]): Promise<Answer<Selection>> {
+  const named = offers.find((offer) => offer.way);
+  const others = new Set(ids);
+  for (const offer of offers) {
+    if (offer === named) continue;
+    const filters = offer.way && "source" in offer.way ? null : offer.filters;
+    const found = filters ? await idsOf(filters) : await fromSource(offer.name);
+    if (!found.ok) return found;
+    for (const id of found.data) others.add(id);
+  }
+  const rest = [...others].slice(0, MOST);
+  const data: Selection = named?.way ? { ...named.way, also: rest } : { ids: rest.join(" ") };
+  return { ok: true, status: 200, etag: null, data };
+}
+
+/** Return the ids of what came from a source, by its class or by its address. */
+async function fromSource(source: string): Promise<Answer<string[]>> {
+  const found = await ask(api.GET("/memory/impact", { params: { query: { source } } }));
+  return found.ok ? { ...found, data: found.data.direct.map((memory) => memory.id) } : found;
 }
 
 /** One box for people, sources and words: what has such a name is offered with counts, and memories that say it are ticked. */
-function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Record<Way, string>>) => void }) {
+function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) => void }) {
   const [text, setText] = useState(begin);
-  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
-  const sought = useSettled(text.trim());
+  // What a click turned away from what was offered.
+  const [turned, setTurned] = useState<ReadonlySet<string>>(new Set());
+  const [busy, setBusy] = useState(false);
+  const sought = useDebounced(text.trim());
+  const bare = sought.replace(/^(user|agent|operator):/, "");
   const given = sought.split(/[\s,]+/).filter(Boolean);
   const ids = given.length > 0 && given.every((each) => ID.test(each)) ? given : [];
   const seek = sought !== "" && !ids.length;
-  const all = { below: true, include_ended: true } as const;
-  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: all as never } });
+  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: ALL as never } });
   const sources = useGet(seek ? "/memory/sources" : null, { params: { query: { below: true } as never } });
+  const users = useGet(seek ? "/memory/users" : null);
+  const projects = useGet(seek ? "/memory/projects" : null);
   const named = useGet(seek ? "/memory/items" : null, {
-    params: { query: { ...all, text: sought, limit: MOST, include_sensitive: true } as never },
+    params: { query: { ...ALL, text: bare, limit: MOST, include_sensitive: true } as never },
   });
-  const like = (name: string) => name.toLowerCase().includes(sought.toLowerCase());
-  const writtenBy = async (author: string) => {
-    const found = await ask(
-      api.GET("/memory/items", {
-        params: { query: { ...all, author: [author], limit: MOST, include_sensitive: true } as never },
-      }),
-    );
-    if (!found.ok) return say(found.problem.detail, { tone: "bad" });
-    onChoose({ ids: found.data.items.map((each) => each.id).join(" ") });
-  };
-  const from = (row: Schemas["Origins"]): Offer => ({
-    title: `All from ${row.name}`,
-    count: row.memories,
-    choose: () => onChoose({ source: row.name }),
+  const spoken = useGet(seek ? "/memory/search" : null, {
+    params: { query: { query: bare, limit: 100, include_sensitive: true, within: everywhere() } as never },
   });
-  const offers: Offer[] = [
-    ...(facets.data?.facets["subject"] ?? []).map((each) => ({
-      title: `All about ${each.value}`,
-      count: each.count,
-      choose: () => onChoose({ subject: each.value }),
-    })),
-    ...(sources.data?.sources ?? []).map(from),
-    ...(sources.data?.references ?? []).map(from),
-    ...(sources.data?.actors ?? []).map((row) => ({
-      title: `${row.memories > MOST ? `The first ${MOST} that` : "All that"} ${row.name} wrote`,
-      count: row.memories,
-      choose: () => void writtenBy(row.name),
-    })),
-  ].filter((each) => like(each.title.replace(/^All (about|from|that) /, "")));
-  const memories = named.data?.items ?? [];
+  const offers = seek
+    ? offersOf(facets.data, sources.data, users.data?.items ?? [], projects.data?.items ?? [])
+        .filter((offer) => offer.name.toLowerCase().includes(bare.toLowerCase()))
+        .sort((one, other) => Number(isMeant(other, sought)) - Number(isMeant(one, sought)))
+        .slice(0, OFFERED)
+    : [];
+  const says = named.data?.items ?? [];
+  const known = new Set(says.map((memory) => memory.id));
+  const said = (spoken.data?.hits ?? [])
+    .map((hit) => hit.memory)
+    .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase() && !known.has(memory.id));
+  const memories = [...says, ...said];
   const turn = (id: string) => {
-    const next = new Set(ticked);
+    const next = new Set(turned);
     if (!next.delete(id)) next.add(id);
-    setTicked(next);
+    setTurned(next);
+  };
+  const isTicked = (offer: Offer) => isMeant(offer, sought) !== turned.has(offer.title);
+  const chosen = offers.filter(isTicked);
+  const ticked = memories.filter((memory) => turned.has(memory.id)).map((memory) => memory.id);
+  const plan = async () => {
+    setBusy(true);
+    const found = await selected(chosen, ticked);
+    setBusy(false);
+    if (!found.ok) return say(found.problem.detail, { tone: "bad" });
+    onChoose(found.data);
   };
   return (
     <>
@@ -181,7 +284,10 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Rec
           autocomplete="off"
           spellcheck={false}
           dir="auto"
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            setTurned(new Set());
+          }}
         />
       </label>
       {ids.length ? (
@@ -196,16 +302,15 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Rec
           Nothing has that name, and no memory says it.
         </p>
       ) : null}
-      {seek && offers.length ? (
+      {offers.length ? (
         <ul class="plain-list boxed" aria-label="People and sources">
-          {offers.slice(0, OFFERED).map((each) => (
-            <li key={each.title} class="line">
-              <span>{seen(each.title)}</span>
-              <span class="soft small">{counted(each.count, "memory", "memories")}</span>
-              <span class="spread" />
-              <Button small onClick={each.choose}>
-                Plan for these
-              </Button>
+          {offers.map((offer) => (
+            <li key={offer.title}>
+              <label class="tick">
+                <input type="checkbox" checked={isTicked(offer)} onChange={() => turn(offer.title)} />
+                <span>{seen(offer.title)}</span>
+                <span class="soft small">{counted(offer.count, "memory", "memories")}</span>
+              </label>
             </li>
           ))}
         </ul>
@@ -213,15 +318,16 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Rec
       {seek && memories.length ? (
         <>
           <p class="soft small">
-            {counted(memories.length, "memory says", "memories say")} “{seen(sought)}”: tick those that are to go.
+            {counted(memories.length, "memory says", "memories say")} “{seen(bare)}”
+            {said.length ? ", or were said by it" : ""}: tick those that are to go, too.
           </p>
           <ul class="plain-list boxed" aria-label="Memories that say it" tabIndex={0}>
-            {memories.map((each) => (
-              <li key={each.id}>
+            {memories.map((memory) => (
+              <li key={memory.id}>
                 <label class="tick">
-                  <input type="checkbox" checked={ticked.has(each.id)} onChange={() => turn(each.id)} />
+                  <input type="checkbox" checked={turned.has(memory.id)} onChange={() => turn(memory.id)} />
                   <span>
-                    <MemoryText text={each.text} limit={300} />
+                    <MemoryText text={memory.text} limit={300} />
                   </span>
                 </label>
               </li>
@@ -229,9 +335,11 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Rec
           </ul>
         </>
       ) : null}
-      {ticked.size ? (
+      {chosen.length || ticked.length ? (
         <div>
-          <Button onClick={() => onChoose({ ids: [...ticked].join(" ") })}>Plan for the {ticked.size} ticked</Button>
+          <Button busy={busy} onClick={() => void plan()}>
+            Plan for what is ticked
+          </Button>
         </div>
       ) : null}
     </>
@@ -264,7 +372,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
       return;
     }
     setDone(answer.data);
-    changed();
+    notifyChanged();
     say(`Erased ${counted(answer.data.plan.targets.length, "memory", "memories")}.`);
   };
   return (
@@ -409,7 +517,7 @@ function Certificates() {
                     {(REASONS as Record<string, string>)[each.reason] ?? seen(each.reason)}
                   </span>
                   <span class="soft small">
-                    {seen(each.actor)} · <Time at={each.at} />
+                    <Who name={each.actor} /> · <Time at={each.at} />
                   </span>
                   <Download commit={each.id} />
                 </li>

@@ -1,6 +1,6 @@
 /** Integrity: whether the store is what was written, whether its defences hold, and what to do where they do not. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import type { Answer, Schemas } from "../api";
 import { useKeys } from "../keys";
@@ -36,8 +36,8 @@ export function Integrity() {
           <section class="card pad stack" aria-label="Verify">
             <h2>Verify</h2>
             <p class="soft">
-              Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that
-              this machine keeps elsewhere.
+              Recomputes every hash, seal and projection of every tenant. Compares the head with the anchor, which this
+              machine stores elsewhere.
             </p>
             <LastAudit />
             {mayChange() ? (
@@ -58,23 +58,20 @@ export function Integrity() {
           <section class="card pad stack" aria-label="Drill">
             <h2>Drill</h2>
             <p class="soft">
-              Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in
-              the way. The store itself is not touched.
+              Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stopped
+              each. The store itself is not changed.
             </p>
-            <Command does="Run it where the store lies" text="keepward drill" />
+            <Command does="Run it on the server's machine" text="keepward drill" />
           </section>
-          <section class="card pad stack" aria-label="Rescue">
+          <section class="card pad stack" aria-label="Recovery">
             <h2>When something is broken</h2>
             <p class="soft">
-              These read or replace the store's file, so they are run where it lies, while no server has it open.
+              These read or replace the store's file. Run them on its machine, while no server has it open.
             </p>
-            <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
-            <Command
-              does="Make a new store of all that still holds in a damaged one"
-              text="keepward store recover BROKEN.db NEW.db"
-            />
-            <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
-            <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
+            <Command does="Rebuild the records from an intact journal" text="keepward rebuild" />
+            <Command does="Recover what is intact into a new store" text="keepward store recover BROKEN.db NEW.db" />
+            <Command does="Make a backup" text="keepward backup COPY.db" />
+            <Command does="Export the sealing key for another machine" text="keepward key export HOME.key" />
           </section>
         </div>
         <div class="stack">
@@ -86,6 +83,21 @@ export function Integrity() {
   );
 }
 
+// Faults in sight, and faults that are listed at all; the JSON has the others.
+const SHOWN = 8;
+const MAX_FAULTS = 200;
+
+function Fault({ fault }: { fault: Schemas["Verification"]["faults"][number] }) {
+  return (
+    <li>
+      <Tag tone="bad">{fault.check}</Tag>
+      <span>
+        <span class="mono">{seen(fault.row)}</span> {seen(fault.detail)}
+      </span>
+    </li>
+  );
+}
+
 function Verified({ found }: { found: Schemas["Verification"] }) {
   const rows = Object.entries(found.checked).filter(([, count]) => count);
   return (
@@ -93,21 +105,26 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
       <p class={found.ok ? "good" : "bad"}>
         <b>
           {found.ok
-            ? "Everything holds."
-            : `${found.faults.length} ${found.faults.length === 1 ? "thing does" : "things do"} not hold.`}
+            ? "Everything is intact."
+            : `${found.faults.length} ${found.faults.length === 1 ? "fault was" : "faults were"} found.`}
         </b>
       </p>
       {found.faults.length ? (
-        <ul class="checks" aria-label="What does not hold">
-          {found.faults.slice(0, 200).map((each) => (
-            <li key={each.row + each.detail}>
-              <Tag tone="bad">{each.check}</Tag>
-              <span>
-                <span class="mono">{seen(each.row)}</span> {seen(each.detail)}
-              </span>
-            </li>
+        <ul class="checks" aria-label="Faults">
+          {found.faults.slice(0, SHOWN).map((fault) => (
+            <Fault key={fault.row + fault.detail} fault={fault} />
           ))}
         </ul>
+      ) : null}
+      {found.faults.length > SHOWN ? (
+        <details>
+          <summary class="soft">{found.faults.length - SHOWN} more</summary>
+          <ul class="checks" aria-label="More faults">
+            {found.faults.slice(SHOWN, MAX_FAULTS).map((fault) => (
+              <Fault key={fault.row + fault.detail} fault={fault} />
+            ))}
+          </ul>
+        </details>
       ) : null}
       {found.notes.map((each) => (
         <p key={each} class="warn">
@@ -171,7 +188,7 @@ function Seal() {
         <dd>
           <Tag tone={kept ? "good" : "bad"}>{now.anchor ?? "none"}</Tag>{" "}
           <span class="soft">
-            {kept ? "an older copy of the store would be noticed" : "an older copy could stand in its place unnoticed"}
+            {kept ? "an older copy of the store would be noticed" : "an older copy in its place would go unnoticed"}
           </span>
         </dd>
         <dt>head</dt>

@@ -1,11 +1,11 @@
 /** Jobs: what the store does by itself, when, and what came of it. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { BASE } from "../address";
 import { api, ask, type Schemas } from "../api";
 import { useKeys } from "../keys";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
@@ -29,7 +29,7 @@ export function Jobs() {
   const [runs, setRuns] = useState<ReadonlyMap<string, Run>>(new Map());
   const note = (made: readonly Run[]) => {
     setRuns(new Map([...runs, ...made.map((each): [string, Run] => [each.job, each])]));
-    changed();
+    notifyChanged();
     jobs.reload();
   };
   const runDue = async () => {

@@ -6,7 +6,7 @@ import { Link, useParams } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
 import { useKeys } from "../keys";
-import { commits } from "../live";
+import { commits } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
@@ -14,7 +14,7 @@ import { ContainDialog, counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { CommitLink } from "../parts/CommitLink";
 import { Diff } from "../parts/Diff";
-import { Facts } from "../parts/Facts";
+import { MemorySummary } from "../parts/MemorySummary";
 import { Lineage } from "../parts/Lineage";
 import { Media } from "../parts/Media";
 import { MemoryText } from "../parts/MemoryText";
@@ -22,10 +22,10 @@ import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
-import { Who } from "../parts/Who";
+import { aboutOf, Who } from "../parts/Who";
 import { seen, written } from "../parts/seen";
-import { ACTS, ActDialog, type Act } from "./acts";
-import { OPS } from "./review/words";
+import { MEMORY_ACTIONS, ActionDialog, type MemoryAction } from "./actions";
+import { OPS } from "./review/labels";
 
 type Item = Schemas["Memory"];
 
@@ -66,14 +66,14 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
         <section class="card pad stack" aria-label="What it says">
           {mayChange() && !asOf ? (
             <>
-              <Acts item={item} />
+              <Actions item={item} />
               <Ways />
             </>
           ) : null}
           <MemoryText text={item.text} limit={1_200} class="memory-page-text" />
           {item.blob ? <Media reference={item.blob} text={item.text} /> : null}
           <div class="line small">
-            <Facts each={item} />
+            <MemorySummary memory={item} />
             {item.tags.map((tag) => (
               <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}>
                 <Tag tone="accent">{tag}</Tag>
@@ -113,13 +113,13 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
 
 // --- what can be done
 
-function Acts({ item }: { item: Item }) {
-  const [open, setOpen] = useState<Act | "contain" | null>(null);
-  const acts = ACTS.filter((each) => each.fits(item));
+function Actions({ item }: { item: Item }) {
+  const [open, setOpen] = useState<MemoryAction | "contain" | null>(null);
+  const actions = MEMORY_ACTIONS.filter((each) => each.fits(item));
   useKeys(
     "This memory",
     Object.fromEntries([
-      ...acts.flatMap((each) =>
+      ...actions.flatMap((each) =>
         each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [],
       ),
       ["c", { does: "Take out of use", run: () => setOpen("contain") }] as const,
@@ -127,7 +127,7 @@ function Acts({ item }: { item: Item }) {
   );
   return (
     <div class="line memory-page-acts">
-      {acts.map((each) => (
+      {actions.map((each) => (
         <Button
           key={each.name}
           small
@@ -147,7 +147,7 @@ function Acts({ item }: { item: Item }) {
       {open === "contain" ? (
         <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} />
       ) : null}
-      {open && open !== "contain" ? <ActDialog act={open} item={item} onClose={() => setOpen(null)} /> : null}
+      {open && open !== "contain" ? <ActionDialog action={open} item={item} onClose={() => setOpen(null)} /> : null}
     </div>
   );
 }
@@ -180,7 +180,7 @@ const NAMES: Record<string, string> = {
   derived_from: "made from",
   superseded_by: "replaced by",
   occurred_at: "happened",
-  expires_at: "holds until",
+  expires_at: "expires",
 };
 // What the card above shows already, or another part of the screen.
 const ELSEWHERE = new Set(["tags", "derived_from", "superseded_by"]);
@@ -287,14 +287,16 @@ function Value({ field, value, now }: { field: string; value: unknown; now: numb
         {now.toFixed(2)} <span class="soft small">now; {value.toFixed(2)} when it was set</span>
       </>
     );
-  if (field === "source" || field === "session" || field === "scope" || field === "subject" || field === "category") {
+  if (field === "source" || field === "session" || field === "subject" || field === "author" || field === "speaker")
+    return <Who name={String(value)} />;
+  if (field === "scope" || field === "category") {
     return <Link href={`/memories?${field}=${encodeURIComponent(String(value))}`}>{seen(String(value))}</Link>;
   }
   if (field === "evidence" && Array.isArray(value)) {
     return (
       <>
         {value.map((each) => (
-          <Link key={String(each)} href={`/sources?${new URLSearchParams({ list: "references", name: String(each) })}`}>
+          <Link key={String(each)} href={aboutOf(String(each))}>
             <Tag tone="accent">{String(each)}</Tag>
           </Link>
         ))}

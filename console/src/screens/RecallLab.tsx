@@ -5,12 +5,12 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../api";
 import { useAddress } from "../address";
-import type { Spoken } from "../calls";
+import type { ApiCall } from "../snippets";
 import { useKeys } from "../keys";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { status } from "../status";
 import { Bars, reach } from "../parts/Bars";
 import { Button } from "../parts/Button";
@@ -24,8 +24,8 @@ import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
 
 const ORDERS = [
-  { name: "learned", title: "as served" },
-  { name: "fused", title: "without what was learned" },
+  { name: "learned", title: "as agents get it" },
+  { name: "fused", title: "without feedback" },
   { name: "cosine", title: "by meaning alone" },
 ] as const;
 type Order = (typeof ORDERS)[number]["name"];
@@ -48,7 +48,7 @@ type Said = Readonly<Record<string, boolean>>;
 export function RecallLab() {
   const address = useAddress();
   const asked = address.get("q");
-  const query = useSettled(asked);
+  const query = useDebounced(asked);
   const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
   const limit = Math.min(50, Number(address.get("limit")) || 10);
   const found = useGet(query.trim() ? "/memory/search" : null, { params: { query: { query, order, limit } } });
@@ -60,7 +60,7 @@ export function RecallLab() {
         address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }),
     },
   });
-  const spoken: Spoken = {
+  const spoken: ApiCall = {
     method: "GET",
     path: `/memory/search?${new URLSearchParams({ query, order, limit: String(limit) })}`,
     verb: "recall",
@@ -195,7 +195,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
           ))}
         </ol>
       ) : (
-        <Empty title="Nothing was found">No memory that you may see matches.</Empty>
+        <Empty title="Nothing was found">No memory that you may read matches.</Empty>
       )}
     </section>
   );
@@ -210,8 +210,8 @@ function Learning() {
     const done = await ask(api.POST("/memory/train", {}));
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    changed();
-    say(`${done.data.serving ? "It serves" : "It does not serve"}: ${done.data.why}.`, {
+    notifyChanged();
+    say(`${done.data.serving ? "It is in use" : "It is not in use"}: ${done.data.why}.`, {
       tone: done.data.serving ? "good" : "plain",
     });
   };
@@ -221,7 +221,7 @@ function Learning() {
       <div class="line">
         <h2>Learned ranking</h2>
         <span class="spread" />
-        <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag>
+        <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "in use" : "not in use"}</Tag>
       </div>
       <p class="small soft">{seen(facts.why)}.</p>
       <dl class="facts small">
@@ -230,7 +230,7 @@ function Learning() {
           {facts.feedback.toLocaleString()}
           {facts.unseen ? `, ${facts.unseen} since the training` : ""}
         </dd>
-        <dt>Held out</dt>
+        <dt>For testing</dt>
         <dd class="num">
           {facts.held_out} feedbacks, {facts.pairs} pairs
         </dd>

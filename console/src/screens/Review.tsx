@@ -2,11 +2,11 @@
 
 import "./review/review.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ask } from "../api";
+import { api, ask, type Answer, type Problem } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
-import { queueMoves } from "../live";
-import { useWindow } from "../pages";
+import { queueMoves } from "../events";
+import { useWindow, without } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
 import { MemoryText } from "../parts/MemoryText";
@@ -18,21 +18,23 @@ import { say } from "../parts/Toasts";
 import { VirtualList } from "../parts/VirtualList";
 import { seen } from "../parts/seen";
 import { approve } from "./review/decide";
+import { leftOutOf } from "./review/leftOut";
+import { readSnoozed, snooze, snoozed, snoozeTimes } from "./review/snooze";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
-import { watched } from "./review/watched";
+import { viewed } from "./review/viewed";
 import {
   approvable,
   codeName,
-  currentOf,
-  editable,
-  gist,
+  gateName,
+  summaryOf,
   headline,
-  OTHERS,
+  mayEdit,
+  OTHER_APPROVER_NEEDED,
   proposer,
-  toneOf,
+  severityOf,
   type Proposal,
-} from "./review/words";
+} from "./review/labels";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
@@ -43,23 +45,35 @@ type Counts = Record<string, Record<string, number>>;
 export function Review() {
   const address = useAddress();
   const state = STATES.find(([name]) => name === address.get("state"))?.[0];
+  const asleep = address.get("state") === SNOOZED;
   const filters = {
     state,
+    sort: address.get("sort") === "danger" ? ("danger" as const) : undefined,
     proposer: address.get("proposer") || undefined,
     gate: address.get("gate") || undefined,
     tier: tierOf(address.get("tier")),
   };
-  const name = JSON.stringify(filters);
+  const hidden = snoozed.value;
+  const name = JSON.stringify(asleep ? [...hidden.keys()] : filters);
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
-  const list = useWindow<Proposal>(
+  // What was decided here and may still be in the list until it is read again.
+  const gone = useRef(new Set<string>());
+  const listed = useWindow<Proposal>(
     name,
-    async (offset, limit) => {
-      const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...filters, offset, limit } } }));
-      if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
+    async (offset, limit, signal) => {
+      if (asleep) return readEach([...hidden.keys()]);
+      const found = await ask(
+        api.GET("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } }),
+      );
+      if (found.ok) {
+        facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
+        gone.current.clear();
+      }
       return found;
     },
     queueMoves,
   );
+  const list = asleep || state ? listed : without(listed, (each) => hidden.has(each.id));
   const [chosen, setChosen] = useState<ReadonlyMap<string, Proposal>>(new Map());
   const [open, setOpen] = useState<Open | null>(null);
   const [busy, setBusy] = useState(false);
@@ -69,10 +83,11 @@ export function Review() {
   // What was decided leaves the list; the place where it was stays.
   const index = found >= 0 ? found : Math.min(place.current, Math.max(0, (list.total ?? 1) - 1));
   place.current = index;
-  const listed = list.at(index);
-  const current = at || listed?.id;
-  const item = found >= 0 ? listed : undefined;
+  const first = list.at(index);
+  const current = at || first?.id;
+  const item = found >= 0 ? first : undefined;
 
+  useEffect(readSnoozed, []);
   useEffect(() => {
     setChosen(new Map());
   }, [name]);
@@ -82,8 +97,9 @@ export function Review() {
     if (next) address.set({ at: next.id });
   };
   /** Go on with what is next to what was decided, in the list as it was. */
-  const goOn = (decided: readonly Proposal[]) => {
-    const ids = new Set(decided.map((each) => each.id));
+  const goOn = (decided: readonly Pick<Proposal, "id">[]) => {
+    for (const { id } of decided) gone.current.add(id);
+    const ids = gone.current;
     let next = index;
     while (list.at(next) && ids.has(list.at(next)?.id ?? "")) next += 1;
     let to = list.at(next);
@@ -117,28 +133,45 @@ export function Review() {
   };
   const approveOne = async (one: Proposal) => {
     if (busy) return;
-    if (!one.may_approve) return say(OTHERS, { tone: "plain" });
-    if (one.stale) return say("It is stale: edit it against what holds now, or reject it", { tone: "plain" });
-    if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
+    if (!one.may_approve) return say(OTHER_APPROVER_NEEDED, { tone: "plain" });
+    if (one.stale) return say("It is outdated: edit it against the current text, or reject it", { tone: "plain" });
+    if (one.diff.every((step) => leftOutOf(one.digest).has(step.after.id)))
+      return say("Every change is left out: reject it instead", { tone: "plain" });
+    if (!viewed.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
-    const done = await approve(one);
+    const done = await approve(one, [...leftOutOf(one.digest)]);
     setBusy(false);
     if (done) goOn([one]);
   };
   const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
   const act = {
     approve: () => {
-      const ready = meant.filter(approvable);
+      // A batch approves proposals as they are.
+      const ready = meant.filter((each) => approvable(each) && !leftOutOf(each.digest).size);
       if (chosen.size && ready.length) setOpen({ what: "batch", items: ready });
       else if (item) void approveOne(item);
     },
     edit: () => {
-      if (item?.may_approve && editable(item) && (!item.stale || currentOf(item)))
-        setOpen({ what: "edit", items: [item] });
+      if (item && mayEdit(item)) setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
       if (meant.length) setOpen({ what: "reject", items: meant });
     },
+  };
+  const hide = (items: readonly Pick<Proposal, "id">[], until: number | null) => {
+    const ids = items.map((each) => each.id);
+    if (until === null) snooze(ids, null);
+    else {
+      goOn(items);
+      snooze(ids, until);
+      say(`Snoozed ${ids.length === 1 ? "it" : ids.length} in this browser until ${new Date(until).toLocaleString()}`, {
+        tone: "plain",
+        undo: async () => {
+          snooze(ids, null);
+          return "Shown again";
+        },
+      });
+    }
   };
   const inList = (event: KeyboardEvent) => event.target instanceof Element && event.target.closest("[role=listbox]");
   const may = mayDecide();
@@ -150,6 +183,9 @@ export function Review() {
     a: may ? { does: "Approve what is open, or all that are selected", run: act.approve } : null,
     r: may ? { does: "Reject, with a reason", run: act.reject } : null,
     e: may ? { does: "Edit and approve", run: act.edit } : null,
+    s: meant.length
+      ? { does: "Snooze until tomorrow", run: () => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null) }
+      : null,
     x: may ? { does: "Select or deselect", run: () => toggle(item) } : null,
     J: may ? { does: "Select, and go on to the next", run: () => extend(1) } : null,
     K: may ? { does: "Select, and go back to the previous", run: () => extend(-1) } : null,
@@ -161,13 +197,15 @@ export function Review() {
     if (open) goOn(open.items);
     setOpen(null);
   };
-  const ended = STATES.find(([name]) => name === state)?.[1];
+  const ended = asleep ? "Snoozed" : STATES.find(([name]) => name === state)?.[1];
+  const snoozedHere = asleep || state ? 0 : (listed.total ?? 0) - (total ?? 0);
   const lede =
     total !== undefined && ended ? (
       `${total.toLocaleString()} ${ended.toLowerCase()}`
     ) : total === undefined ? null : total ? (
       <>
         {total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} />
+        {snoozedHere ? `, ${snoozedHere} snoozed` : ""}
       </>
     ) : (
       "nothing waits"
@@ -190,12 +228,12 @@ export function Review() {
         ) : (
           <Loading rows={6} />
         )
-      ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (
+      ) : total === 0 && !at && !asleep && !Object.values(filters).some(Boolean) ? (
         <div class="card">
           <States address={address} />
-          <Empty title="Nothing waits for you">
-            What an agent may not decide alone comes here: a change of a core block, words from the web that give
-            orders, less trust than there was.
+          <Empty title={snoozedHere ? "Nothing else waits for you" : "Nothing waits for you"}>
+            What an agent may not decide alone comes here: a change of a core block, a web page that gives orders, a
+            less trusted source.
           </Empty>
         </div>
       ) : (
@@ -218,6 +256,9 @@ export function Review() {
                 <Button small tone="no" onClick={act.reject}>
                   Reject…
                 </Button>
+                <Button small onClick={() => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null)}>
+                  Snooze
+                </Button>
                 <Button small tone="quiet" onClick={() => setChosen(new Map())}>
                   Clear
                 </Button>
@@ -239,6 +280,8 @@ export function Review() {
                 row={(row) => (
                   <Row
                     item={list.at(row)}
+                    problem={list.problemAt(row)}
+                    onRetry={list.reload}
                     on={list.at(row)?.id === current}
                     chosen={chosen.has(list.at(row)?.id ?? "")}
                     onOpen={(each) => address.set({ at: each.id }, { push: !at })}
@@ -257,6 +300,7 @@ export function Review() {
               onApprove={(one) => void approveOne(one)}
               onEdit={(one) => setOpen({ what: "edit", items: [one] })}
               onReject={(one) => setOpen({ what: "reject", items: [one] })}
+              onSnooze={(until) => hide([{ id: current }], until)}
               onBack={() => address.set({ at: null })}
             />
           ) : null}
@@ -271,19 +315,40 @@ export function Review() {
   );
 }
 
+/** Read proposals by their ids; what was decided since is left out. */
+async function readEach(ids: readonly string[]): Promise<Answer<{ items: Proposal[]; total: number }>> {
+  const answers = await Promise.all(
+    ids.map((id) => ask(api.GET("/memory/quarantine/{id}", { params: { path: { id } } }))),
+  );
+  const items = answers.flatMap((answer) => (answer.ok && answer.data.state === "pending" ? [answer.data] : []));
+  return { ok: true, data: { items, total: items.length }, status: 200, etag: null };
+}
+
 interface RowProps {
   item: Proposal | undefined;
+  /** Why it is not there. */
+  problem: Problem | undefined;
+  onRetry: () => void;
   on: boolean;
   chosen: boolean;
   onOpen: (item: Proposal) => void;
   onToggle: (item: Proposal) => void;
 }
 
-function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
+function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps) {
   if (!item)
     return (
       <div class="row" role="option" aria-selected={false}>
-        <span class="bone" />
+        {problem ? (
+          <span class="small warn">
+            {seen(problem.title)}.{" "}
+            <Button small onClick={onRetry}>
+              Try again
+            </Button>
+          </span>
+        ) : (
+          <span class="bone" />
+        )}
       </div>
     );
   const [reason] = item.reasons;
@@ -306,7 +371,7 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
         {chosen ? "✓" : ""}
       </span>
       <div class="row-text">
-        <MemoryText text={gist(item) || headline(item)} one />
+        <MemoryText text={summaryOf(item) || headline(item)} one />
         <div class="row-sub small soft">
           <span class="cut">
             {seen(proposer(item))} · {item.diff[0]?.after.tier}
@@ -318,14 +383,14 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
             ) : null}
           </span>
           {item.stale ? (
-            <Tag tone="warn" title="what it would change has changed since">
-              stale
+            <Tag tone="warn" title="its memory has changed since">
+              outdated
             </Tag>
           ) : null}
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
           {item.diff.length > 1 ? <Tag>{`${item.diff.length} changes`}</Tag> : null}
           {reason ? (
-            <Tag tone={toneOf(reason)} title={reason.detail}>
+            <Tag tone={severityOf(reason)} title={reason.detail}>
               {codeName(reason.code)}
             </Tag>
           ) : null}
@@ -335,6 +400,8 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
     </div>
   );
 }
+
+const SNOOZED = "snoozed";
 
 /** What became of proposals, as the API calls it and as it is shown; without one they wait. */
 const STATES = [
@@ -358,6 +425,17 @@ function States({ address }: { address: ReturnType<typeof useAddress> }) {
             {title}
           </option>
         ))}
+        {snoozed.value.size || address.get("state") === SNOOZED ? (
+          <option value={SNOOZED}>Snoozed ({snoozed.value.size})</option>
+        ) : null}
+      </select>
+      <select
+        aria-label="Sorted"
+        value={address.get("sort")}
+        onChange={(event) => address.set({ sort: event.currentTarget.value || null, at: null })}
+      >
+        <option value="">Oldest first</option>
+        <option value="danger">Most dangerous first</option>
       </select>
     </div>
   );
@@ -365,7 +443,7 @@ function States({ address }: { address: ReturnType<typeof useAddress> }) {
 
 const FACETS = [
   ["proposer", "Proposed by", "By anyone"],
-  ["gate", "Held by", "Any gate"],
+  ["gate", "Reason", "Any reason"],
   ["tier", "Tier", "Any tier"],
 ] as const;
 const TIERS = ["core", "working", "episodic", "archival"] as const;
@@ -389,7 +467,7 @@ function Filters({ counts, address }: { counts: Counts; address: ReturnType<type
           <option value="">{any}</option>
           {Object.entries(counts[facet] ?? {}).map(([value, count]) => (
             <option key={value} value={value}>
-              {value} ({count})
+              {facet === "gate" ? gateName(value) : value} ({count})
             </option>
           ))}
         </select>

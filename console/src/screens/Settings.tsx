@@ -1,6 +1,7 @@
 /** Settings: each one in force, and where it comes from. Nothing is changed here. */
 
-import "./tending.css";
+import "./maintenance.css";
+import meanings from "setting-meanings";
 import { useAddress } from "../address";
 import type { Schemas } from "../api";
 import { useGet } from "../load";
@@ -13,9 +14,6 @@ import { said, seen } from "../parts/seen";
 
 type Setting = Schemas["SettingInForce"];
 
-/** What each setting means, by name; the build takes it from the reference. */
-declare const SETTING_MEANINGS: Record<string, string>;
-
 const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
 const ORIGINS: Record<string, string> = {
   default: "default",
@@ -23,7 +21,7 @@ const ORIGINS: Record<string, string> = {
   environment: "environment",
   program: "command line",
 };
-const TITLES: Record<string, string> = { "": "Where and who", policy: "Policy", server: "Server" };
+const TITLES: Record<string, string> = { "": "Store and identity", policy: "Policy", server: "Server" };
 
 export function Settings() {
   const address = useAddress();
@@ -31,13 +29,13 @@ export function Settings() {
   const own = address.get("own") !== "";
   const sought = address.get("q").toLowerCase();
   return (
-    <Page title="Settings" lede="in force now, and where each comes from" json={found.url}>
+    <Page title="Settings" lede="in force now, with their origin" json={found.url}>
       <Shown of={found} rows={8}>
         {(data) => {
           const shown = data.items.filter(
             (each) =>
               (!own || each.origin !== "default" || each.waiting) &&
-              (each.name.includes(sought) || (SETTING_MEANINGS[each.name] ?? "").toLowerCase().includes(sought)),
+              (each.name.includes(sought) || (meanings[each.name] ?? "").toLowerCase().includes(sought)),
           );
           const tables = ["", "policy", "server"].map((table) => ({
             table,
@@ -62,19 +60,19 @@ export function Settings() {
                     checked={own}
                     onChange={(event) => address.set({ own: event.currentTarget.checked ? "yes" : null })}
                   />
-                  Only what somebody has set
+                  Only what is not a default
                 </label>
               </form>
               {shown.length ? null : (
                 <div class="card">
-                  <Empty title={own && !sought ? "Everything is as it comes" : "There is no such setting"} />
+                  <Empty title={own && !sought ? "Every setting has its default" : "There is no such setting"} />
                 </div>
               )}
               {tables
                 .filter((each) => each.rows.length)
                 .map(({ table, rows }) => (
                   <section key={table} class="card" aria-label={TITLES[table]}>
-                    <h2 class="pad">{TITLES[table]}</h2>
+                    <h2 class="settings-title">{TITLES[table]}</h2>
                     <Folded rows={rows} label={TITLES[table] ?? table} open={sought !== ""} />
                   </section>
                 ))}
@@ -109,9 +107,7 @@ const COLUMNS: Column<Setting>[] = [
     cell: (each) => (
       <>
         <span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span>
-        {SETTING_MEANINGS[each.name] ? (
-          <span class="soft small setting-meaning">{said(SETTING_MEANINGS[each.name] ?? "")}</span>
-        ) : null}
+        {meanings[each.name] ? <span class="soft small setting-meaning">{said(meanings[each.name] ?? "")}</span> : null}
       </>
     ),
   },
@@ -121,7 +117,7 @@ const COLUMNS: Column<Setting>[] = [
       <>
         <span class="mono setting-value">{seen(valued(each.value))}</span>
         {each.waiting ? (
-          <span class="warn small">the file says {seen(each.waiting)}, which waits for acceptance</span>
+          <span class="warn small">the file says {seen(each.waiting)}, which applies after you accept it</span>
         ) : null}
       </>
     ),
@@ -165,8 +161,8 @@ function File({ file }: { file: Schemas["SettingsFile"] | null }) {
   if (!file)
     return (
       <p class="soft">
-        There is no settings file: what holds is the default, the environment and the command line. One is{" "}
-        <code>keepward.toml</code> beside the store.
+        There is no settings file: settings come from defaults, the environment and the command line. A file is named{" "}
+        <code>keepward.toml</code> and is next to the store.
       </p>
     );
   const loosens = Object.entries(file.loosens);
@@ -180,7 +176,7 @@ function File({ file }: { file: Schemas["SettingsFile"] | null }) {
         {file.changed ? <Tag tone="warn">changed since the server started</Tag> : null}
       </div>
       <p class="mono">{seen(file.path)}</p>
-      {file.changed ? <p class="soft">What it says by now holds after a restart.</p> : null}
+      {file.changed ? <p class="soft">The file as it is now applies after a restart.</p> : null}
       {loosens.length ? (
         <>
           <p class="soft">

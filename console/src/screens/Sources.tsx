@@ -1,6 +1,7 @@
 /** Sources: what each agent, source, page and session wrote, what it touched, and how all of it is taken out of use. */
 
 import "./sources.css";
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
@@ -10,15 +11,17 @@ import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
-import { ContainDialog, counted, type Way } from "../parts/Contain";
-import { Facts } from "../parts/Facts";
+import { ContainDialog, counted, type ContainSelector } from "../parts/Contain";
+import { MemorySummary } from "../parts/MemorySummary";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Spark } from "../parts/Spark";
 import { Empty, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
+import { Who } from "../parts/Who";
 import { seen, written } from "../parts/seen";
+import type { List } from "./about/names";
 
 /** The lists, by what the API calls them: which activity shows them, and how `impact` and `contain` name one. */
 const LISTS = {
@@ -27,9 +30,10 @@ const LISTS = {
   references: { title: "Pages and records", way: "source", by: null, filter: null },
   sessions: { title: "Sessions", way: "session", by: "session", filter: "session" },
 } as const;
-type List = keyof typeof LISTS;
-type Origins = Schemas["Origins"];
+type Origins = Schemas["SourceActivity"];
 
+// Rows from which there is a box to find one.
+const MANY = 12;
 // Memories up to which an impact is looked at without being asked for.
 const AT_ONCE = 2_000;
 const QUERY = { below: true } as const;
@@ -44,7 +48,12 @@ export function Sources() {
     params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never },
   });
   const chosen = address.get("name");
-  const rows = found.data?.[list] ?? [];
+  const sought = address.get("find").toLowerCase();
+  const groups = grouped(
+    list,
+    (found.data?.[list] ?? []).filter((row) => row.name.toLowerCase().includes(sought)),
+  );
+  const rows = groups.flatMap((group) => group.rows);
   const here = rows.findIndex((each) => each.name === chosen);
   const choose = (at: number) => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
@@ -67,7 +76,9 @@ export function Sources() {
             key={each}
             type="button"
             aria-pressed={each === list}
-            onClick={() => address.set({ list: each === "actors" ? null : each, name: null }, { push: true })}
+            onClick={() =>
+              address.set({ list: each === "actors" ? null : each, name: null, find: null }, { push: true })
+            }
           >
             {LISTS[each].title}{" "}
             <span class="num">
@@ -79,19 +90,36 @@ export function Sources() {
       <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
-            rows.length ? (
+            data[list].length ? (
               <section class="card" aria-label={LISTS[list].title}>
-                <ul class="plain-list">
-                  {rows.map((each) => (
-                    <Row
-                      key={each.name}
-                      each={each}
-                      on={each.name === chosen}
-                      days={activity.data?.series.find((one) => one.name === each.name)?.counts}
-                      choose={() => address.set({ name: each.name === chosen ? null : each.name })}
+                {data[list].length > MANY || sought ? (
+                  <div class="pad">
+                    <input
+                      type="search"
+                      aria-label="Find a source"
+                      placeholder="A part of its name"
+                      value={address.get("find")}
+                      onInput={(event) => address.set({ find: event.currentTarget.value, name: null })}
                     />
-                  ))}
-                </ul>
+                  </div>
+                ) : null}
+                {rows.length ? null : <Empty title="None has such a name" />}
+                {groups.map((group) => (
+                  <Fragment key={group.host}>
+                    {group.host ? <Host host={group.host} rows={group.rows} /> : null}
+                    <ul class="plain-list" aria-label={written(group.host) || LISTS[list].title}>
+                      {group.rows.map((each) => (
+                        <Row
+                          key={each.name}
+                          each={each}
+                          on={each.name === chosen}
+                          days={activity.data?.series.find((one) => one.name === each.name)?.counts}
+                          choose={() => address.set({ name: each.name === chosen ? null : each.name })}
+                        />
+                      ))}
+                    </ul>
+                  </Fragment>
+                ))}
                 {data.more[list] ? (
                   <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p>
                 ) : null}
@@ -109,6 +137,53 @@ export function Sources() {
         {found.data && chosen && !row ? <Unknown list={list} name={chosen} /> : null}
       </div>
     </Page>
+  );
+}
+
+interface HostRows {
+  /** Empty for what has none. */
+  host: string;
+  rows: Origins[];
+}
+
+/** Return pages by their host, the hosts with several pages; everything else as it comes. */
+function grouped(list: List, rows: Origins[]): HostRows[] {
+  if (list !== "references") return [{ host: "", rows }];
+  const hosts = new Map<string, Origins[]>();
+  for (const row of rows) {
+    const host = /^https?:\/\/([^/?#]+)/.exec(row.name)?.[1] ?? "";
+    hosts.set(host, [...(hosts.get(host) ?? []), row]);
+  }
+  const several = [...hosts].filter(([host, pages]) => host && pages.length > 1);
+  const shared = new Set(several.map(([host]) => host));
+  const rest = [...hosts].filter(([host]) => !shared.has(host)).flatMap(([, pages]) => pages);
+  const groups = several.map(([host, pages]) => ({ host, rows: pages }));
+  return rest.length ? [...groups, { host: "", rows: rest }] : groups;
+}
+
+/** All pages of one host, which go out of use together. */
+function Host({ host, rows }: { host: string; rows: readonly Origins[] }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <div class="line pad source-host">
+      <h3 class="cut" dir="auto">
+        {seen(host)}
+      </h3>
+      <span class="soft small">{counted(rows.length, "page")}</span>
+      <span class="spread" />
+      {mayChange() && rows.some((row) => row.live) ? (
+        <Button small onClick={() => setOpen(true)}>
+          Take all of it out of use…
+        </Button>
+      ) : null}
+      {open ? (
+        <ContainDialog
+          ways={rows.map((row) => ({ source: row.name }))}
+          of={`what ${host} wrote`}
+          onClose={() => setOpen(false)}
+        />
+      ) : null}
+    </div>
   );
 }
 
@@ -151,7 +226,7 @@ function Row({
 }
 
 /** A name that wrote no memory that is kept, or less than what is listed. */
-function Unknown({ list, name }: { list: List; name: string }) {
+export function Unknown({ list, name }: { list: List; name: string }) {
   const { filter } = LISTS[list];
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
@@ -163,6 +238,9 @@ function Unknown({ list, name }: { list: List; name: string }) {
         {filter ? <Link href={listOf({ [filter]: name, ended: "1" })}>Its memories</Link> : null}
         {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: name })}`}>Its commits</Link> : null}
         {list === "actors" ? (
+          <Link href={`/context?${new URLSearchParams({ view: "receipts", by: name })}`}>What it asked</Link>
+        ) : null}
+        {list === "actors" ? (
           <Link href={`/review?${new URLSearchParams({ proposer: name })}`}>Its proposals</Link>
         ) : null}
       </div>
@@ -170,17 +248,18 @@ function Unknown({ list, name }: { list: List; name: string }) {
   );
 }
 
-function Detail({ list, row }: { list: List; row: Origins }) {
+/** What one of them wrote, what that touched, and how all of it is taken out of use. */
+export function Detail({ list, row }: { list: List; row: Origins }) {
   const { way, filter } = LISTS[list];
   const [asked, setAsked] = useState(row.memories <= AT_ONCE);
   const [open, setOpen] = useState(false);
-  const selector = { [way]: row.name } as Way;
+  const selector = { [way]: row.name } as ContainSelector;
   const impact = useGet(asked ? "/memory/impact" : null, { params: { query: selector as never } });
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
       <div class="line">
         <h2 class="cut" dir="auto">
-          {seen(row.name)}
+          <Who name={row.name} />
         </h2>
         <span class="spread" />
         {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
@@ -188,9 +267,32 @@ function Detail({ list, row }: { list: List; row: Origins }) {
           <Link href={`/commits?${new URLSearchParams({ actor: row.name })}`}>Its commits</Link>
         ) : null}
         {list === "actors" ? (
+          <Link href={`/context?${new URLSearchParams({ view: "receipts", by: row.name })}`}>What it asked</Link>
+        ) : null}
+        {list === "actors" ? (
           <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link>
         ) : null}
       </div>
+      {mayChange() ? (
+        <div class="line source-acts">
+          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>
+            Take out of use…
+          </Button>
+          <Link
+            class="btn no"
+            href={
+              way === "source"
+                ? `/erase?${new URLSearchParams({ source: row.name })}`
+                : `/erase?${new URLSearchParams({ who: row.name })}`
+            }
+          >
+            Erase for good…
+          </Link>
+          <span class="soft small">
+            {row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}
+          </span>
+        </div>
+      ) : null}
       <dl class="facts">
         <dt>wrote</dt>
         <dd>
@@ -222,26 +324,6 @@ function Detail({ list, row }: { list: List; row: Origins }) {
           <Button onClick={() => setAsked(true)}>Look at what it touched</Button>
         </div>
       )}
-      {mayChange() ? (
-        <div class="line source-acts">
-          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>
-            Take out of use…
-          </Button>
-          <Link
-            class="btn no"
-            href={
-              way === "source"
-                ? `/erase?${new URLSearchParams({ source: row.name })}`
-                : `/erase?${new URLSearchParams({ who: row.name })}`
-            }
-          >
-            Erase for good…
-          </Link>
-          <span class="soft small">
-            {row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}
-          </span>
-        </div>
-      ) : null}
       {open ? <ContainDialog ways={[selector]} of={`what ${row.name} wrote`} onClose={() => setOpen(false)} /> : null}
     </section>
   );
@@ -277,7 +359,7 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
               <MemoryText one text={each.text} />
             </Link>
             <span class="line small soft">
-              <Facts each={each} />
+              <MemorySummary memory={each} />
               {direct ? null : <span>made from it</span>}
             </span>
           </li>
@@ -297,7 +379,8 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
                     <Time at={each.at} />
                   </Link>
                   <span class="soft">
-                    {seen(each.actor)} to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it
+                    <Who name={each.actor} /> to {each.purpose}, {counted(each.items.length, "memory", "memories")} of
+                    it
                   </span>
                 </li>
               ))}

@@ -1,7 +1,8 @@
 /** Tokens: who may come in, how far, and when they last did. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
+import { useAddress } from "../address";
 import { api, ask, type Problem, type Schemas } from "../api";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
@@ -48,7 +49,9 @@ const MEANS: Record<string, string> = {
 
 export function Tokens() {
   const found = useGet("/memory/tokens");
-  const [making, setMaking] = useState(false);
+  const address = useAddress();
+  const making = address.get("new") === "1" && mayChange();
+  const setMaking = (open: boolean) => address.set({ new: open ? "1" : null });
   const [ending, setEnding] = useState<Token | null>(null);
   const [all, setAll] = useState(false);
   useKeys("Tokens", { n: mayChange() ? { does: "Make a token", run: () => setMaking(true) } : null });

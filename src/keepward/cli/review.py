@@ -138,6 +138,7 @@ def approve(call: CommandContext, ids: tuple[str, ...], digest: str | None) -> C
     option("--digest", "The digest that was shown; another one is not approved.", "HEX"),
     option("--memory", "Which memory is changed, if the proposal has several.", "ID"),
     option("--if-version", "The version that was shown, if the memory has changed since.", "N", "if_version"),
+    option("--leave-out", "A memory whose change is not made. May be given several times.", "ID", multiple=True),
     *EDIT,
     CONSENT,
 )

@@ -1,7 +1,7 @@
 """``Client``: the operations of ``Memory`` on a server, and streams of events, exports and imports.
 
-* An operation has the same name, arguments, defaults, results and errors as in ``Memory``. docs/client.md lists the
-  few operations on local files that are missing here.
+* An operation has the same name, arguments, defaults, results and errors as in ``Memory``. docs/howto/client.md
+  lists the few operations on local files that are missing here.
 * Nothing is read from the environment. Address and token come from the caller and go only to that server.
 * Handles on one server share its connections and differ in tenant and scope. The actor is that of the token.
 * Events come in the order of the commits, each once. After a break they continue where they stopped.

@@ -52,6 +52,19 @@ class ContextExposure(Value):
     last: Delivery | None
 
 
+class Flagged(Value):
+    """Words of a proposed text at which a gate that quarantined it points."""
+
+    #: Id of the memory that would have the text.
+    memory: str
+    gate: str
+    #: Name of the rule, such as ``override_instructions``.
+    code: str
+    #: Half-open span in code points of the text.
+    start: int
+    end: int
+
+
 class ReviewContext(Value):
     """Information for the decision about a proposal."""
 
@@ -62,6 +75,8 @@ class ReviewContext(Value):
     similar: tuple[Similar, ...]
     #: Contexts that contained the memories it changes; None if all are new.
     reached: ContextExposure | None
+    #: Words that its gates found, by text and position.
+    flagged: tuple[Flagged, ...] = ()
 
 
 class Proposal(Value):

@@ -115,6 +115,8 @@ class Touched(TypedDict):
     id: str
     version: int
     tier: str
+    #: First words of its text, or of the text before if the commit left none.
+    title: str
 
 
 class IdVersion(TypedDict):
@@ -184,6 +186,15 @@ def _id_of(name: str, field: str) -> Key:
     return Key(name, lambda outcome: (part := getattr(outcome, field)) and part.id, str | None)
 
 
+#: Maximum length of a title.
+_MAX_TITLE = 80
+
+
+def _title_of(step: Step) -> str:
+    text = step.after.text or (step.before.text if step.before else "")
+    return text.strip().partition("\n")[0][:_MAX_TITLE]
+
+
 _DETAILS = "actor reason receipt policy session proposal approved_by undoes"
 _ID_VERSION = keys_of(Record, "id version")
 _TOUCHED = keys_of(Record, "id version tier")
@@ -212,7 +223,9 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         *keys_of(Commit, "hash prev", "commit", kind=str),
         Key(
             "changes",
-            lambda view: [{"op": step.op, **as_shape(step.after, _TOUCHED)} for step in view.steps],
+            lambda view: [
+                {"op": step.op, **as_shape(step.after, _TOUCHED), "title": _title_of(step)} for step in view.steps
+            ],
             list[Touched],
         ),
     ),

@@ -7,7 +7,7 @@
 * Every payload has the schema number ``v``.
 * Strings contain no NUL and no lone surrogate.
 
-docs/journal.md describes the format; golden files test it.
+docs/internals/journal-format.md describes the format; golden files test it.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _below_target_trust(case: GateInput, view: GateContext, policy: Policy) -> I
         least = min(least, view.successor.trust)
     if least >= before.trust or (least >= Trust.AGENT and _is_opened_to_agents(case, policy)):
         return
-    detail = f"what the {before.trust.label} told is not changed by {_SOURCE_PHRASES[least]}: a person has to decide"
+    detail = f"the {before.trust.label} said this, and {_SOURCE_PHRASES[least]} wants to change it: a person decides"
     yield _reason("lower_trust", detail)
 
 

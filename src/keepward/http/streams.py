@@ -168,6 +168,10 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
         for view in views:
             fields = view.to_dict()
             data = {name: fields[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+            # Events carry no text.
+            data["changes"] = [
+                {name: value for name, value in change.items() if name != "title"} for change in data["changes"]
+            ]
             yield _event("commit", data, view.commit.seq)
         if before is not None and version is not None and before != version:
             yield _event("review", {"waiting": version[0]})

@@ -1,6 +1,6 @@
 """Data exports of ChatGPT and Claude: ``conversations.json`` and its neighbours, as they are downloaded.
 
-What becomes of what stands in docs/coming-from.md.
+docs/howto/import-chats.md lists what becomes of what.
 """
 
 from __future__ import annotations

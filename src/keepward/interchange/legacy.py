@@ -1,6 +1,6 @@
 """The legacy vault: an append-only JSONL file with three tiers, one line a version.
 
-What becomes of a tier stands in docs/interchange.md. Of equal versions of an id the later line counts.
+What becomes of a tier stands in docs/reference/formats.md. Of equal versions of an id the later line counts.
 """
 
 from __future__ import annotations

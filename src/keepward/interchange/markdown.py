@@ -3,7 +3,7 @@
 A list item, with what is nested in it, is a fact; a paragraph, table, quotation or code block is a document. The
 headings above it, outermost first, are its category. Numbers are lines of the file. The file is the session of its
 blocks, and a block is known again by its text there, since lines move when a file is edited. What becomes of
-properties, links and the ways of other programs stands in docs/coming-from.md.
+properties, links and the ways of other programs stands in docs/howto/import-notes.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of other memories: mem0 and OpenMemory, Letta, Zep and Graphiti, and the reference memory server of MCP.
 
-What becomes of what stands in docs/coming-from.md.
+docs/howto/import-agents.md lists what becomes of what.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables of other memories: a LangGraph store, a table of notes and a MemoryBank in SQLite, and blocks of PostgreSQL.
 
-What becomes of what stands in docs/coming-from.md. A table is told by its columns. Names of columns may be written
+docs/howto/import-stores.md lists what becomes of what. A table is told by its columns. Names of columns may be written
 ``like_this`` or ``likeThis``.
 """
 

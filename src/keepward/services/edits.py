@@ -154,6 +154,7 @@ def amend(
     digest: str | None = None,
     memory: str | None = None,
     if_version: int | None = None,
+    leave_out: Sequence[str] = (),
     **fields: Any,
 ) -> Outcome:
     """Approve a proposal with changes of one's own."""
@@ -161,7 +162,9 @@ def amend(
 
     given = {} if text is UNSET else {"text": text}
     change = arguments.build_change(Replace, {"id": "", **given, **fields})
-    return amended(session, proposal_id, change, digest=digest, memory=memory, if_version=if_version)
+    return amended(
+        session, proposal_id, change, digest=digest, memory=memory, if_version=if_version, leave_out=tuple(leave_out)
+    )
 
 
 def parse_change(session: RequestContext, sent: Mapping[str, Any]) -> Change:

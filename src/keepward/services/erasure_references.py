@@ -10,7 +10,8 @@ Invariants
 (4) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
     All learned weights go where feedback names an erased memory, or is on a receipt that shows one.
 (5) A certificate holds no content. Its ``commit`` holds all that the hash of the erasing commit covers, so that whoever
-    has a copy of the journal can check with a SHA-256 library alone that it was made; see docs/journal.md.
+    has a copy of the journal can check with a SHA-256 library alone that it was made: see
+    docs/internals/journal-format.md.
 """
 
 from __future__ import annotations

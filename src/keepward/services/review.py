@@ -261,16 +261,18 @@ def amend(
     digest: str | None = None,
     memory: str | None = None,
     if_version: int | None = None,
+    leave_out: Sequence[str] = (),
 ) -> Committed | Refused:
     """Approve a proposal with a change of one's own to what it would store; ``change`` names no memory.
 
     ``memory`` says which one is meant, where a proposal would store several texts. ``if_version`` is the version of
     that memory that the reviewer saw, where it has changed since it was proposed: the change is made to that one, and
-    what the proposal does not change stays as it is now. See (6).
+    what the proposal does not change stays as it is now. ``leave_out`` names memories whose changes are not made. See
+    (6).
 
     Raises:
         Unauthorised, Conflict, StaleVersion: as ``approve``.
-        InvalidInput: the change is none, or it is not clear which memory is meant.
+        InvalidInput: the change is none, it is not clear which memory is meant, or what is left out is needed.
     """
     found: dict[str, tuple[Finding, ...]] = {}
 
@@ -280,6 +282,10 @@ def amend(
             raise InvalidInput(
                 "a new edition of the identity is approved or rejected as it is; propose words of your own instead"
             )
+        steps = _without(steps, leave_out)
+        if leave_out and change == ask.Replace(id=""):
+            _check_still_allowed(session, item, steps)
+            return _Approval(item=item, steps=steps, decision=AMENDED, reasons=item.reasons)
         place = _step_index(steps, memory)
         after, reasons = _evaluate_amended(
             session, item, steps[place], replace(change, id=steps[place].after.id), found
@@ -298,6 +304,27 @@ def amend(
         return Refused(receipt=receipt, reasons=approval.reasons)
 
     return _close_if_unapprovable(session, lambda: transact(session, decide, carry_out, decide_first=True))
+
+
+def _without(steps: tuple[Step, ...], leave_out: Sequence[str]) -> tuple[Step, ...]:
+    """Return the steps but those of the named memories.
+
+    Raises:
+        InvalidInput: the proposal has no such memory, no step is left, or a remaining one needs one that is left out.
+    """
+    names = set(leave_out)
+    unknown = names - {step.after.id for step in steps}
+    if unknown:
+        raise InvalidInput(f"the proposal changes no memory {min(unknown)}: `leave_out` names memories of its diff")
+    remaining = tuple(step for step in steps if step.after.id not in names)
+    if not remaining:
+        raise InvalidInput("every change is left out: reject the proposal instead")
+    new = {step.after.id for step in steps if step.before is None} & names
+    for step in remaining:
+        needed = new & {*step.after.derived_from, step.after.superseded_by}
+        if needed:
+            raise InvalidInput(f"memory {step.after.id} refers to {min(needed)}: leave both out, or neither")
+    return remaining
 
 
 def _step_index(steps: Sequence[Step], memory: str | None) -> int:

@@ -20,6 +20,7 @@ from keepward.core.memory import VERSION_FIELDS, Record
 from keepward.core.proposal import (
     ContextExposure,
     Evidence,
+    Flagged,
     Proposal,
     ProposalPage,
     ProposedStep,
@@ -29,7 +30,9 @@ from keepward.core.proposal import (
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
-from keepward.errors import KeepwardError
+from keepward.errors import InvalidInput, KeepwardError
+from keepward.gates.detectors import injection, pii, secrets
+from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
 from keepward.services import review
 from keepward.services.access import context_deliveries
@@ -40,6 +43,14 @@ from keepward.services.request_context import RequestContext
 MAX_SIMILAR = 5
 #: Of a text, so many characters are looked for.
 MAX_QUERY_LENGTH = 2_000
+#: Detectors that find the words for which a gate quarantines a text.
+_DETECTORS: Mapping[str, Callable[[str], list[Finding]]] = {
+    "secrets": secrets.scan,
+    "privacy": pii.scan,
+    "injection": injection.scan,
+}
+#: How harmful a mistaken approval is, by gate.
+_HARM: Mapping[str, int] = {"injection": 3, "secrets": 3, "ethics": 2, "privacy": 2, "authority": 1}
 #: What each gate looks for, for somebody who reads it the first time.
 GATE_DESCRIPTIONS: Mapping[str, str] = {
     "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
@@ -63,16 +74,21 @@ def pending(
     proposer: str | None = None,
     gate: str | None = None,
     tier: str | None = None,
+    sort: str = "age",
     offset: int = 0,
     limit: int | None = 50,
 ) -> ProposalPage:
     """Return one window of the proposals that a handle may read, oldest first, and how many there are.
+
+    Sorted by ``danger``, those of the most harmful gates come first, and of equal ones the oldest.
 
     A proposal past its deadline is ``expired``. ``state`` is that of all of them, or ``all``; ``limit`` None is for
     all.
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     check_limit(limit)
+    if sort not in {"age", "danger"}:
+        raise InvalidInput(f"sort {sort!r}: must be age or danger")
     known = review.proposals(session, state)
     chosen = [
         each
@@ -81,6 +97,8 @@ def pending(
         and (gate is None or gate in _gates(each))
         and (tier is None or tier in _tiers(each))
     ]
+    if sort == "danger":
+        chosen.sort(key=_danger, reverse=True)
     counts = {
         "proposer": Counter(each.proposer.label for each in known),
         "gate": Counter(gate for each in known for gate in _gates(each)),
@@ -99,6 +117,11 @@ def pending(
 
 def _gates(item: Proposal) -> set[str]:
     return {each.gate for each in item.reasons}
+
+
+def _danger(item: Proposal) -> tuple[int, bool]:
+    """Return how harmful an approval by mistake would be: by the gates that quarantined it, then by the tier."""
+    return max((_HARM.get(gate, 0) for gate in _gates(item)), default=0), "core" in _tiers(item)
 
 
 def _tiers(item: Proposal) -> set[str]:
@@ -130,6 +153,17 @@ def _review_context(session: RequestContext, item: Proposal) -> ReviewContext:
         evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
         similar=_similar(session, texts[0], own) if texts else (),
         reached=ContextExposure(contexts=len(held), last=next(filter(None, newest), None)) if changed else None,
+        flagged=_flagged(item, texts),
+    )
+
+
+def _flagged(item: Proposal, texts: list[Record]) -> tuple[Flagged, ...]:
+    gates = [gate for gate in _DETECTORS if any(reason.gate == gate for reason in item.reasons)]
+    return tuple(
+        Flagged(memory=record.id, gate=gate, code=finding.detector, start=finding.start, end=finding.end)
+        for record in texts
+        for gate in gates
+        for finding in _DETECTORS[gate](record.text)
     )
 
 

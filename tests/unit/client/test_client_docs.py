@@ -1,4 +1,4 @@
-"""docs/client.md is true: its code runs as it stands, one block after the other."""
+"""docs/howto/client.md is true: its code runs as it stands, one block after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keepward.client import CommitEvent
 from keepward.http.server import create_app
 from support.clock import SteppingClock
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "client.md"
 
 
 @pytest.mark.slow

@@ -170,7 +170,7 @@ def test_a_commit_is_hashed_as_ever():
 
 
 def test_the_golden_hashes_follow_from_the_page_alone():
-    """Recompute a commit's hash with nothing but hashlib and json, as docs/journal.md says."""
+    """Recompute a commit's hash with nothing but hashlib and json, as docs/internals/journal-format.md says."""
     golden = json.loads((GOLDEN / "journal_v1.json").read_text())
 
     def labelled(label, *parts):

@@ -123,7 +123,7 @@ def test_a_store_opened_for_reading_refuses_to_write(path):
 
 
 def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.PATIENCE", 0.0)
+    monkeypatch.setattr("keepward.storage.sqlite.LOCK_TIMEOUT_S", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"), store.write():
@@ -388,7 +388,7 @@ def refused_at_once(store):
 
 
 def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.BRIEF", 0.02)
+    monkeypatch.setattr("keepward.storage.sqlite.BRIEF_LOCK_TIMEOUT_S", 0.02)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         refused = refused_at_once(store)
@@ -397,7 +397,7 @@ def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path
 
 
 def test_nor_for_another_thread(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.BRIEF", 0.02)
+    monkeypatch.setattr("keepward.storage.sqlite.BRIEF_LOCK_TIMEOUT_S", 0.02)
     with opened(path) as store:
         with store.write():
             refused = refused_at_once(store)

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Problem, type Schemas } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { useLoad } from "../../load";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
@@ -47,9 +47,9 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
       return;
     }
     const made = done.data.commit;
-    changed();
+    notifyChanged();
     say(
-      `Rolled back commit ${commit.seq}. What was before it holds again.`,
+      `Rolled back commit ${commit.seq}. The state before it is active again.`,
       made ? { undo: () => rollBack(made) } : {},
     );
     onClose();
@@ -89,7 +89,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
                     </Link>{" "}
                   </>
                 ))}
-                afterwards: made from what changes back, and left as it is.
+                afterwards: they were made from these memories and are not changed.
               </p>
             ) : null}
             {data.reasons.map((each) => (
@@ -127,11 +127,11 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
 }
 
 function Standing({ plan, later }: { plan: Plan; later: boolean }) {
-  if (plan.already) return <p>It is undone already: nothing is left to do.</p>;
+  if (plan.already) return <p>It is undone already.</p>;
   if (plan.conflicts.length) {
     return (
       <div class="conflicts" role="alert">
-        <b>Something stands in the way</b>
+        <b>Later commits are in the way</b>
         <p>These commits touched the same memories later. As it is, nothing would be changed.</p>
         <ul>
           {plan.conflicts.map((each) => (
@@ -157,7 +157,7 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
   ];
   return (
     <p>
-      Nothing stands in the way. {parts.filter(Boolean).join(", ")}
+      No later commit is in the way. {parts.filter(Boolean).join(", ")}
       {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit
       of its own and can itself be rolled back.
     </p>

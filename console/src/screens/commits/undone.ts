@@ -1,4 +1,4 @@
-/** Which commits are undone, and what a commit is called. */
+/** Which commits are undone, which only keep the books, and what a commit is called. */
 
 import type { Schemas } from "../../api";
 
@@ -14,8 +14,48 @@ export function undoneBy(rollbacks: readonly Commit[]): ReadonlyMap<string, Comm
   return found;
 }
 
-/** Return what a list calls a commit: its reason, with the numbers of commits in place of their ids where they are listed. */
+/** Return what a list calls a commit: the first words of what it changed, or which commits it undoes. */
 export function titleOf(item: Commit, listed: readonly Commit[]): string {
+  if (item.undoes.length) {
+    const names = item.undoes.map((id) => listed.find((commit) => commit.id === id)?.seq);
+    const known = names.filter((seq) => seq !== undefined).map((seq) => `commit ${seq}`);
+    const rest = names.length - known.length;
+    const unknown = rest === 0 ? [] : [rest === 1 ? "an earlier commit" : `${rest} earlier commits`];
+    return `rollback of ${[...known, ...unknown].join(", ")}`;
+  }
+  const title = item.changes.find((change) => change.title)?.title;
+  if (!title) return reasonOf(item, listed);
+  return item.changes.length > 1 ? `${title} and ${item.changes.length - 1} more` : title;
+}
+
+/** Whether a commit only counted uses or confirmed what was known. */
+export function isBookkeeping(item: Commit): boolean {
+  return item.changes.length > 0 && item.changes.every((change) => change.op === "reinforce");
+}
+
+/** Return commits in their order, with those that follow each other and only keep the books as one group. */
+export function grouped(items: readonly Commit[]): (Commit | Commit[])[] {
+  const found: (Commit | Commit[])[] = [];
+  let run: Commit[] = [];
+  const close = () => {
+    const [only] = run;
+    if (run.length > 1) found.push(run);
+    else if (only) found.push(only);
+    run = [];
+  };
+  for (const item of items) {
+    if (isBookkeeping(item)) run.push(item);
+    else {
+      close();
+      found.push(item);
+    }
+  }
+  close();
+  return found;
+}
+
+/** Return the reason of a commit, with the numbers of commits in place of their ids where they are listed. */
+export function reasonOf(item: Commit, listed: readonly Commit[]): string {
   return item.reason.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (id) => {
     const named = listed.find((each) => each.id === id);
     return named ? `commit ${named.seq}` : item.undoes.includes(id) ? "an earlier commit" : id;

@@ -16,7 +16,7 @@ const WORDS: Record<string, string> = {
   budget: "no room",
   cap: "enough of its kind",
   repeat: "said already",
-  expired: "its time is over",
+  expired: "expired",
   superseded: "replaced",
   retired: "retired",
   archived: "archived",
@@ -25,8 +25,8 @@ const WORDS: Record<string, string> = {
   weak: "hardly relevant",
   unkeyed: "state without a key",
   quarantine: "waits for review",
-  injection: "reads like an order",
-  secret: "holds a secret",
+  injection: "gives orders",
+  secret: "contains a secret",
 };
 
 export function wordOf(candidate: Candidate): string {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../api";
 import type { Context } from "../../contexts";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { useGet } from "../../load";
 import { mayChange } from "../../session";
 import { rollBack } from "../../undo";
@@ -19,6 +19,7 @@ import { say } from "../../parts/Toasts";
 import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
 import { toneOf, wordOf } from "./Candidates";
+import { textMadeAt } from "./differences";
 
 interface Props {
   candidate: Schemas["Considered"];
@@ -34,6 +35,13 @@ export function Chosen({ candidate, told, onClose }: Props) {
   const [open, setOpen] = useState<"" | "correct" | "forget">("");
   const origin = blame.data?.origins.find((each) => each.field === "text");
   const memory = blame.data?.record;
+  // What a receipt shows may have been changed since: then its own version says who said it.
+  const changedSince = candidate.now !== null;
+  const history = useGet(changedSince && !waits ? "/memory/items/{id}/history" : null, {
+    params: { path: { id: candidate.id } },
+  });
+  const made = changedSince ? textMadeAt(history.data?.items ?? [], candidate.version) : origin?.made;
+  const actor = changedSince ? made?.actor : origin?.actor;
   const [found, setFound] = useState<Schemas["Bisection"] | null>(null);
   const since = async () => {
     const body = {
@@ -74,15 +82,28 @@ export function Chosen({ candidate, told, onClose }: Props) {
             </dd>
           </>
         ) : null}
-        {origin ? (
+        {made && actor ? (
           <>
             <dt>Said by</dt>
             <dd>
-              <Who name={origin.actor} />, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />
-              {origin.approved_by ? (
+              <Who name={actor} />, <Time at={made.at} /> in <CommitLink of={made.seq} />
+              {made.approved_by && made.approved_by !== actor ? (
                 <>
-                  , approved by <Who name={origin.approved_by} />
+                  , approved by <Who name={made.approved_by} />
                 </>
+              ) : null}
+            </dd>
+          </>
+        ) : null}
+        {changedSince ? (
+          <>
+            <dt>Now</dt>
+            <dd>
+              <MemoryText text={candidate.now || "[erased]"} />
+              {origin ? (
+                <span class="soft">
+                  since <CommitLink of={origin.made.seq} />, <Who name={origin.actor} />
+                </span>
               ) : null}
             </dd>
           </>
@@ -208,7 +229,7 @@ function Change({
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
-    changed();
+    notifyChanged();
     say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", {
       undo: commit ? () => rollBack(commit) : undefined,
     });

@@ -12,9 +12,10 @@ import { Empty, Shown } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
+import { changedInputs, isNoted } from "./differences";
 import { ReceiptList } from "./Receipts";
 
-type Item = Schemas["ContextItem"];
+type Item = Schemas["ContextDiffItem"];
 const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
 
 export function Compare({ address }: { address: Address }) {
@@ -45,9 +46,9 @@ function Compared({ first, second, address }: { first: string; second: string; a
   const b = useGet("/memory/receipts/{id}", { params: { path: { id: second } } });
   const chosen = address.get("memory");
   const choose = (id: string) => address.set({ memory: id });
-  const texts = new Map(
-    [a, b].flatMap((side) => side.data?.explanation?.candidates ?? []).map((each) => [each.id, each.text]),
-  );
+  const [before, after] = [textsOf(a.data), textsOf(b.data)];
+  const noted = (item: Item) => isNoted(item, before, after);
+  const texts = new Map([...before, ...after]);
   return (
     <div class="stack">
       <div class="line">
@@ -64,14 +65,14 @@ function Compared({ first, second, address }: { first: string; second: string; a
             {found.same ? (
               <Empty title="The same bytes">Both contexts are the same text.</Empty>
             ) : (
-              <Differences found={found} texts={texts} chosen={chosen} onChoose={choose} />
+              <Differences found={found} noted={noted} texts={texts} chosen={chosen} onChoose={choose} />
             )}
             <div class="lab-sides">
               {([a, b] as const).map((side, at) => {
                 const gone = at === 0 ? "removed" : "added";
                 const marks = new Map(
                   found.items
-                    .filter((each) => each.change === gone || (each.change === "changed" && !isNoted(each)))
+                    .filter((each) => each.change === gone || (each.change === "changed" && !noted(each)))
                     .map((each) => [each.id, each.change]),
                 );
                 return (
@@ -98,6 +99,11 @@ function Compared({ first, second, address }: { first: string; second: string; a
   );
 }
 
+/** The texts that a context was made of, by memory. */
+function textsOf(receipt: Schemas["AnyReceipt"] | undefined): ReadonlyMap<string, string> {
+  return new Map((receipt?.explanation?.candidates ?? []).map((candidate) => [candidate.id, candidate.text]));
+}
+
 interface SideProps {
   receipt: Schemas["AnyReceipt"];
   name: string;
@@ -121,24 +127,26 @@ function Side({ receipt, name, ...rest }: SideProps) {
 
 interface Props {
   found: Schemas["ContextDifference"];
+  /** Whether a difference is bookkeeping alone. */
+  noted: (item: Item) => boolean;
   texts: ReadonlyMap<string, string>;
   chosen: string;
   onChoose: (id: string) => void;
 }
 
-function Differences({ found, texts, chosen, onChoose }: Props) {
-  const inputs = Object.entries(found.inputs).flatMap(([name, values]) => changes(name, values[0], values[1]));
-  const noted = found.items.filter(isNoted);
-  const told = found.items.filter((each) => !isNoted(each));
+function Differences({ found, noted, texts, chosen, onChoose }: Props) {
+  const inputs = Object.entries(found.inputs).flatMap(([name, values]) => changedInputs(name, values[0], values[1]));
+  const same = found.items.filter(noted);
+  const differing = found.items.filter((item) => !noted(item));
   return (
     <section class="card" aria-label="Differences">
       <ol class="lab-differences">
         {inputs.map(([name, before, after]) => (
           <li key={name} class="small soft">
-            asked otherwise: <b>{name}</b> {seen(before)} → {seen(after)}
+            Different settings: <b>{name}</b> {seen(before)} → {seen(after)}
           </li>
         ))}
-        {told.map((each) => (
+        {differing.map((each) => (
           <li key={each.id} class={each.id === chosen ? "on" : ""}>
             <Tag tone={TONES[each.change]}>{each.change}</Tag>
             <div class="stack tight">
@@ -158,9 +166,9 @@ function Differences({ found, texts, chosen, onChoose }: Props) {
             </div>
           </li>
         ))}
-        {noted.length ? (
+        {same.length ? (
           <li class="small soft">
-            {noted.length === 1 ? "One memory was" : `${noted.length} memories were`} confirmed or used in between; what
+            {same.length === 1 ? "One memory was" : `${same.length} memories were`} confirmed or used in between; what
             they say is the same.
           </li>
         ) : null}
@@ -170,29 +178,4 @@ function Differences({ found, texts, chosen, onChoose }: Props) {
       </ol>
     </section>
   );
-}
-
-/** Whether nothing but bookkeeping made another version of a memory: it says what it said. */
-function isNoted(item: Item): boolean {
-  return (
-    item.change === "changed" &&
-    (item.commit?.changes ?? []).some((each) => each.id === item.id && each.op === "reinforce")
-  );
-}
-
-/** Return what was asked otherwise: name, first, second; what is made of parts by its parts. */
-function changes(name: string, first: unknown, second: unknown): [string, string, string][] {
-  if (name === "now" || name === "head" || said(first) === said(second)) return [];
-  if (!isParts(first) || !isParts(second)) return [[name.replaceAll("_", " "), said(first), said(second)]];
-  return [...new Set([...Object.keys(first), ...Object.keys(second)])].flatMap((each) =>
-    changes(each, first[each], second[each]),
-  );
-}
-
-function isParts(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function said(value: unknown): string {
-  return value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { api, ask, type Schemas } from "../../api";
 import type { Address } from "../../address";
 import { useGet } from "../../load";
-import { useSettled } from "../../settled";
+import { useDebounced } from "../../debounce";
 import { Button } from "../../parts/Button";
 import { Empty, Shown } from "../../parts/States";
 import { Table } from "../../parts/Table";
@@ -41,8 +41,8 @@ interface Props {
 }
 
 export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
-  const objective = useSettled(address.get("asked"));
-  const actor = useSettled(address.get("by"));
+  const objective = useDebounced(address.get("asked"));
+  const actor = useDebounced(address.get("by"));
   const query = { kind: ["compile" as const], objective: objective || undefined, actor: actor || undefined, limit: 50 };
   const first = useGet("/memory/receipts", { params: { query } });
   const name = `${objective} ${actor} ${first.data?.items[0]?.id ?? ""}`;

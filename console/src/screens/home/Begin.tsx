@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, csrf } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { Button } from "../../parts/Button";
 import { Command } from "../../parts/Command";
 import { counted } from "../../parts/Contain";
@@ -49,7 +49,7 @@ function Write() {
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     setText("");
-    changed();
+    notifyChanged();
     say("Remembered.");
   };
   return (
@@ -95,7 +95,7 @@ function Import() {
     setBusy(true);
     setTold(await imported(file));
     setBusy(false);
-    changed();
+    notifyChanged();
   };
   return (
     <form

@@ -7,18 +7,31 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
-import { OPS, type Step } from "./words";
+import { unitsOf, type Span } from "../../parts/spans";
+import { codeName, OPS, type Step } from "./labels";
 
 // Characters after which the words may have to be scrolled, and so take the focus.
 const LONG = 800;
 
-export function Changes({ steps }: { steps: readonly Step[] }) {
+interface Props {
+  steps: readonly Step[];
+  /** Words that gates point at. */
+  flagged?: readonly Schemas["Flagged"][];
+  /** Memories whose changes are left out, and how to leave out another; without it nothing can be. */
+  leftOut?: ReadonlySet<string>;
+  onToggle?: (memory: string) => void;
+}
+
+export function Changes({ steps, flagged = [], leftOut, onToggle }: Props) {
   return (
     <>
       {steps.map((step) => (
-        <div key={`${step.id}/${step.op}`} class="proposal-step">
-          {steps.length > 1 ? <StepHead step={step} /> : null}
-          <Words step={step} />
+        <div
+          key={`${step.id}/${step.op}`}
+          class={leftOut?.has(step.after.id) ? "proposal-step left-out" : "proposal-step"}
+        >
+          {steps.length > 1 ? <StepHead step={step} taken={!leftOut?.has(step.after.id)} onToggle={onToggle} /> : null}
+          <Words step={step} spans={spansOf(step, flagged)} />
           <Fields step={step} />
         </div>
       ))}
@@ -26,9 +39,26 @@ export function Changes({ steps }: { steps: readonly Step[] }) {
   );
 }
 
-function StepHead({ step }: { step: Step }) {
+function spansOf(step: Step, flagged: readonly Schemas["Flagged"][]): Span[] {
+  const text = step.after.text ?? "";
+  return flagged
+    .filter((finding) => finding.memory === step.after.id)
+    .map(({ start, end, gate, code }) => ({
+      start: unitsOf(text, start),
+      end: unitsOf(text, end),
+      title: `${gate}: ${codeName(code)}`,
+    }));
+}
+
+function StepHead({ step, taken, onToggle }: { step: Step; taken: boolean; onToggle?: (memory: string) => void }) {
   return (
     <div class="line small">
+      {onToggle ? (
+        <label class="tick">
+          <input type="checkbox" checked={taken} onChange={() => onToggle(step.after.id)} />
+          <span class="unheard">Make this change:</span>
+        </label>
+      ) : null}
       <Tag>{OPS[step.op] ?? step.op}</Tag>
       <span class="soft">
         {step.after.tier} {step.after.kind}
@@ -43,9 +73,9 @@ function StepHead({ step }: { step: Step }) {
   );
 }
 
-function Words({ step }: { step: Step }) {
+function Words({ step, spans }: { step: Step; spans: readonly Span[] }) {
   const text = step.changed.find((each) => each.field === "text");
-  if (text) return <Diff before={shown(text.before)} after={shown(text.after)} />;
+  if (text) return <Diff before={shown(text.before)} after={shown(text.after)} spans={spans} />;
   const words = step.after.text ?? step.before?.text;
   return (
     <div
@@ -54,7 +84,7 @@ function Words({ step }: { step: Step }) {
       role="group"
       aria-label="What it says"
     >
-      <MemoryText text={words} />
+      <MemoryText text={words} spans={spans} />
     </div>
   );
 }

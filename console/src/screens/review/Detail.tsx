@@ -3,7 +3,7 @@
 import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
 import { useGet } from "../../load";
-import { queueMoves } from "../../live";
+import { queueMoves } from "../../events";
 import { mayDecide } from "../../session";
 import { Button } from "../../parts/Button";
 import { MemoryText } from "../../parts/MemoryText";
@@ -13,8 +13,19 @@ import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { said, seen } from "../../parts/seen";
 import { Changes } from "./Changes";
-import { useWatched, watched } from "./watched";
-import { approvable, currentOf, editable, grouped, headline, OTHERS, type Proposal } from "./words";
+import { useViewTracking, viewed } from "./viewed";
+import { leftOutOf, toggleLeftOut } from "./leftOut";
+import { snoozed, snoozeTimes } from "./snooze";
+import {
+  approvable,
+  editable,
+  gateName,
+  grouped,
+  headline,
+  mayEdit,
+  OTHER_APPROVER_NEEDED,
+  type Proposal,
+} from "./labels";
 
 interface Props {
   id: string;
@@ -24,6 +35,8 @@ interface Props {
   onApprove: (item: Proposal) => void;
   onEdit: (item: Proposal) => void;
   onReject: (item: Proposal) => void;
+  /** Hide it until a time; null shows it again. */
+  onSnooze: (until: number | null) => void;
   onBack: () => void;
 }
 
@@ -57,16 +70,22 @@ function One({
   onApprove,
   onEdit,
   onReject,
+  onSnooze,
   onBack,
 }: Omit<Props, "id" | "listed"> & {
   item: Proposal;
-  stored: Schemas["Shown"][] | undefined;
+  stored: Schemas["ProposedStep"][] | undefined;
   back: Schemas["ReviewContext"] | undefined;
 }) {
-  const what = useWatched<HTMLDivElement>(item.digest);
+  const what = useViewTracking<HTMLDivElement>(item.digest);
   const after = item.diff[0]?.after;
   const open = item.state === "pending";
-  const read = watched.value.has(item.digest);
+  const read = viewed.value.has(item.digest);
+  const out = leftOutOf(item.digest);
+  const ids = new Set(item.diff.map((step) => step.after.id));
+  const taken = [...ids].filter((id) => !out.has(id)).length;
+  const parts = open && mayDecide() && approvable(item) && ids.size > 1;
+  const hidden = snoozed.value.get(item.id);
   return (
     <article class="card proposal" aria-label={`Proposal: ${headline(item)}`}>
       <div class="proposal-body">
@@ -91,8 +110,8 @@ function One({
           </p>
         </header>
         {open ? null : <Settled item={item} />}
-        <section class="why" aria-label="Why it is held">
-          <b>Held because</b>
+        <section class="why" aria-label="Reasons to wait">
+          <b>Why it waits for a person</b>
           <ul>
             {grouped(item.reasons).map((each) => (
               <li key={each.text}>
@@ -105,14 +124,21 @@ function One({
           <p class="small soft">
             {[...new Set(item.reasons.map((each) => each.gate))].map((gate) => (
               <span key={gate}>
-                <Tag>{gate}</Tag> {back?.meaning[gate] ?? ""}{" "}
+                <Tag>{gateName(gate)}</Tag> {back?.meaning[gate] ?? ""}{" "}
               </span>
             ))}
           </p>
         </section>
         {item.stale ? <Stale item={item} /> : null}
         <div ref={what} class="stack">
-          {item.stale ? null : <Changes steps={item.diff} />}
+          {item.stale ? null : (
+            <Changes
+              steps={item.diff}
+              flagged={back?.flagged}
+              leftOut={out}
+              onToggle={parts ? (memory) => toggleLeftOut(item.digest, memory) : undefined}
+            />
+          )}
         </div>
         <dl class="facts">
           {item.diff.some((step) => step.before) ? (
@@ -172,25 +198,25 @@ function One({
       {open && mayDecide() ? (
         <div class="proposal-acts">
           {approvable(item) ? (
-            <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>
-              Approve
+            <Button tone="go" hint="a" busy={busy} aria-disabled={!read || !taken} onClick={() => onApprove(item)}>
+              {taken < ids.size ? `Approve ${taken} of ${ids.size}` : "Approve"}
             </Button>
           ) : item.may_approve ? null : (
-            <span class="soft small">{OTHERS}</span>
+            <span class="soft small">{OTHER_APPROVER_NEEDED}</span>
           )}
-          {item.may_approve && editable(item) && (!item.stale || currentOf(item)) ? (
+          {mayEdit(item) ? (
             <Button hint="e" busy={busy} onClick={() => onEdit(item)}>
-              {item.stale ? "Edit against what holds now" : "Edit and approve"}
+              {item.stale ? "Edit against the current text" : "Edit and approve"}
             </Button>
           ) : null}
-          {item.may_approve && !editable(item) ? (
+          {item.may_approve && !editable(item).length ? <span class="soft small">It has no text to edit.</span> : null}
+          {parts ? (
             <span class="soft small">
-              {item.diff.length > 1
-                ? "Several changes are approved or rejected as one."
-                : "There are no words in it to edit."}
+              {taken ? "Untick a change to leave it out." : "Every change is left out: reject it instead."}
             </span>
           ) : null}
           <span class="spread" />
+          <SnoozeMenu id={item.id} until={hidden} onSnooze={onSnooze} />
           <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>
             {item.stale ? "Reject as outdated…" : "Reject…"}
           </Button>
@@ -200,12 +226,40 @@ function One({
   );
 }
 
+function SnoozeMenu({ id, until, onSnooze }: { id: string; until: number | undefined; onSnooze: Props["onSnooze"] }) {
+  if (until !== undefined)
+    return (
+      <>
+        <span class="soft small">
+          snoozed until <Time at={new Date(until).toISOString()} />
+        </span>
+        <Button onClick={() => onSnooze(null)}>Show again</Button>
+      </>
+    );
+  return (
+    <select
+      key={id}
+      class="snooze"
+      aria-label="Snooze"
+      value=""
+      onChange={(event) => onSnooze(Number(event.currentTarget.value))}
+    >
+      <option value="">Snooze…</option>
+      {snoozeTimes(new Date()).map(([title, time]) => (
+        <option key={title} value={time}>
+          {title}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** A stale proposal: what its memory said when it was made, what that says now, and what is proposed. */
 function Stale({ item }: { item: Proposal }) {
   return (
     <section class="stale" aria-label="Changed since">
       <p>
-        <Tag tone="warn">stale</Tag> What it would change has changed since it was proposed.
+        <Tag tone="warn">outdated</Tag> Its memory has changed since it was proposed.
       </p>
       {item.diff.map((step) => {
         const now = item.current.find((each) => each.id === step.id);
@@ -339,11 +393,11 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
   );
 }
 
-function Reached({ of }: { of: Schemas["Reached"] }) {
-  if (!of.contexts) return <span class="faint">what it would change stood in no context yet</span>;
+function Reached({ of }: { of: Schemas["ContextExposure"] }) {
+  if (!of.contexts) return <span class="faint">no context yet</span>;
   return (
     <>
-      what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts
+      <b class="num">{of.contexts.toLocaleString()}</b> {of.contexts === 1 ? "context" : "contexts"}
       {of.last ? (
         <>
           , last{" "}

@@ -7,11 +7,12 @@ import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Diff } from "../../parts/Diff";
 import { Tag } from "../../parts/Tag";
-import { seen } from "../../parts/seen";
+import { seen, written } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
-import { useWatched, watched } from "./watched";
-import { codeName, currentOf, editable, headline, proposer, toneOf, type Proposal } from "./words";
+import { leftOutOf } from "./leftOut";
+import { useViewTracking, viewed } from "./viewed";
+import { codeName, currentOf, editable, firstWords, headline, proposer, severityOf, type Proposal } from "./labels";
 
 interface Props {
   onClose: () => void;
@@ -63,7 +64,7 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
       }
     >
       <label class="field">
-        <span>Why; the proposer is told</span>
+        <span>Why; the proposer reads it</span>
         <input autofocus value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       {given.data?.length ? (
@@ -80,18 +81,27 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
 }
 
 export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }) {
-  const proposed = editable(item)?.after.text ?? "";
+  const out = [...leftOutOf(item.digest)];
+  const steps = editable(item).filter((step) => !out.includes(step.after.id));
+  const [memory, setMemory] = useState(steps[0]?.after.id ?? "");
+  const step = steps.find((each) => each.after.id === memory);
+  const proposed = step?.after.text ?? "";
   const now = item.stale ? currentOf(item) : undefined;
-  const before = now?.text ?? editable(item)?.before?.text;
+  const before = now?.text ?? step?.before?.text;
   const [text, setText] = useState(proposed);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  // Of a stale proposal the proposed words may be what is wanted, over what holds now.
+  // Of a stale proposal the proposed words may be what is wanted, over the current text.
   const same = text === (now ? now.text : proposed);
   const send = async () => {
     if (!text.trim() || same || busy) return;
     setBusy(true);
-    const wrong = await amend(item, text, now?.version);
+    const wrong = await amend(item, {
+      text,
+      memory,
+      if_version: now?.version,
+      leave_out: out.length ? out : undefined,
+    });
     setBusy(false);
     if (wrong) setProblem(wrong);
     else onDone();
@@ -111,13 +121,31 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
         </>
       }
     >
+      {steps.length > 1 ? (
+        <label class="field">
+          <span>Which text; the others are approved as they are</span>
+          <select
+            value={memory}
+            onChange={(event) => {
+              setMemory(event.currentTarget.value);
+              setText(steps.find((each) => each.after.id === event.currentTarget.value)?.after.text ?? "");
+            }}
+          >
+            {steps.map((each) => (
+              <option key={each.after.id} value={each.after.id}>
+                {written(each.after.key ?? firstWords(each.after.text))}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
       <label class="field">
         <span>What is stored, as your own words</span>
         <textarea autofocus rows={5} value={text} dir="auto" onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       {before ? (
         <>
-          <h3>What holds now, and yours</h3>
+          <h3>The current text, and yours</h3>
           <Diff before={before} after={text} />
         </>
       ) : null}
@@ -138,7 +166,7 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
 
 export function BatchDialog({ items, onClose, onDone }: Props & { items: readonly Proposal[] }) {
   const [busy, setBusy] = useState(false);
-  const read = items.filter((each) => watched.value.has(each.digest)).length;
+  const read = items.filter((each) => viewed.value.has(each.digest)).length;
   const all = read === items.length;
   const send = async () => {
     if (!all || busy) return;
@@ -175,15 +203,15 @@ export function BatchDialog({ items, onClose, onDone }: Props & { items: readonl
 }
 
 function Item({ item }: { item: Proposal }) {
-  const shown = useWatched<HTMLLIElement>(item.digest);
+  const shown = useViewTracking<HTMLLIElement>(item.digest);
   return (
     <li ref={shown}>
       <div class="line small">
         <b>{seen(headline(item))}</b>
-        {watched.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
+        {viewed.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
         <span class="soft">{seen(proposer(item))}</span>
         {item.reasons.map((each) => (
-          <Tag key={each.code} tone={toneOf(each)} title={each.detail}>
+          <Tag key={each.code} tone={severityOf(each)} title={each.detail}>
             {codeName(each.code)}
           </Tag>
         ))}

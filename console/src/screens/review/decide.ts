@@ -1,20 +1,24 @@
 /** Decisions: the calls, what is said of them, and how they are taken back. */
 
 import { api, ask, type Problem, type Schemas } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { say } from "../../parts/Toasts";
 import { mayChange } from "../../session";
-import { gist, headline, type Proposal } from "./words";
+import { summaryOf, headline, type Proposal } from "./labels";
 
 const SHORT = 60;
 
 function named(item: Proposal): string {
-  const text = gist(item);
+  const text = summaryOf(item);
   return text ? `“${text.length > SHORT ? `${text.slice(0, SHORT)}…` : text}”` : headline(item);
 }
 
-/** Approve exactly what was seen; returns whether that worked, and says what happened. */
-export async function approve(item: Proposal): Promise<boolean> {
+/** Approve exactly what was seen but the changes of `leave_out`; returns whether that worked, and says what happened. */
+export async function approve(item: Proposal, leave_out: readonly string[] = []): Promise<boolean> {
+  if (leave_out.length) {
+    const wrong = await amend(item, { leave_out: [...leave_out] });
+    return wrong ? failed(wrong) : true;
+  }
   const done = await ask(
     api.POST("/memory/quarantine/{id}/approve", {
       params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
@@ -23,17 +27,34 @@ export async function approve(item: Proposal): Promise<boolean> {
   return done.ok ? stored(`Approved ${named(item)}`, done.data) : failed(done.problem);
 }
 
-/** Store other words in place of the proposed ones, as the reviewer's own; `over` is the version that holds now, of a stale proposal. */
-export async function amend(item: Proposal, text: string, over?: number): Promise<Problem | null> {
+/** What a reviewer changes of a proposal. */
+interface Amendment {
+  /** Other words, stored as the reviewer's own, of the memory that `memory` names. */
+  text?: string;
+  memory?: string;
+  /** The version that a stale proposal's memory has now. */
+  if_version?: number;
+  /** Memories whose changes are not made. */
+  leave_out?: string[];
+}
+
+/** Approve with changes; returns what is wrong with them. */
+export async function amend(item: Proposal, changes: Amendment): Promise<Problem | null> {
   const done = await ask(
     api.POST("/memory/quarantine/{id}/amend", {
       params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
-      body: over === undefined ? { text } : { text, if_version: over },
+      body: changes,
     }),
   );
   if (!done.ok) return done.problem;
-  stored("Stored your words in its place", done.data);
+  // What the gates refuse is an answer, and the proposal goes on waiting.
+  if (done.data.outcome === "refused") return refusal(done.data);
+  stored(changes.text === undefined ? `Approved in part: ${named(item)}` : "Stored your words in its place", done.data);
   return null;
+}
+
+function refusal({ reasons }: Schemas["Written"]): Problem {
+  return { status: 200, code: "refused", title: "Refused", detail: reasons.map((reason) => reason.detail).join("; ") };
 }
 
 /** Reject; the proposer is told why. */
@@ -53,7 +74,7 @@ export async function reject(items: readonly Proposal[], reason: string): Promis
     const rejected = done.data.results.filter((each) => each.ok).map((each) => each.id);
     summed(`Rejected ${done.data.rejected}`, done.data.results, () => reopen(rejected));
   }
-  changed();
+  notifyChanged();
   return true;
 }
 
@@ -64,7 +85,7 @@ export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
   if (!done.ok) return failed(done.problem);
   const commits = done.data.results.flatMap((each) => each.outcome?.commit ?? []);
   summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
-  changed();
+  notifyChanged();
   return true;
 }
 
@@ -75,7 +96,7 @@ async function reopen(ids: readonly string[]): Promise<string> {
     const done = await ask(api.POST("/memory/quarantine/{id}/reopen", { params: { path: { id } }, body }));
     if (!done.ok) return count ? `Took back ${count} of ${ids.length}: ${done.problem.detail}` : done.problem.detail;
   }
-  changed();
+  notifyChanged();
   return ids.length === 1 ? "Taken back; it waits again" : `Took back all ${ids.length}; they wait again`;
 }
 
@@ -87,13 +108,13 @@ function stored(text: string, outcome: Schemas["Written"]): true {
   const { commit } = outcome;
   // A rollback is the owner's: a reviewer decides, and what was decided stands.
   say(text, commit && mayChange() ? { undo: () => undo([commit]) } : {});
-  changed();
+  notifyChanged();
   return true;
 }
 
 function failed(problem: Problem): false {
   say(problem.detail, { tone: "bad" });
-  changed();
+  notifyChanged();
   return false;
 }
 
@@ -115,10 +136,8 @@ async function undo(commits: readonly string[]): Promise<string> {
         body: {},
       }),
     );
-    changed();
+    notifyChanged();
     if (!done.ok) return count ? `Undid ${count} of ${commits.length}: ${done.problem.detail}` : done.problem.detail;
   }
-  return commits.length === 1
-    ? "Undone by a rollback; what held before holds again"
-    : `Undid all ${commits.length} by rollbacks`;
+  return commits.length === 1 ? "Undone by a rollback" : `Undid all ${commits.length} by rollbacks`;
 }

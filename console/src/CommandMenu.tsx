@@ -1,0 +1,193 @@
+/** The command menu: screens, commands, people, memories and commits by what they are called, with the keyboard alone. */
+
+import "./parts/command-menu.css";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { go } from "./address";
+import { api, ask } from "./api";
+import { listOf } from "./browse";
+import { notifyChanged } from "./events";
+import { useGet } from "./load";
+import { screens } from "./screens";
+import { savedFilters } from "./screens/memories/Saved";
+import { mayChange, signOut } from "./session";
+import { useDebounced } from "./debounce";
+import { status } from "./status";
+import { Dialog } from "./parts/Dialog";
+import { MemoryText } from "./parts/MemoryText";
+import { say, undoLast } from "./parts/Toasts";
+import { aboutOf } from "./parts/Who";
+import { seen } from "./parts/seen";
+
+interface Entry {
+  title: string;
+  /** What it is, beside the title. */
+  note?: string;
+  run: () => unknown;
+}
+
+interface Group {
+  title: string;
+  entries: Entry[];
+}
+
+// People and memories that are offered of each sort.
+const OFFERED = 6;
+
+async function verify(): Promise<void> {
+  const found = await ask(api.POST("/memory/verify"));
+  if (!found.ok) return say(found.problem.detail, { tone: "bad" });
+  const { ok, faults } = found.data;
+  notifyChanged();
+  say(ok ? "Intact: nothing was notifyChanged from outside." : `${faults.length} faults: see Integrity.`, {
+    tone: ok ? "good" : "bad",
+  });
+}
+
+/** What can be done from everywhere; some of it by the owner alone. */
+function commands(showKeys: () => void): Entry[] {
+  const all: (Entry & { owner?: boolean })[] = [
+    { title: "Undo what was done last", run: undoLast },
+    { title: "Verify the store now", run: () => void verify(), owner: true },
+    { title: "What notifyChanged this week", run: () => go("/commits?compare=yes") },
+    { title: "Show ended memories", run: () => go(listOf({ ended: "1" })) },
+    { title: "Make a token", run: () => go("/tokens?new=1"), owner: true },
+    { title: "Erase somebody or something for good", run: () => go("/erase"), owner: true },
+    { title: "Show the keys", run: showKeys },
+    { title: "End session", run: () => void signOut() },
+  ];
+  return all.filter((command) => !command.owner || mayChange());
+}
+
+function useGroups(text: string, showKeys: () => void): Group[] {
+  const sought = useDebounced(text);
+  const users = useGet("/memory/users").data?.items ?? [];
+  const projects = useGet("/memory/projects").data?.items ?? [];
+  const sources = useGet("/memory/sources", { params: { query: { below: true } as never } }).data;
+  const subjects = useGet("/memory/facets", {
+    params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
+  }).data?.facets["subject"];
+  const memories = useGet(sought ? "/memory/items" : null, {
+    params: { query: { below: true, text: sought, limit: OFFERED } as never },
+  }).data?.items;
+  const has = (title: string) => title.toLowerCase().includes(text.toLowerCase());
+  const screen = (each: (typeof screens)[number]): Entry => ({
+    title: each.title,
+    note: each.key ? `g ${each.key}` : undefined,
+    run: () => go(each.path),
+  });
+  const shown = screens.filter((each) => each.key && (!each.owner || mayChange()));
+  const groups: Group[] = [
+    { title: "Screens", entries: shown.map(screen).filter((entry) => has(entry.title)) },
+    { title: "Commands", entries: commands(showKeys).filter((entry) => has(entry.title)) },
+  ];
+  const saved = Object.entries(savedFilters())
+    .filter(([name]) => has(name))
+    .map(([name, search]) => ({ title: name, note: "saved filter", run: () => go(`/memories?${search}`) }));
+  if (saved.length) groups.unshift({ title: "Saved filters", entries: saved });
+  if (!text) return groups;
+  const people = new Map<string, string>();
+  const add = (name: string, note: string) => {
+    if (has(name) && !people.has(name)) people.set(name, note);
+  };
+  for (const user of users) add(user.name, "user");
+  for (const project of projects) add(project.name, "project");
+  for (const subject of subjects ?? []) add(subject.value, "subject");
+  for (const actor of sources?.actors ?? []) add(actor.name, "wrote memories");
+  for (const source of [...(sources?.sources ?? []), ...(sources?.references ?? [])]) add(source.name, "source");
+  const seq = Number(/^(?:commit\s*|#)?(\d+)$/i.exec(text)?.[1] ?? 0);
+  const commit = seq > 0 && seq <= Number(status.value?.head.split(":")[0] ?? 0);
+  return [
+    {
+      title: "Commits",
+      entries: commit ? [{ title: `Commit ${seq}`, run: () => go(`/commits?at=${seq}`) }] : [],
+    },
+    {
+      title: "People and sources",
+      entries: [...people]
+        .slice(0, OFFERED)
+        .map(([name, note]) => ({ title: name, note, run: () => go(aboutOf(name)) })),
+    },
+    ...groups,
+    {
+      title: "Memories",
+      entries: [
+        ...(memories ?? []).map((memory) => ({
+          title: memory.text,
+          run: () => go(`/memories/${encodeURIComponent(memory.id)}`),
+        })),
+        { title: `Search memories for “${text}”`, run: () => go(listOf({ q: text })) },
+      ],
+    },
+  ].filter((group) => group.entries.length);
+}
+
+export function CommandMenu({ onClose, showKeys }: { onClose: () => void; showKeys: () => void }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const id = useId();
+  const list = useRef<HTMLDivElement>(null);
+  const groups = useGroups(text.trim(), showKeys);
+  const entries = groups.flatMap((group) => group.entries);
+  const current = Math.min(at, entries.length - 1);
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [current, text]);
+  const run = (entry: Entry | undefined) => {
+    if (!entry) return;
+    onClose();
+    entry.run();
+  };
+  const step = (by: number) => setAt((current + by + entries.length) % Math.max(1, entries.length));
+  let place = -1;
+  return (
+    <Dialog title="Find or do" onClose={onClose} onSubmit={() => run(entries[current])}>
+      <input
+        type="search"
+        role="combobox"
+        aria-label="Find a screen, command, person, memory or commit"
+        aria-expanded="true"
+        aria-controls={`${id}-list`}
+        aria-activedescendant={entries.length ? `${id}-${current}` : undefined}
+        autocomplete="off"
+        spellcheck={false}
+        autofocus
+        value={text}
+        placeholder="A screen, a command, a name, words, or a commit's number"
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={(event) => {
+          const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (!by) return;
+          event.preventDefault();
+          step(by);
+        }}
+      />
+      <div ref={list} class="menu-list" role="listbox" id={`${id}-list`} aria-label="What is found">
+        {groups.map((group) => (
+          <div key={group.title} role="group" aria-label={group.title} class="menu-group">
+            <span aria-hidden="true">{group.title}</span>
+            {group.entries.map((entry) => {
+              place += 1;
+              const own = place;
+              return (
+                <div
+                  key={own}
+                  role="option"
+                  id={`${id}-${own}`}
+                  aria-selected={own === current}
+                  class="menu-option"
+                  onClick={() => run(entry)}
+                >
+                  <MemoryText one text={entry.title} />
+                  {entry.note ? <span class="soft small">{seen(entry.note)}</span> : null}
+                </div>
+              );
+            })}
+          </div>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,21 @@
+/** About whom a memory is, who said it, and when. */
+
+import type { Schemas } from "../api";
+import { Time } from "./Time";
+import { Who } from "./Who";
+
+export function Said({ memory }: { memory: Schemas["Memory"] }) {
+  return (
+    <>
+      {memory.subject ? (
+        <span>
+          about <Who name={memory.subject} />
+        </span>
+      ) : null}
+      <span>
+        said by <Who name={memory.speaker ?? memory.author} />
+      </span>
+      <Time at={memory.created_at} />
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+/** Parts that several screens share: one file for the browser. Charts and graphs load with their screens. */
+
+import "./Bars";
+import "./Button";
+import "./CallForms";
+import "./Chip";
+import "./Command";
+import "./CommitLink";
+import "./Contain";
+import "./Copy";
+import "./Dialog";
+import "./Diff";
+import "./Differences";
+import "./Facets";
+import "./MemorySummary";
+import "./Media";
+import "./MemoryText";
+import "./Meter";
+import "./Prompt";
+import "./Receipt";
+import "./Spark";
+import "./States";
+import "./Table";
+import "./Tag";
+import "./Time";
+import "./Toasts";
+import "./Typed";
+import "./VirtualList";
+import "./Who";
+import "./seen";
+import "../browse";
+import "../pages";
+import "../undo";

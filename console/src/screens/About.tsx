@@ -1,0 +1,181 @@
+/** Everything about one name: what is believed, what disagrees, what it said, where it is named, and how all of it goes. */
+
+import "./sources.css";
+import { Link } from "wouter-preact";
+import { useAddress } from "../address";
+import { addressOf, type Schemas } from "../api";
+import { everywhere, listOf } from "../browse";
+import { useGet, type Loaded } from "../load";
+import { mayChange } from "../session";
+import { Page } from "../parts/Page";
+import { Empty, Shown } from "../parts/States";
+import { seen, written } from "../parts/seen";
+import { Disagreements } from "./about/Disagreements";
+import { Prompts } from "./about/Prompts";
+import { Statement } from "./about/Statement";
+import { namedBy, parted, type Named } from "./about/names";
+import { Detail, Unknown } from "./Sources";
+
+type Memory = Schemas["Memory"];
+
+// Memories that are shown of each sort; the link beside them has all.
+const SHOWN = 20;
+const QUERY = { below: true, limit: SHOWN } as const;
+
+export function About() {
+  const name = useAddress().get("name");
+  return (
+    <Page
+      title={name ? written(name) : "About"}
+      lede="everything about this name"
+      json={addressOf("/memory/items", { params: { query: { below: true, text: parted(name)[1] } } })}
+      actions={<Erase name={name} />}
+    >
+      {name ? (
+        <section aria-label={`About ${written(name)}`}>
+          <Everything key={name} name={name} />
+        </section>
+      ) : (
+        <Empty title="No name is given" />
+      )}
+    </Page>
+  );
+}
+
+/** The way to erase what there is of a name. */
+export function Erase({ name }: { name: string }) {
+  if (!name || !mayChange()) return null;
+  return (
+    <Link class="btn sm no" href={`/erase?${new URLSearchParams({ who: name })}`}>
+      Erase for good…
+    </Link>
+  );
+}
+
+/** Return the scopes of some memories, each once. */
+function scopesOf(memories: readonly Memory[]): string[] {
+  return [...new Set(memories.map((memory) => memory.scope))].sort();
+}
+
+/** All that is known under a name; each part is drawn where there is something of it. */
+export function Everything({ name }: { name: string }) {
+  const sources = useGet("/memory/sources", { params: { query: { below: true } as never } });
+  const facets = useGet("/memory/facets", {
+    params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
+  });
+  return (
+    <div class="about">
+      <Shown of={sources}>
+        {(found) => (
+          <Shown of={facets}>
+            {(counts) => <Parts name={name} named={namedBy(name, found, counts.facets["subject"] ?? [])} />}
+          </Shown>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+function Parts({ name, named }: { name: string; named: Named }) {
+  const { bare, subjects, origins, scopes } = named;
+  const subject = subjects[0];
+  const believed = useGet(subject ? "/memory/items" : null, { params: { query: { ...QUERY, subject } as never } });
+  const [first, second, third] = scopes;
+  const kept = [
+    useGet(first ? "/memory/items" : null, { params: { query: { ...QUERY, within: first } as never } }),
+    useGet(second ? "/memory/items" : null, { params: { query: { ...QUERY, within: second } as never } }),
+    useGet(third ? "/memory/items" : null, { params: { query: { ...QUERY, within: third } as never } }),
+  ];
+  // Pages and files are not named in texts as people are.
+  const person = !origins.some(({ list }) => list !== "actors");
+  const naming = useGet(person ? "/memory/items" : null, { params: { query: { ...QUERY, text: bare } as never } });
+  const spoken = useGet(person ? "/memory/search" : null, {
+    params: { query: { query: bare, limit: 100, within: everywhere() } as never },
+  });
+  const shown = new Set<string>();
+  const fresh = (memories: readonly Memory[]) => {
+    const left = memories.filter((memory) => !shown.has(memory.id));
+    for (const memory of left) shown.add(memory.id);
+    return left;
+  };
+  const speaking = (spoken.data?.hits ?? [])
+    .map((hit) => hit.memory)
+    .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase());
+  const parts = [
+    {
+      title: "What is believed",
+      of: fresh(believed.data?.items ?? []),
+      all: listOf({ subject: subject ?? "" }),
+      found: believed,
+    },
+    ...kept.map((found, at) => ({
+      title: `What is kept in ${scopes[at]}`,
+      of: fresh(found.data?.items ?? []),
+      all: listOf({ within: scopes[at] ?? "" }),
+      found,
+    })),
+    { title: "What others wrote down as said", of: fresh(speaking), all: "", found: spoken },
+    {
+      title: "Where the name is mentioned",
+      of: fresh(naming.data?.items ?? []),
+      all: listOf({ q: bare }),
+      found: naming,
+    },
+  ];
+  const read = [believed, ...kept, naming, spoken].every((each) => !each.loading);
+  const ids = [...shown];
+  const problem = parts.some(({ found }) => found.problem);
+  // An actor that proposed and wrote nothing that is kept has commits and proposals all the same.
+  const unlisted = parted(name)[0] !== "" && !origins.length;
+  return (
+    <>
+      {ids.length || problem || !read || !origins.length ? (
+        <div class="stack">
+          {subject ? <Disagreements subject={subject} scopes={scopesOf(believed.data?.items ?? [])} /> : null}
+          {parts.map(({ title, of, all, found }) =>
+            found.problem ? (
+              <Shown key={title} of={found as Loaded<unknown>}>
+                {() => null}
+              </Shown>
+            ) : of.length ? (
+              <section key={title} class="card pad stack" aria-label={title}>
+                <div class="line">
+                  <h2>{seen(title)}</h2>
+                  <span class="spread" />
+                  {all ? (
+                    <Link class="small" href={all}>
+                      All of it
+                    </Link>
+                  ) : null}
+                </div>
+                <ul class="plain-list boxed" aria-label={title} tabIndex={0}>
+                  {of.slice(0, SHOWN).map((memory) => (
+                    <li key={memory.id}>
+                      <Statement memory={memory} />
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            ) : null,
+          )}
+          {ids.length ? <Prompts ids={ids.slice(0, SHOWN)} /> : null}
+          {unlisted && read ? <Unknown list="actors" name={name} /> : null}
+          {read && !ids.length && !origins.length && !unlisted ? (
+            <div class="card">
+              <Empty title="Nothing is known under this name">
+                <Link href={listOf({ q: bare })}>Search for it</Link>
+              </Empty>
+            </div>
+          ) : null}
+        </div>
+      ) : null}
+      {origins.length ? (
+        <div class="stack">
+          {origins.map(({ list, row }) => (
+            <Detail key={`${list} ${row.name}`} list={list} row={row} />
+          ))}
+        </div>
+      ) : null}
+    </>
+  );
+}

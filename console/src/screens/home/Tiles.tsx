@@ -1,0 +1,121 @@
+/** Four numbers: what waits, what is remembered, what was handed out, and whether all of it is intact. */
+
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import type { Schemas } from "../../api";
+import { queueVersion } from "../../events";
+import { useGet, type Loaded } from "../../load";
+import { mayChange } from "../../session";
+import { Button } from "../../parts/Button";
+import { Spark } from "../../parts/Spark";
+import { Time, present, span } from "../../parts/Time";
+import { say } from "../../parts/Toasts";
+import { since } from "./visits";
+import { verify } from "./warnings";
+
+type Status = Schemas["Status"];
+export type Audit = { at: string; faults: number } | null;
+/** Days whose writes are drawn. */
+export const DAYS = 14;
+
+export function Waiting({ now }: { now: Status }) {
+  const { depth, oldest_at: oldest, expired } = now.quarantine;
+  const old = oldest ? `the oldest for ${span(present.value - Date.parse(oldest))}` : "nothing to decide";
+  return (
+    <Link href="/review" class="card tile">
+      <span class="soft">Waiting for you</span>
+      <strong>{depth.toLocaleString()}</strong>
+      <span class="soft small">{expired ? `${old}; ${expired.toLocaleString()} ran out undecided lately` : old}</span>
+    </Link>
+  );
+}
+
+export function Memories({ now, counts }: { now: Status; counts: readonly number[] | undefined }) {
+  const written = counts?.reduce((sum, each) => sum + each, 0) ?? 0;
+  return (
+    <Link href="/memories" class="card tile">
+      <span class="soft">Memories</span>
+      <strong>{now.live.toLocaleString()}</strong>
+      {counts ? <Spark values={counts} label={`${written} written in ${DAYS} days`} /> : <span class="spark-room" />}
+    </Link>
+  );
+}
+
+// Prompts that are counted one by one.
+const COUNTED = 200;
+
+/** How many prompts were compiled since the last visit. */
+export function Prompts() {
+  const found = useGet("/memory/receipts", { params: { query: { kind: ["compile"], limit: COUNTED } } }, queueVersion);
+  const made = found.data?.items.filter((receipt) => Date.parse(receipt.at) > since);
+  const more = made?.length === COUNTED ? " or more" : "";
+  return (
+    <Link href="/context?view=receipts" class="card tile">
+      <span class="soft">Prompts handed out</span>
+      <strong>{made ? made.length.toLocaleString() + more : found.problem ? "–" : "…"}</strong>
+      <span class="soft small">
+        {found.data?.items[0] ? (
+          <>
+            the last <Time at={found.data.items[0].at} short />
+          </>
+        ) : (
+          "no agent asked for one so far"
+        )}
+      </span>
+    </Link>
+  );
+}
+
+export function Integrity({
+  now,
+  audit,
+  jobs,
+  checks,
+}: {
+  now: Status;
+  audit: Audit;
+  jobs: Loaded<Schemas["Jobs"]>;
+  checks: Loaded<{ items: Schemas["Check"][] }>;
+}) {
+  const [busy, setBusy] = useState(false);
+  const sealed = checks.data?.items.find((each) => each.name === "seal")?.ok;
+  const records = checks.data?.items.find((each) => each.name === "records")?.ok;
+  const known = checks.data && jobs.data;
+  const whole = known && sealed && records && !audit?.faults;
+  const look = async () => {
+    setBusy(true);
+    const found = await verify();
+    setBusy(false);
+    if (!found.ok) return say(found.problem.detail, { tone: "bad" });
+    const { ok, faults, checked } = found.data;
+    const sum = Object.values(checked).reduce((total, each) => total + each, 0);
+    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, {
+      tone: ok ? "good" : "bad",
+    });
+  };
+  return (
+    <div class="card tile">
+      <span class="soft">Integrity</span>
+      <strong class={known ? (whole ? "good" : "bad") : "faint"}>
+        {known ? (whole ? "intact" : sealed ? "damaged" : "not sealed") : "…"}{" "}
+        <small class="soft">{now.commits.toLocaleString()} commits</small>
+      </strong>
+      <span class="soft small line">
+        <span>
+          {audit ? (
+            <>
+              verified <Time at={audit.at} short />
+            </>
+          ) : (
+            "not verified yet"
+          )}
+        </span>
+        {mayChange() ? (
+          <Button small tone="quiet" busy={busy} onClick={() => void look()}>
+            Verify now
+          </Button>
+        ) : null}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,183 @@
+/** What a search finds: first what contains the words, then what means much the same. */
+
+import { useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { go } from "../../address";
+import type { Schemas } from "../../api";
+import { NOT_IN_SEARCH, searched, type Query } from "../../browse";
+import { useKeys } from "../../keys";
+import { commits } from "../../events";
+import { useGet } from "../../load";
+import { Button } from "../../parts/Button";
+import { counted } from "../../parts/Contain";
+import { MemorySummary } from "../../parts/MemorySummary";
+import { MemoryText } from "../../parts/MemoryText";
+import { Said } from "../../parts/Said";
+import { Empty, Failed, Loading } from "../../parts/States";
+import { Tag } from "../../parts/Tag";
+import { seen } from "../../parts/seen";
+import { placeOf, type Picked } from "./picked";
+
+type Memory = Schemas["Memory"];
+
+// Memories that are looked for by a part of their text, and the longest text that is looked for so.
+const CONTAINING = 50;
+const LONGEST = 1_000;
+
+/** A memory that was found, and by what. */
+interface Finding {
+  memory: Memory;
+  why: string;
+  weak: boolean;
+}
+
+/** What is on screen, and for which words. */
+interface Found {
+  asked: string;
+  findings: Finding[];
+  notes: readonly string[];
+}
+
+/** Return what contains the words first, in the order of the search, and then what the search found beside it. */
+function merged(hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
+  const says = new Set(containing.map((each) => each.id));
+  const found = new Set(hits.map((each) => each.id));
+  const byHit = (hit: Schemas["Hit"]): Finding => ({
+    memory: hit.memory,
+    why: `found by ${hit.why.join(" and ") || "its place"}`,
+    weak: hit.weak,
+  });
+  return [
+    ...hits.filter((hit) => says.has(hit.id)).map(byHit),
+    ...containing.filter((each) => !found.has(each.id)).map((memory) => ({ memory, why: "says it", weak: false })),
+    ...hits.filter((hit) => !says.has(hit.id)).map(byHit),
+  ];
+}
+
+/** Return what marks the words of a search; null where it has none. */
+function marksOf(asked: string): RegExp | null {
+  const words = asked.match(/[\p{L}\p{N}]{3,}/gu)?.slice(0, 20) ?? [];
+  return words.length ? new RegExp(`(${words.join("|")})`, "giu") : null;
+}
+
+/** Whether a memory passes the filters that a search does not take. */
+function passes(memory: Memory, query: Query): boolean {
+  return NOT_IN_SEARCH.every((name) => {
+    const wanted = (query as Record<string, readonly string[] | undefined>)[name];
+    return !wanted || wanted.includes(memory[name]);
+  });
+}
+
+interface Props extends Picked {
+  query: Query;
+  asked: string;
+}
+
+export function Results({ query, asked, selected, turn }: Props) {
+  const { query: _, limit: __, ...narrowed } = searched(query, asked);
+  const others = Object.fromEntries(NOT_IN_SEARCH.map((name) => [name, query[name]]));
+  const follow = query.as_of ? null : commits;
+  const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, follow);
+  const containing = useGet(
+    asked.length > LONGEST ? null : "/memory/items",
+    {
+      params: {
+        query: {
+          ...narrowed,
+          ...others,
+          include_ended: query.include_ended,
+          text: asked,
+          limit: CONTAINING,
+          below: true,
+        } as never,
+      },
+    },
+    follow,
+  );
+  const [cursor, setCursor] = useState(-1);
+  const now: Found | null =
+    found.data && (containing.data || containing.problem || asked.length > LONGEST)
+      ? {
+          asked,
+          findings: merged(
+            found.data.hits.filter((hit) => passes(hit.memory, query)),
+            containing.data?.items ?? [],
+          ),
+          notes: found.data.notes,
+        }
+      : null;
+  // What was found stays while one types on.
+  const last = useRef<Found | null>(null);
+  if (now) last.current = now;
+  const shown = now ?? last.current;
+  const all = shown?.findings ?? [];
+  const sure = all.filter((finding) => !finding.weak);
+  // What only lies near is for who asks for it, unless there is nothing else.
+  const [wide, setWide] = useState(false);
+  const findings = wide || !sure.length ? all : sure;
+  const here = findings[cursor];
+  useKeys("Memories", {
+    j: { does: "Next", run: () => setCursor(Math.min(findings.length - 1, cursor + 1)) },
+    k: { does: "The one before", run: () => setCursor(Math.max(0, cursor - 1)) },
+    x: { does: "Select, or not any more", run: () => here && turn(here.memory) },
+    Enter: { does: "Open", run: () => here && go(placeOf(here.memory, query.as_of)) },
+  });
+  if (found.problem && !found.data) return <Failed problem={found.problem} retry={found.reload} />;
+  if (!shown) return <Loading />;
+  if (!findings.length)
+    return (
+      <div class="card">
+        <Empty title="Nothing is found">
+          {shown.notes.map((note) => (
+            <p key={note}>{seen(note)}</p>
+          ))}
+        </Empty>
+      </div>
+    );
+  const marks = marksOf(shown.asked);
+  return (
+    <section class="card" aria-label="Found" aria-busy={!now}>
+      <p class="memory-head small soft line">
+        <span>
+          {counted(findings.length, "memory", "memories")} found.
+          {shown.notes.map((note) => (
+            <> {seen(note)}.</>
+          ))}
+        </span>
+      </p>
+      <ol class="found-hits">
+        {findings.map(({ memory, why, weak }, at) => (
+          <li
+            key={memory.id}
+            class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(memory.id) ? "picked" : ""}`}
+          >
+            <input
+              type="checkbox"
+              checked={selected.has(memory.id)}
+              onChange={() => turn(memory)}
+              aria-label={`Select ${memory.text.slice(0, 60)}`}
+            />
+            <div class="stack">
+              <Link href={placeOf(memory, query.as_of)} class="memory-link">
+                <MemoryText text={memory.text} limit={600} marks={marks} />
+              </Link>
+              <div class="line small soft">
+                <MemorySummary memory={memory} />
+                <Said memory={memory} />
+                <span>· {why}</span>
+                {weak ? <Tag tone="warn">unsure</Tag> : null}
+              </div>
+            </div>
+          </li>
+        ))}
+      </ol>
+      {findings.length < all.length ? (
+        <p class="memory-head">
+          <Button small tone="quiet" onClick={() => setWide(true)}>
+            Show {counted(all.length - findings.length, "more that is unsure", "more that are unsure")}
+          </Button>
+        </p>
+      ) : null}
+    </section>
+  );
+}
