@@ -49,7 +49,7 @@ class Server:
 
     def client(self, **named: Any) -> Client:
         client = Client(URL, TOKEN, transport=httpx2.MockTransport(self), **named)
-        client._way.sleep, client._way.clock = self.slept.append, lambda: sum(self.slept)
+        client._transport.sleep, client._transport.clock = self.slept.append, lambda: sum(self.slept)
         return client
 
 
@@ -128,12 +128,12 @@ def test_no_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 def test_neither_proxy_nor_netrc_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
-    http = Client(URL, TOKEN)._way.http
+    http = Client(URL, TOKEN)._transport.http
     assert (http.trust_env, http._mounts) == (False, {})
 
 
 def test_a_token_is_not_shown() -> None:
-    assert TOKEN not in repr(Client(URL, TOKEN)._way)
+    assert TOKEN not in repr(Client(URL, TOKEN)._transport)
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -161,7 +161,7 @@ def test_another_handle_is_on_the_same_connections() -> None:
     server = Server(ok())
     client = server.client()
     other = client.at(scope="/agents/vega")
-    assert (other._way.http is client._way.http, other.scope) == (True, "/agents/vega")
+    assert (other._transport.http is client._transport.http, other.scope) == (True, "/agents/vega")
 
 
 def test_every_write_has_a_key_of_its_own() -> None:
@@ -457,7 +457,7 @@ def test_an_import_sends_what_is_read_and_no_key() -> None:
 
 
 def test_an_import_that_broke_off_is_an_error() -> None:
-    with pytest.raises(errors.StoreUnavailable, match="broke off"):
+    with pytest.raises(errors.StoreUnavailable, match="interrupted"):
         Server(lines({"line": 1, "outcome": "committed"})).client().import_(b"x")
 
 
