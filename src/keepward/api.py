@@ -1,8 +1,8 @@
-"""The operations of a memory, each once: a typed method whose signature and docstring define it on every surface.
+"""The operations of a memory. Each is one typed method; its signature and docstring define it on every surface.
 
-``Memory`` carries an operation out in the store that it has opened, ``Client`` sends it to a server, and
-``AsyncMemory`` awaits it; arguments, values and errors are the same. To add one, write its method here and the
-function named by ``by``, and add an example call to ``tests/calls.py``.
+``Memory`` runs an operation in an open store, ``Client`` sends it to a server, and ``AsyncMemory`` awaits it.
+Arguments, results and errors are the same. To add an operation, write its method here and the function named by ``by``.
+Then add an example call to ``tests/calls.py``.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ if TYPE_CHECKING:
 
 
 class MemoryAPI(ABC):
-    """The operations; as a context manager it closes itself at the end."""
+    """The operations of a memory. Used as a context manager, a handle closes itself at the end of the block."""
 
     @property
     @abstractmethod
     def scope(self) -> str:
-        """The scope this handle stands at."""
+        """The scope of this handle, such as ``/agents/planner``."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the handle and all others beside it have open."""
+        """Close the store or connection, also for all other handles on it."""
 
     def __enter__(self) -> Self:
         return self
@@ -93,22 +93,23 @@ class MemoryAPI(ABC):
 
     def __reduce__(self) -> str:
         raise TypeError(
-            "a handle is neither pickled nor copied: open the store, or make a client, in each process; `at()` gives "
-            "another handle here"
+            "a handle cannot be pickled or copied: open the store, or create a client, in each process; `at()` returns "
+            "another handle in this process"
         )
 
     @abstractmethod
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
-        """Have an operation carried out with arguments by name."""
+        """Run an operation with arguments by name."""
 
     @abstractmethod
     def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
-        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
 
     def session(self, name: str, *, subject: str | None = None) -> Conversation:
-        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``.
+        """Return a conversation with this name; its messages are added as they come. See ``Conversation``.
 
-        As a context manager it writes a summary at its end, which expires after a week; an error writes none.
+        Used as a context manager, it writes a summary at its end, which expires after a week. After an error it writes
+        no summary.
         """
         return Conversation(self, name, subject)
 
@@ -141,14 +142,15 @@ class MemoryAPI(ABC):
         within: str | None = None,
         where: Mapping[str, Any] | str | None = None,
     ) -> Recall:
-        """Return the memories most relevant to a query, best first; filters apply before the limit.
+        """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
-        A score is from 0 to 1; the ``parts`` of a hit say what it is made of. Hits below ``floor`` are left out. A hit
-        is ``weak`` where it shares no rare word with the query and is far from it in meaning.
-        ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
-        receipt is kept, for ``feedback`` to name.
-        ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
-        tells happened; see ``list_memories``. Over HTTP all pages of a query show at most 1,000 hits.
+        A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
+        A hit is ``weak`` if it shares no rare word with the query and is semantically far from it.
+
+        ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
+        stores a receipt; pass its id to ``feedback``. ``since`` and ``until`` filter by the time of writing.
+        ``occurred_since`` and ``occurred_until`` filter by the time of the event; see ``list_memories``. Over HTTP, all
+        pages of a query return at most 1,000 hits.
         """
 
     @operation("GET /memory/items", by="services.search:find", right="read", answer="items")
@@ -186,26 +188,26 @@ class MemoryAPI(ABC):
         include_sensitive: bool = True,
         as_of: AsOf = None,
     ) -> Memories:
-        """Return the memories that pass all filters, newest first or in another order; ``tags`` match any.
+        """Return the memories that pass all filters, newest first unless ``sort`` says otherwise.
 
-        They are the first ``limit`` of those that pass; None is for all.
+        ``limit`` is the maximum number; None returns all. A memory passes ``tags`` if it has any of them.
 
-        ``since`` and ``until`` say when a memory was written: from the one on and before the other. ``occurred_since``
-        and ``occurred_until`` say when what it tells happened, by its ``occurred_at``. An event without that happened
-        when it was written; another memory without it does not pass. For what happened in March 2025:
-        ``find(occurred_since="2025-03-01", occurred_until="2025-04-01")``.
+        ``since`` (inclusive) and ``until`` (exclusive) filter by the time of writing. ``occurred_since`` and
+        ``occurred_until`` filter by the time of the event, ``occurred_at``. Without ``occurred_at``, an event counts as
+        occurred when it was written; any other memory does not pass. Events of March 2025:
+        ``list_memories(occurred_since="2025-03-01", occurred_until="2025-04-01")``.
 
-        What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
-        ``withheld`` of the list names those that would have passed and do not hold. With an ``offset``, an order or
-        one of the filters from ``scopes`` to ``below`` it is a window, and its ``total`` says how many passed.
-        ``below`` adds the scopes below, for who may decide.
+        Sensitive memories are included if the handle may read them; otherwise ``notes`` says that some were left out.
+        ``withheld`` lists the ids of corrupt memories that would have passed. With ``offset``, ``sort``, or a filter
+        from ``scopes`` to ``below``, the result is a page, and ``total`` is the number of memories that pass. ``below``
+        adds the scopes below this one; it requires a reviewer or the owner.
         """
 
     @operation("GET /memory/items/{id}", by="services.search:get", right="read")
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status.
 
-        Over HTTP its ETag goes into the ``If-Match`` of a change.
+        Over HTTP, send its ETag as ``If-Match`` with a change.
         """
 
     @operation(
@@ -216,7 +218,7 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/facets", by="services.search:facets", right="read")
     def facets(self, *, of: Sequence[str] = (), most: int = 50, filters: Filters | None = None) -> Facets:
-        """Return how many memories pass, and how many of each sort; filters are those of ``list_memories``."""
+        """Return how many memories pass the filters of ``list_memories``, in total and by value of each facet."""
 
     @operation("GET /memory/activity", by="services.search:activity", right="read")
     def activity(
@@ -227,27 +229,28 @@ class MemoryAPI(ABC):
         zone: int = 0,
         filters: Filters | None = None,
     ) -> Activity:
-        """Return how many versions were written on each day, and by whom; filters are those of ``list_memories``.
+        """Return how many versions were written on each day, by author or another field; filters as in
+        ``list_memories``.
 
-        The days, 1 to 400 of them, end with ``until`` or today, in a zone so many minutes east of UTC. ``by`` is
-        ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
+        The period is ``days`` days long (1 to 400) and ends at ``until`` or today. ``zone`` is the time zone in minutes
+        east of UTC, for example 60. ``by`` is ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
         """
 
     @operation("GET /memory/sources", by="services.search:sources", right="read")
     def sources(self, *, filters: Filters | None = None) -> Sources:
-        """Return what each actor, source, reference and session wrote; filters are those of ``list_memories``."""
+        """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``."""
 
     @operation("GET /memory/users", by="services.browse:users", right="read", answer="items")
     def users(self) -> list[Member]:
-        """Return the users with memories at this scope and below, each with how many, by name."""
+        """Return the users with memories at this scope and below, with the number of memories, by name."""
 
     @operation("GET /memory/projects", by="services.browse:projects", right="read", answer="items")
     def projects(self) -> list[Member]:
-        """Return the projects with memories at this scope and below, each with how many, by name."""
+        """Return the projects with memories at this scope and below, with the number of memories, by name."""
 
     @operation("GET /memory/items/{id}/lineage", by="services.provenance:lineage", right="read")
     def lineage(self, memory_id: str) -> Lineage:
-        """Return what a memory was made from and what was made of it, over any number of steps."""
+        """Return the memories that a memory was derived from and those derived from it, over all steps."""
 
     @operation("POST /memory/compile", by="services.contexts:context", right="read", tool="get_context")
     def context(
@@ -263,17 +266,17 @@ class MemoryAPI(ABC):
         include_weak: bool = False,
         preview: bool = False,
     ) -> CompiledContext:
-        """Compile what a model should know for an objective, with a receipt.
+        """Compile the memories that a model needs for an objective, with a receipt.
 
-        Without a budget, policy caps working and recalled memories together and the number of recalled lines; a named
-        budget caps everything. Weak hits stay out unless ``include_weak``; a request for advice lets in the ten best
-        remembered preferences all the same.
+        Without ``budget_tokens``, the policy limits the tokens of working and recalled memories and the number of
+        recalled lines. With it, the limit applies to the complete context. Weak hits are left out unless
+        ``include_weak``. If the objective asks for advice, the ten best preferences are included even if weak.
 
-        A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
-        key or id; a block that holds is never left out.
+        A core block that is missing or was edited outside Keepward is an error, unless ``without`` lists its key or id.
+        A valid block is never left out.
 
-        With ``preview`` no receipt is kept, and ``explanation`` says of every candidate why it is in or out. It takes
-        a reviewer or the owner.
+        ``preview=True`` stores no receipt; ``explanation`` gives for every candidate why it is in or out. It requires a
+        reviewer or the owner.
         """
 
     @operation("GET /memory/snapshot", by="services.operations:snapshot", right="read")
@@ -284,7 +287,7 @@ class MemoryAPI(ABC):
         format: Format = "markdown",  # noqa: A002  the word users know
         without: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall.
+        """Compile what every prompt of this scope needs: core memories, permanent memories and keyed states; no recall.
 
         ``without`` is as for ``context``.
         """
@@ -300,10 +303,10 @@ class MemoryAPI(ABC):
         format: Format = "markdown",  # noqa: A002  the word users know
         seen: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile only what is relevant to a query; the empty text when nothing is.
+        """Compile only the memories relevant to a query; the text is empty if there are none.
 
-        ``include_weak`` is as for ``context``. Ids in ``seen`` are of memories that the reader has already: they stay
-        out, and the receipt says so.
+        ``include_weak`` is as for ``context``. ``seen`` lists ids of memories that the model has already read. They are
+        left out, and the receipt lists them.
         """
 
     @operation("POST /memory/receipts/{id}/replay", by="services.contexts:replay", right="read")
@@ -320,44 +323,45 @@ class MemoryAPI(ABC):
         before: str | None = None,
         limit: int = 50,
     ) -> ReceiptPage:
-        """Return receipts in one line each, newest first; takes a reviewer or the owner.
+        """Return a summary of each receipt, newest first. Requires a reviewer or the owner.
 
-        ``actor`` is ``kind:name`` or a name, ``objective`` a text that the objective or query holds. ``before`` of a
-        page leads to the next one.
+        ``actor`` is ``kind:name`` or a name. ``objective`` is a text that the objective or query contains. For the next
+        page, pass the ``before`` of this one.
         """
 
     @operation("GET /memory/receipts/{id}", by="services.explain:receipt", right="read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:
-        """Return a receipt as plain values; a commit's has the before and after of each target.
+        """Return a receipt as JSON values. The receipt of a commit has each memory before and after.
 
-        A context's has its ``explanation``: the text cut by memory, and of every candidate why it was in or out.
+        The receipt of a context has an ``explanation``: the text of each memory, and for every candidate why it is in
+        or out.
         """
 
     @operation("GET /memory/doctor", by="services.status:doctor", right="read", answer="items")
     def doctor(self) -> list[Check]:
-        """Return what was looked at, whether it is well, and what to do when it is not."""
+        """Return the checks of this installation: what was checked, whether it is well, and how to repair it."""
 
     @operation("GET /memory/status", by="services.operations:status", right="read", tool="status")
     def status(self) -> dict[str, Any]:
-        """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
+        """Return counts, sizes, the review queue, budget use and the state of each job, as JSON values."""
 
     @operation("GET /memory/identity", by="services.identity:identity", right="read")
     def identity(self, *, edition: str | None = None) -> Identity:
-        """Return the identity document as it stands, or one of its editions by its version, and how each came to hold.
+        """Return the identity document, or the edition with this version, and the history of its editions.
 
         Raises:
-            NotFound: no such edition is kept.
+            NotFound: no edition with this version is stored.
         """
 
     # --- proposing
 
     @operation("PUT /memory/identity", by="services.identity:update_identity", right="propose")
     def update_identity(self, text: str, *, reason: str = "") -> Outcome:
-        """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once.
+        """Propose a new edition of the identity document. The owner's own edition takes effect at once.
 
         Raises:
-            Conflict: no document is set here that could be replaced; the message says what to do.
-            InvalidInput: it is what the document says already.
+            Conflict: no identity document is set up; the message says what to do.
+            InvalidInput: the document has this text already.
         """
 
     @operation(
@@ -396,31 +400,35 @@ class MemoryAPI(ABC):
         vector: Sequence[float] | None = None,
         if_version: int | None = None,
     ) -> Outcome:
-        """Propose a new memory; with a ``key`` that is taken, an update of its holder.
+        """Propose a new memory. If another memory has the ``key``, that memory is updated instead.
 
-        Everything but the text may be left out:
+        Only the text is required:
 
-        * ``tier``: ``core``, ``working``, ``episodic`` or ``archival``; archival where nothing else follows.
-        * ``kind``: ``rule``, ``fact``, ``state``, ``event``, ``summary`` or ``document``; by tier.
-        * ``key``: a stable name, such as ``deploy.port``. ``if_version`` is the version of its holder that was seen.
-        * ``scope``: a path, such as ``/agents/planner``; that of the handle.
-        * ``subject``, ``category``, ``tags``, ``metadata``: whom and what it is about; metadata is a JSON object.
-        * ``source``, ``evidence``, ``derived_from``: where it comes from, such as ``user_message`` and ``["chat:42"]``,
-          and the ids of memories that it was made from.
-        * ``confidence``, ``importance``: from 0 to 1; by source.
-        * ``ttl``: how long it holds, in seconds or as text such as ``24h`` or ``30d``.
-        * ``stability``: ``volatile``, ``stable`` or ``permanent``; by kind and tier.
-        * ``sensitivity``, ``access``: ``normal`` or ``sensitive``; who may change it.
-        * ``consent``: personal identifiers in the text were given with consent: they stay and make it sensitive.
-        * ``session``, ``speaker``, ``job``, ``occurred_at``: when it was said or happened, by whom, and during what.
-        * ``aliases``: ids under which other systems know it.
-        * ``blob``, ``content_type``: the bytes that it describes, as ``put_blob`` named them.
-        * ``vector``: an embedding of one's own, by the model of this store.
+        * ``tier``: ``core``, ``working``, ``episodic`` or ``archival``. Default: by kind, otherwise archival.
+        * ``kind``: ``rule``, ``fact``, ``state``, ``event``, ``summary`` or ``document``. Default: by tier.
+        * ``key``: a stable name, such as ``deploy.port``. ``if_version`` is the version of the memory with that key
+          that you saw.
+        * ``scope``: a path, such as ``/agents/planner``. Default: the scope of the handle.
+        * ``subject``, ``category``, ``tags``, ``metadata``: whom and what it is about. ``metadata`` is a JSON object.
+        * ``source``, ``evidence``: where it comes from, such as ``user_message`` and ``["chat:42"]``.
+        * ``derived_from``: ids of the memories that it was made from.
+        * ``confidence``, ``importance``: from 0 to 1. Default: by source.
+        * ``ttl``: time to live, in seconds or as text such as ``24h`` or ``30d``.
+        * ``stability``: ``volatile``, ``stable`` or ``permanent``. Default: by kind and tier.
+        * ``sensitivity``: ``normal`` or ``sensitive``.
+        * ``access``: who may change it: ``read_only``, ``approval``, ``append`` or ``read_write``.
+        * ``consent``: the person agreed to storing the identifiers in the text. They are kept; the memory becomes
+          sensitive.
+        * ``session``, ``speaker``, ``job``, ``occurred_at``: during which session or job, by whom, and when it
+          happened.
+        * ``aliases``: its ids in other systems.
+        * ``blob``, ``content_type``: the bytes that it describes; ``blob`` is the ``ref`` that ``put_blob`` returned.
+        * ``vector``: your own embedding, made with the model of this store.
 
         Example: ``mem.remember("Ana prefers tabs", source="user_message", evidence=["chat:42"])``.
 
         Raises:
-            InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.
+            InvalidInput: a field, tier, kind or other name does not exist, or a value has the wrong type.
         """
 
     @operation(
@@ -445,13 +453,12 @@ class MemoryAPI(ABC):
         ttl: Duration | None = UNSET,
         consent: bool = False,
     ) -> Outcome:
-        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail.
+        """Propose new text or new fields for a memory. ``if_version`` makes an edit of an outdated version fail.
 
-        Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
-        consent``; what is left out stays, None empties. An owner who names a ``source`` without a text vouches for
-        the text as it stands: ``revise(id, source="operator", reason="checked")`` lifts an import's trust. What
-        changes nothing makes no version: the outcome is ``duplicate`` with the reason ``unchanged``. Over HTTP it takes
-        the ``If-Match`` that its GET gave.
+        Omitted fields stay as they are; None empties a field. If nothing changes, no version is made, and the outcome
+        is ``duplicate`` with the reason ``unchanged``. An owner who gives a ``source`` without a text vouches for the
+        current text. For example, ``revise(id, source="operator", reason="checked")`` raises the trust of an imported
+        memory. Over HTTP, ``If-Match`` takes the ETag of ``GET``.
         """
 
     @operation("POST /memory/items/{id}/append", by="services.edits:append", right="propose", makes=change.Append)
@@ -467,35 +474,32 @@ class MemoryAPI(ABC):
         consent: bool = False,
         if_version: int | None = None,
     ) -> Outcome:
-        """Propose an addition to a memory, after a line break.
-
-        Fields, all optional: ``source evidence confidence consent``.
-        """
+        """Propose an addition to the text of a memory, on a new line."""
 
     @operation(
         "DELETE /memory/items/{id}", by="services.edits:forget", right="propose", tool="forget", makes=change.Retire
     )
     def forget(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
-        """Propose that a memory no longer holds; it can be restored.
+        """Propose to retire a memory. ``restore`` brings it back.
 
-        Over HTTP an ``If-Match`` is heeded where it is sent.
+        Over HTTP, ``If-Match`` is optional.
         """
 
     @operation("POST /memory/items/{id}/archive", by="services.edits:archive", right="propose", makes=change.Archive)
     def archive(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
-        """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
+        """Propose to archive a memory. Recall and contexts leave it out until ``restore`` brings it back."""
 
     @operation("POST /memory/items/{id}/restore", by="services.edits:restore", right="propose", makes=change.Restore)
     def restore(
         self, memory_id: str, *, reason: str = "", ttl: Duration | None = None, if_version: int | None = None
     ) -> Outcome:
-        """Propose to bring back a retired, archived, superseded or expired memory."""
+        """Propose to make a retired, archived, superseded or expired memory active again."""
 
     @operation(
         "POST /memory/items/{id}/reinforce", by="services.edits:reinforce", right="propose", makes=change.Reinforce
     )
     def reinforce(self, memory_id: str, *, reason: str = "", gain: float = 0.0) -> Outcome:
-        """Propose that a memory is confirmed: its confidence starts anew."""
+        """Propose to confirm a memory: its confidence decays from now on again."""
 
     @operation("POST /memory/items/{id}/move", by="services.edits:move", right="propose", makes=change.Move)
     def move(
@@ -512,13 +516,16 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/items/{id}/promote", by="services.edits:promote", right="propose", makes=change.Promote)
     def promote(self, memory_id: str, text: str, *, reason: str = "") -> Outcome:
-        """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
+        """Propose to make a memory permanent, with its final text.
+
+        If its key is that of a core block, it becomes core.
+        """
 
     @operation(
         "POST /memory/items/{id}/supersede", by="services.edits:supersede", right="propose", makes=change.Supersede
     )
     def supersede(self, memory_id: str, by: str, *, reason: str = "") -> Outcome:
-        """Propose that one memory is replaced by another."""
+        """Propose to replace one memory by another."""
 
     @operation("POST /memory/items/merge", by="services.edits:merge", right="propose", makes=change.Insert)
     def merge(
@@ -555,12 +562,12 @@ class MemoryAPI(ABC):
         vector: Sequence[float] | None = None,
         if_version: int | None = None,
     ) -> Outcome | None:
-        """Propose one summary in place of several memories, which it supersedes; None for fewer than two.
+        """Propose one summary that supersedes several memories. Fewer than two memories give None.
 
-        Without a text the summary is theirs, one a line.
+        Without a text, the summary is the texts of the memories, one on each line.
 
         Raises:
-            InvalidInput: they differ in subject, scope or sensitivity, or the summary is to be about somebody else.
+            InvalidInput: the memories differ in subject, scope or sensitivity, or the summary has another subject.
         """
 
     @operation("PUT /memory/keys/{key}", by="services.edits:update_by_key", right="propose", makes=change.Insert)
@@ -597,36 +604,36 @@ class MemoryAPI(ABC):
         vector: Sequence[float] | None = None,
         if_version: int | None = None,
     ) -> Outcome:
-        """Propose the text of a keyed state: created when missing, updated in place when there."""
+        """Propose the text of a keyed state. It is created if no memory has the key, and updated otherwise."""
 
     @operation("POST /memory/items/forget", by="services.edits:forget_many", right="propose", answer="outcome missing")
     def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
-        """Retire all that are there in one commit; return the outcome and the ids that were not found."""
+        """Retire several memories in one commit. Return the outcome and the ids that do not exist."""
 
     @operation("POST /memory/forget/plan", by="services.forget:plan_forget_matching", right="propose")
     def plan_forget_matching(self, text: str) -> Forgetting:
-        """Return which memories of this handle's own scope a text matches, best first, under a digest; change nothing.
+        """Return a plan: the memories at the scope of this handle that match a text, best first. Nothing changes.
 
-        Weak hits of ``recall`` are no matches. Example: ``mem.plan_forget_matching("my old address").matches``.
+        Weak hits of ``recall`` do not match. Example: ``mem.plan_forget_matching("my old address").matches``.
         """
 
     @operation("POST /memory/forget", by="services.forget:forget_matching", right="propose")
     def forget_matching(self, text: str, digest: str, *, reason: str = "") -> Forgetting:
-        """Retire exactly what the plan with this digest lists, in one commit that one rollback undoes.
+        """Retire exactly the memories of the plan with this digest, in one commit. ``rollback`` undoes it.
 
         Raises:
-            Conflict: what would be forgotten has changed since the plan was made.
+            Conflict: the memories that match have changed since the plan was made.
         """
 
     @operation("POST /memory/edit", by="services.edits:propose", right="propose")
     def propose(
         self, changes: Sequence[Change], *, reason: str = "", session: str | None = None, kind: str = "write"
     ) -> Outcome:
-        """Propose changes that are carried out, held or refused together.
+        """Propose changes that are committed, quarantined or refused together.
 
-        Over HTTP a change is an ``op``, such as ``insert`` or ``replace``, with its fields. An edit of one block may be
-        sent as ``target`` (``core:mission``), ``content``, ``reason``, ``confidence`` and ``provenance``; without
-        content the block is retired.
+        Over HTTP, a change is an object with an ``op``, such as ``insert`` or ``replace``, and its fields. An edit of
+        one core block may be sent as ``target`` (``core:mission``), ``content``, ``reason``, ``confidence`` and
+        ``provenance``. Without ``content``, the block is retired.
         """
 
     @operation("POST /memory/items/batch", by="services.edits:remember_many", right="propose", answer="outcomes")
@@ -640,11 +647,11 @@ class MemoryAPI(ABC):
         batch: int = 500,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[Outcome]:
-        """Propose many memories: texts, or mappings of ``remember``'s arguments.
+        """Propose many memories. Each item is a text, or a mapping of the arguments of ``remember``.
 
-        ``each``: every item is judged alone, the good ones are committed ``batch`` at a time, and outcomes
-        come in the order given. ``atomic``: all or nothing, one outcome for each item. Over HTTP at most a megabyte of
-        items goes in one call, and ``atomic`` has to fit into one.
+        Mode ``each``: the gates check every item separately, and up to ``batch`` items share a commit. Mode ``atomic``:
+        all items are committed, or none. Both return one outcome for each item, in order. Over HTTP, a request has at
+        most one megabyte of items, and ``atomic`` needs all items in one request.
         """
 
     @operation("POST /memory/messages", by="services.operations:add", right="propose", status=201)
@@ -658,54 +665,54 @@ class MemoryAPI(ABC):
         reason: str = "",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Added:
-        """Add messages of a talk as events of a session, and propose the facts that they tell.
+        """Add the messages of a conversation as events of a session, and propose facts found in them.
 
-        Messages are ``{"role": ..., "content": ...}`` with ``name``, ``id`` and ``timestamp`` where they have one; one
-        with an id is added once. ``subject`` is whom the talk is about: the user. What a user asks
-        to remember ("remember that ...") becomes a fact, as it was said; the ``extractor`` that the store was opened
-        with may propose more. Each fact is derived from the message that told it and judged as any other memory.
+        A message is ``{"role": ..., "content": ...}``, optionally with ``name``, ``id`` and ``timestamp``. A message
+        with a known ``id`` is not added again. ``subject`` is the user whom the conversation is about. A user's request
+        such as "remember that ..." becomes a fact in the same words. An ``extractor`` of the store may propose more
+        facts. Each fact is derived from its message, and the gates check it like any other memory.
 
         Raises:
-            InvalidInput: one of them is no message; nothing was stored.
+            InvalidInput: an item is not a message; nothing was stored.
         """
 
     # --- feedback and blobs
 
     @operation("POST /memory/feedback", by="services.operations:feedback", right="read", changes=True)
     def feedback(self, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
-        """Say which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
+        """Record which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
 
-        It is kept beside the journal under this handle's actor and changes no answer until ``train_reranker``.
-        Said again, it takes the place of what was said before.
+        Feedback is stored outside the journal, by actor. It changes no result before ``train_reranker``. New feedback
+        replaces earlier feedback of the same actor on the same receipt.
 
         Raises:
-            NotFound: no such receipt within reach.
-            InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
+            NotFound: this handle can see no such receipt.
+            InvalidInput: the receipt does not list an id, an id is in both lists, or both lists are empty.
         """
 
     @operation("POST /memory/blobs", by="services.blobs:put", right="propose", status=201)
     def put_blob(self, data: bytes, *, media_type: str | None = None) -> Blob:
-        """Keep 1 byte to 32 MB, for memories to refer to: ``remember("what it shows", blob=blob.ref)``.
+        """Store 1 byte to 32 MB. A memory refers to it: ``remember("what it shows", blob=blob.ref)``.
 
-        Without a media type, or with ``application/octet-stream``, the bytes say what they are. The same bytes are
-        kept once. What no memory refers to goes a day after it was put.
+        Without ``media_type``, or with ``application/octet-stream``, the type is detected from the bytes. Equal bytes
+        are stored once. A blob that no memory refers to is deleted after a day.
 
         Raises:
-            Unauthorised: this principal may not propose.
-            InvalidInput: empty, too large, not what the media type says, or holding a secret; nothing was stored.
-            Conflict: they were erased here, or memory is switched off.
+            Unauthorised: this actor may not propose.
+            InvalidInput: the bytes are empty, too many, of another type, or contain a secret; nothing was stored.
+            Conflict: these bytes were erased here, or memory is switched off.
         """
 
     @operation("GET /memory/blobs/{ref}", by="services.blobs:read", right="read")
     def read_blob(self, ref: str) -> bytes:
-        """Return the bytes of a blob, compared with its hash.
+        """Return the bytes of a blob after checking their hash.
 
-        It takes who may read a live memory that refers to it, or who has put it.
-        Over HTTP ``HEAD`` answers with its size and media type alone.
+        It requires the right to read an active memory that refers to the blob, or to be the actor who stored it. Over
+        HTTP, ``HEAD`` returns its size and media type only.
 
         Raises:
-            NotFound: there is none by that name, or none that this handle may read.
-            Tampered: the bytes on disk are not those that were put, or are gone.
+            NotFound: there is no such blob that this handle may read.
+            Tampered: the bytes on disk are missing or have changed.
         """
 
     # --- deciding
@@ -722,32 +729,31 @@ class MemoryAPI(ABC):
         offset: int = 0,
         limit: int | None = 50,
     ) -> ProposalPage:
-        """Return proposals that this handle may read, oldest first, with how many there are.
+        """Return the proposals that this handle may read, oldest first.
 
-        ``proposer`` is ``kind:name``, ``gate`` one that held it. ``state`` may be ``all``. ``offset`` counts from 0;
-        a limit of None is for all. ``counts`` is of all proposals of the state, whatever else is asked for.
-        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks.
+        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks. ``proposer`` is
+        ``kind:name``. ``gate`` is the name of the gate that quarantined the proposal. ``state`` may be
+        ``all``. A ``limit`` of None returns all. ``counts`` covers all proposals of the state, regardless of the other
+        filters.
         """
 
     @operation("GET /memory/quarantine/{id}", by="services.review_queue:proposal", right="read")
     def proposal(self, proposal_id: str) -> Proposal:
-        """Return a proposal, whatever became of it, by its id or the first letters of it.
+        """Return a proposal in any state, by its id or the first letters of its id.
 
-        To a reviewer or the owner ``review_context`` says what bears on a decision: what each gate looks for, evidence
-        opened, what is similar, and whom it reached.
-
-        Over HTTP its ETag is the digest that an approval is bound to.
+        Reviewers and the owner also get ``review_context``: what each gate checks, the opened evidence, similar
+        memories, and the contexts that it reached. Over HTTP, its ETag is the digest that an approval needs.
         """
 
     @operation("GET /memory/notices", by="services.review:notices", right="read", answer="items")
     def notices(self) -> list[Proposal]:
-        """Return, once, the decisions on this actor's own proposals that went against them."""
+        """Return the rejected, expired and stale proposals of this actor. Each is returned once."""
 
     @operation("POST /memory/quarantine/{id}/approve", by="services.review:approve", right="approve", status=201)
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
-        """Store exactly what was proposed; takes a reviewer or the owner, never the proposer.
+        """Store exactly what was proposed. Requires a reviewer or the owner who is not the proposer.
 
-        ``digest`` is that of the proposal that was seen; over HTTP ``If-Match`` carries it, and has to.
+        ``digest`` is the digest of the proposal that you saw. Over HTTP, ``If-Match`` is required and carries it.
         """
 
     @operation("POST /memory/quarantine/{id}/amend", by="services.edits:amend", right="approve", makes=change.Replace)
@@ -772,14 +778,14 @@ class MemoryAPI(ABC):
         ttl: Duration | None = UNSET,
         consent: bool = False,
     ) -> Outcome:
-        """Approve a proposal with changes of one's own to what it would store, which the gates judge again.
+        """Approve a proposal with your own changes. The gates check the result again.
 
-        Fields are those of ``revise``; ``memory`` says which is meant, where it would store several texts. New words
-        are stored as the reviewer's, and the proposal is closed as approved with changes. What the gates refuse, or
-        would hold for another reason than the proposal, is ``Refused``, and the proposal goes on waiting.
+        The fields are those of ``revise``. If the proposal stores several texts, ``memory`` selects one. New words are
+        stored as the reviewer's. The proposal is then approved with changes. If the gates refuse the result, or
+        quarantine it for another reason than before, the outcome is ``Refused`` and the proposal remains pending.
 
-        A proposal that is ``stale`` takes ``if_version``, the version of the memory in ``current``: the change is then
-        made to what that says.
+        A stale proposal needs ``if_version``, the version of the memory in ``current``. The change then applies to that
+        version.
 
         ``leave_out`` names memories whose changes are not made; the others are approved.
         """
@@ -788,21 +794,21 @@ class MemoryAPI(ABC):
         "POST /memory/quarantine/{id}/reject", by="services.review:reject", right="approve", answer="receipt_record"
     )
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
-        """Discard a proposal; what held before still holds."""
+        """Reject a proposal. The memories stay as they are."""
 
     @operation(
         "POST /memory/quarantine/{id}/reopen", by="services.review:reopen", right="approve", answer="receipt_record"
     )
     def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
-        """Put a rejected or expired proposal back into the queue, where it waits as it did."""
+        """Return a rejected or expired proposal to the review queue."""
 
     @operation("POST /memory/quarantine/approve", by="services.review:approve_many", right="approve", answer="results")
     def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[DecisionResult]:
-        """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
+        """Approve several proposals, each by id or by id and digest. Return one result for each, in order."""
 
     @operation("POST /memory/quarantine/reject", by="services.review:reject_many", right="approve", answer="results")
     def reject_many(self, ids: Sequence[str], *, reason: str) -> list[DecisionResult]:
-        """Reject each for one reason; each gets its own answer, in the order given."""
+        """Reject several proposals for one reason. Return one result for each, in order."""
 
     # --- the journal
 
@@ -816,51 +822,51 @@ class MemoryAPI(ABC):
         kind: str | None = None,
         until: AsOf = None,
     ) -> list[CommitView]:
-        """Return commits within reach, newest first, with seq below ``before``.
+        """Return the visible commits, newest first. ``before`` is a sequence number; only older commits are returned.
 
-        ``actor`` made or approved them: ``kind:name``, or a name alone; ``kind`` is a commit's, such as ``approve``;
-        ``until`` is the moment of the newest.
+        ``actor`` made or approved the commit: ``kind:name``, or a name. ``kind`` is the kind of the commit, such as
+        ``approve``. ``until`` is the last commit or instant to include.
         """
 
     @operation("GET /memory/commits/{commit_id}", by="services.provenance:show", right="read")
     def show(self, commit: str) -> CommitView:
-        """Return one commit by id, a unique prefix of it, or its number."""
+        """Return one commit by its number, its id, or a unique prefix of its id."""
 
     @operation("GET /memory/diff", by="services.provenance:diff", right="read", answer="items")
     def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
-        """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
+        """Return the memories that differ between the states after two commits. ``0`` is the empty store."""
 
     @operation("POST /memory/rollback/{commit_id}", by="services.rollback:roll_back", right="propose")
     def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = "") -> Rollback:
-        """Undo one commit exactly; a second call changes nothing and gives the first receipt.
+        """Undo one commit exactly. A second call changes nothing and returns the first receipt.
 
-        Where later commits touched the same memories nothing is changed, and ``conflicts`` names them; ``with_later``
-        undoes these commits as well. ``dry_run`` says what would happen.
+        If later commits changed the same memories, nothing changes, and ``conflicts`` lists these commits.
+        ``with_later`` undoes them as well. ``dry_run`` returns what would happen.
 
-        Over HTTP ``If-Match`` carries the head's ETag, as ``/memory/status`` and ``/memory/commits`` give it; a dry
-        run needs none. Conflicts are a 409 with all the keys of the result.
+        Over HTTP, ``If-Match`` carries the ETag of the head, from ``/memory/status`` or ``/memory/commits``. A dry run
+        needs none. Conflicts give a 409 with all keys of the result.
         """
 
     @operation("POST /memory/verify", by="services.status:verify", right="read")
     def verify(self, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
-        """Check the chain, every seal, every projection and the anchor.
+        """Check the hash chain, all seals, all projections and the anchor.
 
-        ``on_progress`` is called with (rows looked at, rows there are); over HTTP once, at the end.
+        ``on_progress`` is called with (rows checked, rows in all). Over HTTP it is called once, at the end.
         """
 
     @operation(
         "POST /memory/rebuild", by="services.index_cache:rebuild", right="owner", answer="records", owner="rebuilding"
     )
     def rebuild(self) -> int:
-        """Compute the tenant's records anew from the journal; return how many there are."""
+        """Rebuild the memories of this tenant from the journal. Return how many there are."""
 
     @operation(
         "POST /memory/reindex", by="services.index_cache:reindex", right="owner", answer="indexed", owner="reindexing"
     )
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        """Compute terms and vectors anew where they are missing or of another embedder; return how many.
+        """Compute missing terms and vectors, and those of another embedder. Return how many memories were indexed.
 
-        Over HTTP ``on_progress`` is called once, at the end.
+        Over HTTP, ``on_progress`` is called once, at the end.
         """
 
     # --- inquiring
@@ -875,10 +881,10 @@ class MemoryAPI(ABC):
         commit: str | None = None,
         memory: str | None = None,
     ) -> Impact:
-        """Return what one of these touched: memories, everything derived from them, every context that held any.
+        """Return what a source, actor, session, commit or memory touched. Requires a reviewer or the owner.
 
-        A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. Takes a
-        reviewer or the owner.
+        The result lists the memories, everything derived from them, and every context that contained one of them. A
+        source is a name such as ``web``, or a reference in ``evidence``. An actor is ``kind:name``.
         """
 
     @operation("POST /memory/contain/plan", by="services.operations:plan_contain", right="approve")
@@ -891,7 +897,7 @@ class MemoryAPI(ABC):
         commit: str | None = None,
         memory: str | None = None,
     ) -> Containment:
-        """Return what taking all that one of these touched out of use would change, under a digest; change nothing."""
+        """Return a plan, with a digest, to take out of use all that one of these touched. Nothing changes."""
 
     @operation("POST /memory/contain", by="services.operations:contain", right="owner")
     def contain(
@@ -905,11 +911,14 @@ class MemoryAPI(ABC):
         memory: str | None = None,
         reason: str = "",
     ) -> Containment:
-        """Carry out exactly the plan with this digest, in one commit that one rollback undoes; for the owner alone."""
+        """Apply exactly the plan with this digest in one commit, which ``rollback`` undoes. Requires the owner."""
 
     @operation("GET /memory/blame/{name}", by="services.provenance:blame", right="read")
     def blame(self, name: str) -> Blame:
-        """Return which commit, actor, source and approval made each value of a memory, by id or key."""
+        """Return, for each field of a memory, the commit, actor, source and approval of its value.
+
+        ``name`` is an id or key.
+        """
 
     @operation("GET /memory/contradictions", by="services.search:contradictions", right="read")
     def contradictions(
@@ -926,11 +935,11 @@ class MemoryAPI(ABC):
         min_importance: float = 0.0,
         include_sensitive: bool = False,
     ) -> Contradictions:
-        """Return pairs of memories that say nearly the same and differ in something, with what differs.
+        """Return pairs of memories that say nearly the same but differ, closest pairs first, with the difference.
 
-        The closest come first; nothing is changed, merged or superseded. Filters apply as in ``recall``, to both. The
-        pairs are those of ``merge_candidates`` that are not the same: of one scope, tier, subject and kind, and no
-        keyed memories, events or core memories.
+        Nothing is changed. The filters are those of ``recall`` and apply to both memories. The pairs are the unequal
+        pairs of ``merge_candidates``: same scope, tier, subject and kind, without keyed memories, events and core
+        memories.
         """
 
     @operation("POST /memory/bisect", by="services.operations:bisect", right="read")
@@ -945,12 +954,12 @@ class MemoryAPI(ABC):
     ) -> Bisection:
         """Return the first commit after which the context for a query contains a text or passes a predicate.
 
-        A predicate cannot be sent to a server.
+        A predicate is a Python function and cannot be sent to a server.
         """
 
     @operation("GET /memory/receipts/{id}/diff/{other}", by="services.explain:context_diff", right="read")
     def context_diff(self, first: str, second: str) -> ContextDifference:
-        """Return what differs between two compiled contexts, by receipt id, and the commit responsible for each."""
+        """Return the differences between two compiled contexts, by receipt id, and the commit that caused each."""
 
     # --- erasing, and accepting a store
 
@@ -964,13 +973,15 @@ class MemoryAPI(ABC):
         reason: ErasureReason = "request",
         include_citing: bool = False,
     ) -> ErasePlan:
-        """Return what erasing these memories would destroy, under a digest; change nothing.
+        """Return a plan, with a digest, of what erasing these memories destroys. Nothing changes.
 
-        ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. A user's handle that names nothing takes all that is the user's and all
-        that cites it. ``reason`` is one of the codes of ``core.commit.REASONS``.
-        What derives from one of these or cites it stays, and is listed as ``candidates`` with its text;
-        ``include_citing`` takes it along, for example a fact whose evidence is an erased message.
+        ``subject`` and ``source`` select memories of the complete tenant. ``source`` is a reference in ``evidence``, an
+        alias, or the name of a source. For the handle of a user, no selection means everything of that user and
+        everything that cites it. ``reason`` is ``request``, ``consent``, ``retention``, ``mistake``, ``secret`` or
+        ``other``.
+
+        Memories that derive from the selected ones or cite them are not erased; ``candidates`` lists them with their
+        texts. ``include_citing`` erases them too, for example a fact whose evidence is an erased message.
         """
 
     @operation("POST /memory/erase", by="services.operations:erase", right="erase", owner="erasing")
@@ -984,10 +995,10 @@ class MemoryAPI(ABC):
         reason: ErasureReason = "request",
         include_citing: bool = False,
     ) -> Erased:
-        """Carry out exactly the plan with this digest, given what it was planned for; nothing brings it back.
+        """Erase exactly what the plan with this digest lists, for the same selection. This cannot be undone.
 
         Raises:
-            Conflict: what would be erased has changed; nothing was erased.
+            Conflict: the selection gives another plan now; nothing was erased.
         """
 
     @operation(
@@ -1004,19 +1015,19 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/adopt/plan", by="copies.backup:plan_adopt", right="owner", owner="accepting a store")
     def plan_adopt(self) -> AdoptionPlan:
-        """Return what adopting this copy of a store would accept, under a digest; change nothing."""
+        """Return what adopting this copy of a store would accept, with a digest. Nothing changes."""
 
     @operation("POST /memory/adopt", by="copies.backup:adopt", right="owner", owner="accepting a store")
     def adopt(self, digest: str) -> AdoptionPlan:
-        """Accept the store as it stands, given the digest of what was shown.
+        """Accept this copy of a store as trusted. ``digest`` is that of the plan you saw.
 
-        What this machine has erased is carried out in it again. The tokens of a foreign store end, and it says for
-        good that it was one.
+        Erasures that this machine recorded are applied again. If the store comes from another machine, its tokens are
+        revoked, and the journal records the adoption.
 
         Raises:
-            Conflict: the store is not in the state that was shown.
-            Tampered: its journal does not hold in itself; nothing was accepted.
-            StoreUnavailable: it can only be read, or this machine has no place to note it.
+            Conflict: the store has changed since the plan was made.
+            Tampered: its journal is damaged; nothing was accepted.
+            StoreUnavailable: the store is read-only, or this machine cannot record the adoption.
         """
 
     # --- upkeep
@@ -1025,7 +1036,10 @@ class MemoryAPI(ABC):
         "POST /memory/train", by="services.reranker:train_reranker", right="owner", owner="training the reranker"
     )
     def train_reranker(self) -> Training:
-        """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
+        """Train the reranker from all feedback.
+
+        It is used only if it ranks held-out feedback better. Requires the owner.
+        """
 
     @operation("GET /memory/jobs", by="services.operations:jobs", right="read", answer="items")
     def jobs(self) -> list[JobState]:
@@ -1039,14 +1053,14 @@ class MemoryAPI(ABC):
         owner="running a job",
     )
     def run_jobs(self, name: str = DUE, *, force: bool = False) -> list[Run]:
-        """Run every job that is due, or the one with this name, for the owner alone; ``force`` runs it undue.
+        """Run all due jobs, or the job with this name. ``force`` runs it even if it is not due. Requires the owner.
 
-        Whatever becomes of one is a value with a receipt: ``run``, ``failed`` or ``skipped``. Over HTTP the name
-        ``due`` runs every job that is due.
+        Each result has a receipt and an outcome: ``run``, ``failed`` or ``skipped``. Over HTTP, the name ``due`` runs
+        all due jobs.
 
         Raises:
             NotFound: there is no such job.
-            Unauthorised: this handle is not an owner's.
+            Unauthorised: this handle is not the owner's.
         """
 
     def run_job(self, name: str, *, force: bool = False) -> Run:
@@ -1055,9 +1069,9 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/candidates", by="jobs.runner:candidates", right="read", answer="items")
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
-        """Return pairs of memories in this handle's sight that resemble each other, best first; change nothing.
+        """Return pairs of visible memories that resemble each other, most similar first. Nothing changes.
 
-        ``floor`` is the least score, 0..1. Sensitive memories are shown only to who may read them.
+        ``floor`` is the minimum similarity, from 0 to 1. Sensitive memories require the right to read them.
         """
 
     @operation("POST /memory/tokens", by="services.operations:create_token", right="owner", status=201)
@@ -1071,24 +1085,24 @@ class MemoryAPI(ABC):
         scope: str | None = None,
         expires: datetime | Duration | None = None,
     ) -> Issued:
-        """Make a token for a bearer of that name; its ``secret`` is shown now and never again.
+        """Create a token for an actor with this name. ``secret`` is shown this once.
 
-        ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` narrows it, as in ``["read"]``. Tenant and
-        scope are this handle's unless named. ``expires`` is an instant, a term (seconds, a timedelta,
-        text such as ``30d``), or None.
+        ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` restricts it, for example ``["read"]``. ``tenant``
+        and ``scope`` default to those of this handle. ``expires`` is an instant, a duration (seconds, a timedelta, text
+        such as ``30d``), or None.
         """
 
     @operation("GET /memory/tokens", by="services.tokens:list_tokens", right="owner", answer="items")
     def tokens(self) -> list[Token]:
-        """Return every token of the store, oldest first, without its secret; for the owner alone."""
+        """Return every token of the store, oldest first, without secrets. Requires the owner."""
 
     @operation("DELETE /memory/tokens/{id}", by="services.tokens:revoke", right="owner", answer="receipt_record")
     def revoke_token(self, token_id: str) -> Receipt:
-        """End a token; handles that it opened are refused from then on."""
+        """Revoke a token. Handles opened with it are refused from then on."""
 
 
 class AsyncMemoryAPI:
-    """The operations, awaited."""
+    """The operations of ``MemoryAPI`` as coroutines."""
 
     recall = async_method(MemoryAPI.recall)
     list_memories = async_method(MemoryAPI.list_memories)

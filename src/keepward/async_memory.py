@@ -1,14 +1,13 @@
-"""The awaited handle: every operation of ``Memory``, for an event loop.
+"""``AsyncMemory``: every operation of ``Memory`` as a coroutine.
 
 async with await AsyncMemory.open("memory.db") as memory:
     await memory.remember("Ana prefers tabs", source="user_message")
 
-Invariants
-(1) An operation is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
-(2) A cancelled await leaves no transaction open, and a write happened or did not: it ends when what it began is
-    over, and a call that had not begun never happens. It is cancelled all the same, so look before writing again.
-(3) Closing waits for what is under way; nothing begins after it. Callbacks, such as ``on_progress``, are called in the
-    thread.
+* Each operation runs in a thread, with the arguments, results and errors of ``Memory``.
+* A cancelled ``await`` waits until the running operation ends, then raises CancelledError. The write may have
+  happened: read before you write again. An operation that has not begun never runs.
+* ``close`` waits for running operations; later calls raise InvalidInput. Callbacks such as ``on_progress`` run in
+  the thread.
 """
 
 from __future__ import annotations
@@ -43,41 +42,41 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-#: Threads of one opened store; one at a time writes, the others read.
+#: Threads of one open store; only one writes at a time.
 MAX_THREADS = 8
-#: Commits of the journal that are read in one hop.
+#: Commits of the journal read in one thread call.
 _COMMITS_PER_READ = 64
 
 
 class ThreadPool:
-    """The threads of one opened store."""
+    """The threads of one open store."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="keepward")
 
     async def run(self, call: Callable[..., R], /, *args: Any, **named: Any) -> R:
-        """Call in a thread and return what comes of it; see (2)."""
+        """Run a call in a thread and return its result."""
         context = contextvars.copy_context()
         try:
             job = self._pool.submit(context.run, functools.partial(call, *args, **named))
-        except RuntimeError as fault:
-            raise InvalidInput("the store is closed; open it again") from fault
+        except RuntimeError as exc:
+            raise InvalidInput("the store is closed; open it again") from exc
         return await wait_shielded(job)
 
     async def end(self, last: Callable[[], None]) -> None:
-        """Wait for what is under way, then make the last call; a second time does nothing; see (3)."""
+        """Wait for running calls, then make the last call. Further calls of ``end`` do nothing."""
 
         def ending() -> None:
             self._pool.shutdown(wait=True)
             last()
 
-        # A pool cannot wait for itself.
+        # A pool cannot wait for its own threads.
         with ThreadPoolExecutor(1, thread_name_prefix="keepward-end") as other:
             await wait_shielded(other.submit(ending))
 
 
 async def wait_shielded(job: Future[R]) -> R:
-    """Wait for a call; a cancellation is passed on once the call is over, or will never begin."""
+    """Wait for a call. A cancellation is raised after the call has ended, or at once if it has not begun."""
     waiter = asyncio.wrap_future(job)
     try:
         return await asyncio.shield(waiter)
@@ -90,13 +89,13 @@ async def wait_shielded(job: Future[R]) -> R:
                     # Cancelled again: the first one is passed on below.
                     continue
             if not waiter.cancelled():
-                # Seen here, so that nobody is told of an error that nobody waited for.
+                # Retrieve the exception, so that asyncio does not log it as never retrieved.
                 waiter.exception()
         raise
 
 
 class AsyncContext:
-    """A handle that is being opened: ``await`` gives it, ``async with`` gives it and closes it at the end."""
+    """An opening handle: ``await`` returns it; ``async with`` also closes it at the end."""
 
     def __init__(self, opening: Callable[[], Memory]) -> None:
         self._opening = opening
@@ -119,7 +118,7 @@ class AsyncContext:
         try:
             await threads.run(lambda: made.append(self._opening()))
         except BaseException:
-            # Opened although nobody waits for it any more: nobody else could close it.
+            # The store may have opened after the cancellation; no other code could close it.
             await threads.end(made[0].close if made else lambda: None)
             raise
         return AsyncMemory(made[0], threads)
@@ -143,7 +142,7 @@ def _run_in_new_thread(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any
 
 
 class AsyncDraft:
-    """Changes being collected; nothing is judged or visible until the block ends."""
+    """Collected changes; nothing is checked or visible before the block ends."""
 
     def __init__(self, draft: Draft, threads: ThreadPool) -> None:
         self._target, self._threads = draft, threads
@@ -162,7 +161,7 @@ class AsyncDraft:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What became of it; None until the block has ended without an error."""
+        """The outcome of the proposal; None until the block has ended without an error."""
         return self._target.outcome
 
     def __len__(self) -> int:
@@ -173,13 +172,13 @@ class AsyncDraft:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._threads.run(self._target.__exit__, kind, fault, trace)
+        await self._threads.run(self._target.__exit__, kind, exc, trace)
 
 
 class AsyncConversation:
-    """The awaited twin of ``Conversation``."""
+    """``Conversation`` with coroutine methods."""
 
     def __init__(self, target: Conversation, threads: ThreadPool) -> None:
         self._target, self._threads = target, threads
@@ -188,9 +187,9 @@ class AsyncConversation:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._threads.run(self._target.__exit__, kind, fault, trace)
+        await self._threads.run(self._target.__exit__, kind, exc, trace)
 
     user = async_method(Conversation.user)
     assistant = async_method(Conversation.assistant)
@@ -200,10 +199,10 @@ class AsyncConversation:
 
 
 class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
-    """A handle on a store of memories, awaited."""
+    """A handle on a store of memories, with coroutine methods."""
 
     def __init__(self, memory: Memory, threads: ThreadPool | None = None) -> None:
-        """Take a handle over; closing this one closes it. Handles of one store share their threads."""
+        """Wrap a handle. Closing this one closes it. Handles on one store share their threads."""
         self._target, self._threads = memory, threads or ThreadPool()
 
     open = staticmethod(_open_async(Memory.open))
@@ -214,7 +213,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return f"<Async{repr(self._target)[1:]}"
 
     async def close(self) -> None:
-        """Write what is still counted and release the store, for all handles on it; see (3)."""
+        """Wait for running calls, write pending use counts, and close the store for all handles on it."""
         await self._threads.end(self._target.close)
 
     async def __aenter__(self) -> Self:
@@ -223,7 +222,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # --- the handle: who asks, and from where
+    # --- actor, tenant and scope
 
     @property
     def tenant(self) -> str:
@@ -232,17 +231,17 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
 
     @property
     def scope(self) -> str:
-        """The scope this handle stands at."""
+        """The scope of this handle."""
         return self._target.scope
 
     @property
     def actor(self) -> Actor:
-        """On whose behalf this handle asks."""
+        """The actor of this handle."""
         return self._target.actor
 
     @property
     def path(self) -> str:
-        """The store's file."""
+        """The file of the store, or the address of its database without the password."""
         return self._target.path
 
     async def policy(self) -> Policy:
@@ -250,7 +249,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return await self._threads.run(lambda: self._target.policy)
 
     async def now(self) -> datetime:
-        """Return the instant of the store's clock."""
+        """Return the current time by the clock of the store."""
         return await self._threads.run(lambda: self._target.now)
 
     async def head(self) -> str:
@@ -266,27 +265,27 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
 
     def user(self, name: str, *, names: Sequence[str] = ()) -> AsyncMemory:
-        """Return a handle of a user, somebody whom the agent talks with."""
+        """Return a handle of a user: a person whom the agent talks with."""
         return AsyncMemory(self._target.user(name, names=names), self._threads)
 
     def agent(self, name: str) -> AsyncMemory:
-        """Return a handle of an agent, a program."""
+        """Return a handle of an agent."""
         return AsyncMemory(self._target.agent(name), self._threads)
 
     def project(self, name: str) -> AsyncMemory:
-        """Return a handle of a project, a place of work that its agents share."""
+        """Return a handle of a project, which its agents share."""
         return AsyncMemory(self._target.project(name), self._threads)
 
     async def with_token(self, token: str, *, consent: bool = False) -> AsyncMemory:
-        """Return the handle of a token's bearer on the same store."""
+        """Return a handle with the actor, tenant and scope of a token on the same store."""
         return AsyncMemory(await self._threads.run(self._target.with_token, token, consent=consent), self._threads)
 
     def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:
-        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
+        """Return a conversation with this name; its messages are added as they come. See ``Conversation``."""
         return AsyncConversation(self._target.session(name, subject=subject), self._threads)
 
     def draft(self, *, reason: str = "", session: str | None = None) -> AsyncDraft:
-        """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
+        """Collect changes in an ``async with`` block and propose them together at its end. An error discards them."""
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
     erase = async_method(Memory.erase)
@@ -296,15 +295,15 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
     async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
 
-        def some(behind: int) -> list[tuple[Commit, list[Event]]]:
-            # A reader's connection belongs to its thread: each hop reads its part to the end.
+        def read_batch(behind: int) -> list[tuple[Commit, list[Event]]]:
+            # A read connection belongs to its thread, so each call reads its batch completely.
             return list(islice(self._target.journal(after=behind), _COMMITS_PER_READ))
 
-        while found := await self._threads.run(some, after):
-            for each in found:
-                yield each
-            after = found[-1][0].seq
-            if len(found) < _COMMITS_PER_READ:
+        while batch := await self._threads.run(read_batch, after):
+            for commit_with_events in batch:
+                yield commit_with_events
+            after = batch[-1][0].seq
+            if len(batch) < _COMMITS_PER_READ:
                 return
 
     owner_token = async_method(Memory.owner_token)

@@ -1,4 +1,4 @@
-"""Conversations, whose turns are added to memory as they come."""
+"""Conversations whose messages are added to memory as they come."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from keepward.core.memory import Record
     from keepward.core.messages import Added
 
-#: Least turns of a summary, and characters of each in it: the most, and the least where there are many.
+#: Minimum messages of a summary; maximum length of a quoted message, and its minimum if there are many.
 MIN_TURNS, MAX_QUOTE_LENGTH, MIN_QUOTE_LENGTH = 3, 160, 60
 
 
 class Conversation:
-    """One session of a talk; every turn is stored, or held, when its call returns."""
+    """One session of messages. Each message is stored or quarantined when its call returns."""
 
     def __init__(self, memory: MemoryAPI, name: str, subject: str | None) -> None:
         self._memory = memory
-        #: Name of the session, and whom it is about.
+        #: Name of the session, and the user it is about.
         self.name, self.subject = name, subject
 
     def __enter__(self) -> Self:
@@ -37,75 +37,74 @@ class Conversation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Propose a summary of the turns that are in none yet, unless an error ends the block."""
+        """Propose a summary of the messages without one, unless an error ended the block."""
         if kind is None:
             reason = "summed up at the end of the session"
             propose_summaries(
                 self._memory, self.name, "What was said:", subject=self.subject, speakers=True, reason=reason
             )
 
-    def user(self, /, text: str, **more: Any) -> Added:
-        """Say what the user said; ``more`` is ``id``, ``name`` or ``timestamp`` of the message."""
-        return self.say("user", text, **more)
+    def user(self, /, text: str, **extra: Any) -> Added:
+        """Add a message of the user; ``extra`` is its ``id``, ``name`` or ``timestamp``."""
+        return self.say("user", text, **extra)
 
-    def assistant(self, /, text: str, **more: Any) -> Added:
-        """Say what the assistant answered."""
-        return self.say("assistant", text, **more)
+    def assistant(self, /, text: str, **extra: Any) -> Added:
+        """Add a message of the assistant."""
+        return self.say("assistant", text, **extra)
 
-    def tool(self, /, text: str, **more: Any) -> Added:
-        """Say what a tool returned."""
-        return self.say("tool", text, **more)
+    def tool(self, /, text: str, **extra: Any) -> Added:
+        """Add the output of a tool."""
+        return self.say("tool", text, **extra)
 
-    def say(self, /, role: str, text: str, *, timestamp: datetime | str | float | None = None, **more: Any) -> Added:
-        """Say one turn of a role; without a timestamp it is said now."""
-        message: Mapping[str, Any] = {"role": role, "content": text, **more}
+    def say(self, /, role: str, text: str, *, timestamp: datetime | str | float | None = None, **extra: Any) -> Added:
+        """Add a message of a role. Its default timestamp is now."""
+        message: Mapping[str, Any] = {"role": role, "content": text, **extra}
         if timestamp is not None:
             message = {**message, "timestamp": timestamp}
         return self._memory.add([message], session=self.name, subject=self.subject)
 
     def context(self, /, query: str, **options: Any) -> CompiledContext:
-        """Compile what a model should know for the next answer; ``options`` are those of ``Memory.context``."""
+        """Compile the memories that the next answer needs; ``options`` are those of ``Memory.context``."""
         return self._memory.context(query, **options)
 
 
 def propose_summaries(
     memory: MemoryAPI, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
 ) -> None:
-    """Propose a summary of the turns that no summary covers yet; several where one text is too short.
+    """Propose a summary of the messages without one; several summaries if the text would be too long.
 
-    Sensitive turns and turns that are trusted less than an agent's are left out.
+    Sensitive messages, and messages below the trust of an agent, are left out.
     """
     subject = user_of(memory.scope) if subject is None else subject
-    told = [
-        each
-        for each in memory.list_memories(session=session, kinds=["event"], include_sensitive=False, limit=500)
-        if each.trust >= Trust.AGENT and each.scope == memory.scope and each.subject == subject
+    events = [
+        event
+        for event in memory.list_memories(session=session, kinds=["event"], include_sensitive=False, limit=500)
+        if event.trust >= Trust.AGENT and event.scope == memory.scope and event.subject == subject
     ]
-    if len(told) < MIN_TURNS:
+    if len(events) < MIN_TURNS:
         return
-    summed = {
-        name
-        for each in memory.list_memories(session=session, kinds=["summary"], limit=500)
-        for name in each.derived_from
+    summarized = {
+        memory_id
+        for summary in memory.list_memories(session=session, kinds=["summary"], limit=500)
+        for memory_id in summary.derived_from
     }
-    fresh = [each for each in reversed(told) if each.id not in summed][-64:]
+    fresh = [event for event in reversed(events) if event.id not in summarized][-64:]
     if len(fresh) < MIN_TURNS:
         return
     # A client does not know the policy of its server.
     policy: Policy = getattr(memory, "policy", None) or Policy()
-    room = policy.text_limit[Tier.EPISODIC] - len(heading)
-    longest = max(MIN_QUOTE_LENGTH, min(MAX_QUOTE_LENGTH, room // len(fresh) - len("\n- ")))
-    most = max(1, room // (longest + len("\n- ")))
-    for part in (fresh[start : start + most] for start in range(0, len(fresh), most)):
+    max_length = policy.text_limit[Tier.EPISODIC] - len(heading)
+    quote_length = max(MIN_QUOTE_LENGTH, min(MAX_QUOTE_LENGTH, max_length // len(fresh) - len("\n- ")))
+    per_summary = max(1, max_length // (quote_length + len("\n- ")))
+    for part in (fresh[start : start + per_summary] for start in range(0, len(fresh), per_summary)):
         memory.remember(
-            "\n- ".join([heading, *(_quote_turn(each, longest, speakers) for each in part)]),
+            "\n- ".join([heading, *(_quote_turn(event, quote_length, speakers) for event in part)]),
             tier="episodic",
             kind="summary",
             subject=subject,
             session=session,
-            # The end of a smaller piece of work is not told.
             job=session,
-            derived_from=[each.id for each in part],
+            derived_from=[event.id for event in part],
             reason=reason,
         )
 

@@ -1,4 +1,4 @@
-"""A draft: changes that are collected in a ``with`` block and proposed together at its end."""
+"""Drafts: changes that are collected in a ``with`` block and proposed together at its end."""
 
 from __future__ import annotations
 
@@ -34,17 +34,28 @@ if TYPE_CHECKING:
 
 
 class Draft:
-    """Changes being collected; nothing is judged or visible until the block ends, and then it takes no more."""
+    """Collected changes.
 
-    _over = False
+    Nothing is checked or visible before the block ends; after it, the draft takes no more changes.
+    """
+
+    _ended = False
 
     def __init__(
-        self, handle: MemoryAPI, reason: str, session: str | None, made: Callable[[str, Mapping[str, Any]], Insert]
+        self,
+        handle: MemoryAPI,
+        reason: str,
+        session: str | None,
+        make_insert: Callable[[str, Mapping[str, Any]], Insert],
     ) -> None:
-        """Collect for a handle; ``made`` gives the change that makes a memory, by its text and fields."""
-        self._handle, self._reason, self._session, self._made = handle, reason, session, made
+        """Collect changes for a handle.
+
+        ``make_insert`` returns the change that inserts a memory with a text and fields.
+        """
+        self._handle, self._reason, self._session = handle, reason, session
+        self._make_insert = make_insert
         self._changes: list[Change] = []
-        #: What became of it; None until the block has ended without an error.
+        #: Outcome of the proposal; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
     def insert(
@@ -79,12 +90,12 @@ class Draft:
         vector: Sequence[float] | None = None,
         if_version: int | None = None,
     ) -> str:
-        """Stage a new memory with the fields of ``Memory.remember``; return the id it will have."""
+        """Stage a new memory with the fields of ``Memory.remember``; return its future id."""
         # Every argument is a field of the memory.
         return self._insert(text, _changed_fields(locals(), Insert))
 
     def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
-        change = self._made(text, fields)
+        change = self._make_insert(text, fields)
         self.stage(change)
         return change.id
 
@@ -140,23 +151,23 @@ class Draft:
         self._edit(changes.Move, id=memory_id, tier=tier, scope=scope, key=key, if_version=if_version)
 
     def supersede(self, memory_id: str, by: str) -> None:
-        """Stage that a memory is replaced by another."""
+        """Stage the replacement of one memory by another."""
         self._edit(changes.Supersede, id=memory_id, by=by)
 
     def promote(self, memory_id: str, text: str) -> None:
-        """Stage a promotion to lasting knowledge."""
+        """Stage a promotion to permanent knowledge."""
         self._edit(changes.Promote, id=memory_id, text=text)
 
     def restore(self, memory_id: str, *, ttl: Duration | None = None, if_version: int | None = None) -> None:
-        """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
+        """Stage the restoration of an inactive memory; ``ttl`` is the new time to live of an expired one."""
         self._edit(changes.Restore, id=memory_id, ttl=ttl, if_version=if_version)
 
     def reinforce(self, memory_id: str, *, gain: float = 0.0) -> None:
-        """Stage that a memory is confirmed."""
+        """Stage the confirmation of a memory."""
         self._edit(changes.Reinforce, id=memory_id, gain=gain)
 
     def stage(self, change: Change) -> None:
-        """Stage a change as it is.
+        """Stage a change.
 
         Raises:
             Conflict: the block has ended.
@@ -168,33 +179,33 @@ class Draft:
         self.stage(arguments.require_content(arguments.build_change(change_type, given)))
 
     def discard(self) -> None:
-        """Drop everything that was staged."""
+        """Drop all staged changes."""
         self._changes.clear()
 
     def __len__(self) -> int:
         return len(self._changes)
 
     def _require_open(self) -> None:
-        if self._over:
-            raise Conflict("the block of this draft has ended: nothing more would be proposed; begin another draft")
+        if self._ended:
+            raise Conflict("the block of this draft has ended; begin another draft")
 
     def __enter__(self) -> Draft:
         self._require_open()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over = True
+        self._ended = True
         if kind is None and self._changes:
             self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)
 
 
 def _changed_fields(arguments: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
-    """Return the arguments that are fields of a change and differ from its defaults; id and text are given apart."""
-    fields = (each for each in msgspec.structs.fields(kind) if each.name not in {"id", "text"})
+    """Return the arguments, without id and text, that are fields of a change and differ from its defaults."""
+    fields = (field for field in msgspec.structs.fields(kind) if field.name not in {"id", "text"})
     return {
-        each.name: value
-        for each in fields
-        if (value := arguments[each.name]) is not each.default and value != each.default
+        field.name: value
+        for field in fields
+        if (value := arguments[field.name]) is not field.default and value != field.default
     }

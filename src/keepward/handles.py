@@ -1,4 +1,4 @@
-"""Handles of users, agents and projects: each is a scope, an actor and a subject, and nothing more.
+"""Handles of users, agents and projects. Each sets a scope, an actor and a subject.
 
 | handle                            | writes                    | also reads                                  |
 | --------------------------------- | ------------------------- | ------------------------------------------- |
@@ -8,9 +8,8 @@
 | ``project("shop").user("ana")``   | ``/projects/shop/users/ana`` | ``/projects/shop``, ``/users/ana``, ``/`` |
 | ``project("shop").agent("plan")`` | ``/projects/shop``        | ``/``                                       |
 
-Invariants
-(1) No handle has more trust or rights than the one that gave it, and a token's handle stays within its scope.
-(2) The order does not matter: ``user(u).project(p)`` is ``project(p).user(u)``.
+* A handle never has more trust or rights than the handle it came from. A token's handle stays within its scope.
+* The order does not matter: ``user(u).project(p)`` equals ``project(p).user(u)``.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
     from keepward.core.journal import Erased, ErasePlan
     from keepward.types import ErasureReason
 
-#: Headers of a request over HTTP that name them; a proxy sets them for whom it has authenticated.
+#: HTTP headers with the names; a proxy sets them after authentication.
 NAMED_HANDLE_HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "project": "Keepward-Project"}
-#: Header with the names of a user, percent-encoded and parted by commas.
+#: HTTP header with the further names of a user, percent-encoded and separated by commas.
 NAMES_HEADER = "Keepward-User-Names"
-#: Most names that a user's handle knows the user by, and characters of each.
+#: Maximum number of further names of a user, and of characters of each.
 MAX_NAMES, MAX_NAME_LENGTH = 8, 64
-#: Methods of other memory systems, each with the call that does it here.
+#: Methods of other memory systems, each with the equivalent call.
 FOREIGN_METHOD_HINTS: Mapping[str, str] = {
     "search": 'recall("Where does Ana live?", limit=5)',
     "get_all": "list_memories(limit=None)",
@@ -45,7 +44,7 @@ FOREIGN_METHOD_HINTS: Mapping[str, str] = {
 
 
 class ForeignMethodHints:
-    """A handle that says which call does what another system has a name for."""
+    """A handle whose AttributeError names the equivalent of a method of another memory system."""
 
     if not TYPE_CHECKING:
 
@@ -55,7 +54,7 @@ class ForeignMethodHints:
 
 
 def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
-    """Return the scope of a user, an agent or a project, asked for by a handle at a scope."""
+    """Return the scope of a user, agent or project, relative to the scope of a handle."""
     project, user = project or project_of(scope), user or user_of(scope)
     if agent is not None:
         return scope if project or user else f"/agents/{agent}"
@@ -63,29 +62,29 @@ def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, 
 
 
 def check_name(kind: str, name: str) -> str:
-    """Return the name of a user, an agent or a project."""
+    """Return a valid name of a user, agent or project; else raise InvalidInput."""
     if isinstance(name, str) and "/" not in name and is_scope(f"/{kind}s/{name}"):
         return name
     raise InvalidInput(
-        f"the name of a {kind} is 1 to 64 letters of ASCII, digits and `. _ -`, the first no `.` or `-`: use an id "
-        "such as u-1042 in place of an address, and give what people are called as `names`"
+        f"the name of a {kind} is 1 to 64 ASCII letters, digits and `. _ -`, and starts with none of `. -`: use an id "
+        "such as u-1042, not an address; other names of a person go into `names`"
     )
 
 
 def check_user_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the further names of a user."""
-    found = (names,) if isinstance(names, str) else tuple(names)
-    if len(found) > MAX_NAMES or not all(
-        isinstance(each, str) and each.isprintable() and each.strip() for each in found
+    """Return valid further names of a user; else raise InvalidInput."""
+    further = (names,) if isinstance(names, str) else tuple(names)
+    if len(further) > MAX_NAMES or not all(
+        isinstance(name, str) and name.isprintable() and name.strip() for name in further
     ):
         raise InvalidInput(f"names of a user are at most {MAX_NAMES} lines of text, such as names=['Ana Silva']")
-    if any(len(each) > MAX_NAME_LENGTH for each in found):
+    if any(len(name) > MAX_NAME_LENGTH for name in further):
         raise InvalidInput(f"a name of a user has at most {MAX_NAME_LENGTH} characters")
-    return found
+    return further
 
 
 class Handles(ForeignMethodHints, MemoryAPI):
-    """A handle that gives those of users, agents and projects."""
+    """A handle that returns handles of users, agents and projects."""
 
     @abstractmethod
     def _handle_for(
@@ -98,25 +97,26 @@ class Handles(ForeignMethodHints, MemoryAPI):
     ) -> Self: ...
 
     def user(self, name: str, *, names: Sequence[str] = ()) -> Self:
-        """Return a handle of a user, somebody whom the agent talks with; ``names`` are what they are called.
+        """Return a handle of a user: a person whom the agent talks with. ``names`` are further names of that person.
 
-        What is written by it is about the user, unless a ``subject`` is named. Asked by it, "I" is the user.
+        Memories written by this handle have the user as ``subject`` by default. In its queries, "I" means the user.
 
         Raises:
-            InvalidInput: a name is none.
-            Unauthorised: the token does not reach there.
+            InvalidInput: a name is not valid.
+            Unauthorised: the token does not reach this scope.
         """
         return self._handle_for(user=check_name("user", name), names=check_user_names(names))
 
     def agent(self, name: str) -> Self:
-        """Return a handle of an agent, a program; in a project or at a user it writes there, for others to see.
+        """Return a handle of an agent. In a project or at a user it writes there, visible to others.
 
-        An owner's handle gives one with an agent's rights. A token's bearer stays who it is.
+        From an owner's handle, the new handle has the rights of an agent. From a token's handle, the actor stays the
+        same.
         """
         return self._handle_for(agent=check_name("agent", name))
 
     def project(self, name: str) -> Self:
-        """Return a handle of a project, a place of work that its agents share."""
+        """Return a handle of a project, which its agents share."""
         return self._handle_for(project=check_name("project", name))
 
     @overload
@@ -151,13 +151,13 @@ class Handles(ForeignMethodHints, MemoryAPI):
         reason: ErasureReason = "request",
         include_citing: bool = False,
     ) -> ErasePlan | Erased:
-        """Carry out exactly the plan with this digest, given what it was planned for; without a digest, plan.
+        """Erase exactly what the plan with this digest lists; without a digest, return the plan.
 
-        A user's handle that names nothing means all that is the user's and all that cites it:
-        ``plan = ana.erase()`` and, once it was looked at, ``ana.erase(plan.digest)``.
+        For the handle of a user, no selection means everything of that user and everything that cites it. Read
+        ``plan = ana.erase()``, then call ``ana.erase(plan.digest)``.
 
         Raises:
-            Conflict: what would be erased has changed; nothing was erased.
+            Conflict: the selection gives another plan now; nothing was erased.
         """
         chosen: Any = {"subject": subject, "source": source, "reason": reason, "include_citing": include_citing}
         return self.plan_erase(ids, **chosen) if digest is None else super().erase(digest, ids, **chosen)

@@ -1,13 +1,13 @@
-"""``Memory``: a handle on an opened store, with every operation.
+"""``Memory``: a handle on an open store, with every operation.
 
-Handles on the same store share its connection, its models and its policy; only who asks, and from where, differs.
+Handles on the same store share its connection, models and policy. Each has its own actor, tenant and scope.
 
-Invariants
-(1) Rights come from how a handle was opened. Only an owner's handle gives others, and only with fewer rights:
-    an agent's, a user's or a reviewer's cannot turn itself into anybody else.
-    An agent's handle that no token binds gives those of other agents, and answers for what they were handed.
-(2) A token's handle keeps to its tenant and to its scope or below; an owner's may go anywhere. Each call asks anew
-    whether the token still holds, and so do handles derived from it.
+* Rights come from how a handle was opened. Only an owner's handle returns handles of other actors, with fewer
+  rights. The handle of an agent, user or reviewer cannot become another actor.
+* The handle of an agent without a token may return handles of other agents. What those agents read taints later
+  writes of the first agent too.
+* The handle of a token stays in its tenant, and at its scope or below. An owner's token reaches everything. Each
+  call checks that the token is still valid, also on derived handles.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ if TYPE_CHECKING:
     from keepward.storage.server_state import SharedState
 
 _log = logging.getLogger(__name__)
-_ACTOR = "an actor is such as Actor.user('ana') or Actor.operator('ana')"
+_ACTOR = "an actor is, for example, Actor.user('ana') or Actor.operator('ana')"
 
 
 @dataclass(slots=True)
 class OpenStore:
-    """What all handles on one opened store share."""
+    """What all handles on one open store share."""
 
     engine: Engine
-    #: Folder of keys and tokens; None for the user's own.
+    #: Folder of keys and tokens; None means the default folder.
     config_dir: Path | None = None
     closed: bool = False
-    #: Runs jobs that are due; None where that is switched off.
+    #: Runs due jobs; None if switched off.
     maintenance: Maintenance | DeferredMaintenance | None = None
 
     def require_open(self) -> Engine:
-        """Return the engine, unless the store was closed."""
+        """Return the engine; raise InvalidInput if the store is closed."""
         if self.closed:
             raise InvalidInput("the store is closed; open it again")
         return self.engine
@@ -108,42 +108,50 @@ class Memory(Handles, Tools):
         maintenance: bool | Callable[[], None] | None = None,
         consent: bool = False,
     ) -> Memory:
-        """Open a store; a file that is not there is created, in a folder that is.
+        """Open a store. A missing file is created; its folder must exist.
 
-        Without ``url`` it is the user's own, in the data folder (``KEEPWARD_DATA``, else the platform's), or
-        ``keepward.db`` in the working folder where this machine knows it.
-        The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
-        core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
-        With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
-        ``user_file`` are text files outside the store; they are read anew at every compile. The tenant that it is
-        opened for proposes editions of the identity. ``summarizer`` lets a model sum up in jobs; without one, they
-        quote. ``extractor`` lets a model find further facts for ``add``: a chat server's model as
-        ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
-        replaced by markers before anything is stored, beside what the built-in detectors find. ``reranker`` orders
-        what a search found, and ``gates`` judge writes beside the built-in ones. Texts name plug-ins:
-        docs/howto/plugins.md.
+        Without ``url``, this opens the user's store in the data folder (``KEEPWARD_DATA``, or that of the platform). If
+        the working folder has a ``keepward.db`` that this machine trusts, that file is opened instead.
 
-        With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
-        sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.
+        Without ``actor``, the handle is an agent's. An agent reads and proposes; its writes to core memory need a
+        review. ``actor=Actor.operator(...)`` opens the store as its owner; no handle gains these rights later. A
+        ``token`` determines actor, tenant and scope, and the store must exist.
 
-        Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
-        start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
-        are due. With ``maintenance=False``, with ``KEEPWARD_MAINTENANCE=off``, and unless it is asked for, in
-        ``:memory:`` or with a ``clock``, nothing runs until ``run_job`` is called.
+        ``identity`` and ``user_file`` are text files outside the store, read for each compiled context. Editions of the
+        identity are proposed in the tenant of this handle.
+
+        * ``summarizer``: a model that summarizes in jobs. Without one, jobs quote.
+        * ``extractor``: a model that finds further facts for ``add``. A chat server's model is
+          ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``.
+        * ``redactor``: finds texts, such as names, that markers replace before storage, in addition to the built-in
+          detectors.
+        * ``reranker``: orders the results of a search.
+        * ``gates``: check writes in addition to the built-in gates.
+
+        A text names a plug-in; see docs/howto/plugins.md.
+
+        ``consent=True`` says that the people concerned agreed to everything written here. Their identifiers are stored,
+        and these memories are sensitive. An agent's handle gets the rights ``consent`` and ``sensitive``; a token must
+        have them.
+
+        Due jobs run in a thread from the first write on, or from the start with ``maintenance=True``; ``close`` stops
+        it. If ``maintenance`` is a function, it is called at closing if something was written and jobs are due. No job
+        runs with ``maintenance=False``, with ``KEEPWARD_MAINTENANCE=off``, or by default with ``:memory:`` or a
+        ``clock``.
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
-            InvalidInput: an unknown embedder, counter, actor, tenant or scope; a token and one of these beside it.
+            InvalidInput: an unknown embedder, counter, actor, tenant or scope, or a token together with one of these.
             Unauthorised: the token is unknown, expired or revoked.
         """
         from keepward.services.request_context import RequestContext
 
         if token is not None and not (actor is None and tenant is None and scope is None):
-            raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
+            raise InvalidInput("a token determines actor, tenant and scope: leave these arguments out")
         if not isinstance(actor, Actor | None) or not isinstance(policy, Policy | None):
-            raise InvalidInput(f"{_ACTOR}, a policy a Policy(...)")
+            raise InvalidInput(f"{_ACTOR}; a policy is a Policy(...)")
         if not isinstance(url, str | PathLike | None):
-            raise InvalidInput("a store is named by a path, as text or as a Path, or by the address of a database")
+            raise InvalidInput("the store is a path, as text or as a Path, or the address of a database")
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
         asking: dict[str, Any] = {
@@ -172,21 +180,21 @@ class Memory(Handles, Tools):
             engine.identity.tenant = handle.tenant
         return handle
 
-    # --- the handle: who asks, and from where
+    # --- actor, tenant and scope
 
     @property
     def tenant(self) -> str:
-        """The tenant this handle reads and writes."""
+        """The tenant that this handle reads and writes."""
         return self._unconfirmed.tenant
 
     @property
     def scope(self) -> str:
-        """The scope this handle stands at."""
+        """The scope of this handle, such as ``/agents/planner``."""
         return self._unconfirmed.scope
 
     @property
     def actor(self) -> Actor:
-        """On whose behalf this handle asks."""
+        """The actor of this handle."""
         return self._unconfirmed.actor
 
     @property
@@ -196,26 +204,26 @@ class Memory(Handles, Tools):
 
     @property
     def path(self) -> str:
-        """The store's file, or the address of its database without the password."""
+        """The file of the store, or the address of its database without the password."""
         return self._shared.engine.path
 
     @property
     def now(self) -> datetime:
-        """The store's clock."""
+        """The current time by the clock of the store."""
         return self._engine.clock.now()
 
     @property
     def head(self) -> str:
-        """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
+        """The name of the newest commit of the tenant: its number, a colon and 16 digits of its hash; zeros if none."""
         return self._engine.store.head(self.tenant).name
 
     def as_actor(self, actor: Actor) -> Self:
-        """Return a handle of an actor with fewer rights on the same store; see (1).
+        """Return a handle of an actor with fewer rights on the same store.
 
-        An owner's handle stays accountable for what it gives out: what it proposed itself, none of these approve.
+        The new handle cannot approve what this owner proposed.
 
         Raises:
-            Unauthorised: the actor has rights that this handle cannot give.
+            Unauthorised: this handle may not act as that actor.
         """
         if not isinstance(actor, Actor):
             raise InvalidInput(_ACTOR)
@@ -241,8 +249,8 @@ class Memory(Handles, Tools):
         """Return a handle at another tenant or scope of the same store.
 
         Raises:
-            InvalidInput: the name of one is none, or holds what looks like a secret.
-            Unauthorised: a token does not reach there; see (2).
+            InvalidInput: a name is not valid, or it contains what looks like a secret.
+            Unauthorised: the token of this handle does not reach that tenant or scope.
         """
         session = self._unconfirmed
         if tenant is not None:
@@ -263,8 +271,8 @@ class Memory(Handles, Tools):
         names: tuple[str, ...] = (),
     ) -> Self:
         scope = scope_for(self.scope, user=user, agent=agent, project=project)
-        kept = names if user is not None else self._unconfirmed.names
-        session = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=kept)  # noqa: SLF001  of its own class
+        names = names if user is not None else self._unconfirmed.names
+        session = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=names)  # noqa: SLF001  same class
         actor = session.actor
         if agent is not None and actor.is_owner:
             return type(self)(self._shared, session).as_actor(Actor.agent(agent))
@@ -273,12 +281,12 @@ class Memory(Handles, Tools):
         return type(self)(self._shared, session)
 
     def with_token(self, token: str, *, consent: bool = False) -> Self:
-        """Return the handle of a token's bearer on the same store; actor, tenant and scope are the token's.
+        """Return a handle with the actor, tenant and scope of a token on the same store.
 
         ``consent`` is as for ``open``.
 
         Raises:
-            Unauthorised: the token is unknown, expired or revoked, or gives no consent.
+            Unauthorised: the token is unknown, expired or revoked, or lacks the right ``consent``.
         """
         from keepward.services.reader import GRANT_HINT
         from keepward.services.request_context import RequestContext
@@ -292,11 +300,11 @@ class Memory(Handles, Tools):
         return type(self)(self._shared, RequestContext(engine=engine, consent=consent, **asking))
 
     def owner_token(self) -> Path:
-        """Return the file with the owner's token, 0600 in the configuration folder; made when missing.
+        """Return the file with the owner's token, mode 0600 in the configuration folder. It is created if missing.
 
         Raises:
-            Unauthorised: this handle is not an owner's.
-            StoreUnavailable: this machine has no place for it.
+            Unauthorised: this handle is not the owner's.
+            StoreUnavailable: the configuration folder cannot be written.
         """
         from keepward.adapters.trust_store import TokenFile
         from keepward.services.tokens import authenticate
@@ -310,15 +318,15 @@ class Memory(Handles, Tools):
                     if authenticate(session.engine, known).actor.is_owner:
                         return file.path
                 except Unauthorised:
-                    # Revoked, or of another copy of this store: make a new one in its place.
+                    # It was revoked, or belongs to another copy of this store: replace it.
                     pass
             file.write(self.create_token(self.actor.name, rights="owner", scope="/").secret)
-        except OSError as fault:
-            raise StoreUnavailable("this machine has no place for the owner's token; set KEEPWARD_HOME") from fault
+        except OSError as exc:
+            raise StoreUnavailable("the owner's token cannot be written on this machine; set KEEPWARD_HOME") from exc
         return file.path
 
     def close(self) -> None:
-        """Write what is still counted and release the store, for all handles on it."""
+        """Write pending use counts and close the store for all handles on it."""
         if self._shared.closed:
             return
         self._shared.closed = True
@@ -330,7 +338,7 @@ class Memory(Handles, Tools):
                 with engine.store.write(brief=True) as writer:
                     engine.write_uses(writer)
         except KeepwardError:
-            # Uses are a convenience; a store that cannot be written closes all the same.
+            # Use counts are dispensable: a read-only store closes without them.
             engine.uses.clear()
         finally:
             engine.store.close()
@@ -341,14 +349,14 @@ class Memory(Handles, Tools):
     # --- operations that stay in this process
 
     def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
-        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
         from keepward.draft import Draft
         from keepward.services.edits import new_memory
 
         return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
 
     def shown(self, item: Proposal) -> list[ProposedStep]:
-        """Return what an approval would store, byte for byte, with every invisible character written out."""
+        """Return what an approval would store, byte for byte, with every invisible character escaped."""
         from keepward.services import blobs
         from keepward.services.review_queue import review_steps
 
@@ -370,10 +378,10 @@ class Memory(Handles, Tools):
         return head
 
     def backup(self, path: str | Path) -> Backup:
-        """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet.
+        """Write a consistent copy of the open store to a new file that only this user can read.
 
-        Its blobs go to a folder beside it, as they lie beside the store, and so does a list of what was erased and
-        revoked, without content, for a machine that has lost its own.
+        Its blobs are copied to a folder next to the file. The same folder gets a list of all erasures and revocations,
+        without content, for a machine that has lost its own list.
         """
         from keepward.copies.backup import back_up
 
@@ -383,16 +391,16 @@ class Memory(Handles, Tools):
     def move_store(
         self, to: str | Path, *, dry_run: bool = False, on_progress: Callable[[int, int], None] | None = None
     ) -> MigrationResult:
-        """Carry the whole store over to a new file, or to the address of a database, with the heads of every tenant.
+        """Copy the complete store to a new file or database, with the head of every tenant.
 
-        This store stays as it is. A move that was stopped goes on where it was; one that is repeated brings over what
-        was written since; where something was written meanwhile, the log warns. ``dry_run`` says what would be moved.
+        This store does not change. An interrupted move continues where it stopped, and a repeated move copies only
+        newer commits. The log warns about writes during the move. ``dry_run`` returns what would be copied.
 
         Raises:
-            Unauthorised: the handle is not an owner's.
-            Tampered: something in this store does not hold.
-            Conflict: the other store has a history of its own of a tenant.
-            StoreUnavailable: the other place cannot be reached or written.
+            Unauthorised: the handle is not the owner's.
+            Tampered: this store is damaged.
+            Conflict: the other store has another history of a tenant.
+            StoreUnavailable: the other store cannot be reached or written.
         """
         from keepward.copies.migration import migrate_store
 
@@ -412,15 +420,14 @@ class Memory(Handles, Tools):
         clock: Clock | None = None,
         ids: IdSource | None = None,
     ) -> Restored:
-        """Bring a backup back as the store at ``to``, which must not be there; its older state is accepted by this.
+        """Restore a backup as a new store at ``to`` and accept its older state.
 
-        Erasures that were made since are carried out in it first: those that this machine has listed, and those of
-        the lists in the folder of the backup. Where the store that it was made of is still
-        there, the copy gets an id of its own.
+        Later erasures are applied to it first: those recorded on this machine and those listed in the folder of the
+        backup. If the original store still exists, the copy gets an id of its own.
 
         Raises:
             Unauthorised: the actor is not an owner.
-            Tampered: the backup's journal does not hold, or is not that of the backup that was made.
+            Tampered: the journal of the backup is damaged, or is not the one that was backed up.
             StoreUnavailable, NotAStore, InvalidInput: a file cannot be used.
         """
         from keepward.copies.backup import restore
@@ -439,22 +446,22 @@ class Memory(Handles, Tools):
         ids: IdSource | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> RecoveryResult:
-        """Make a new store at ``new``, which must not be there, of every commit and memory of a damaged one that holds.
+        """Recover every valid commit and memory of a damaged store into a new store at ``new``.
 
-        The damaged file is read and never written. Commits come as they are up to the first that does not hold, newer
-        memories in one commit of kind ``rescue``; what was lost is named. It has vectors once it was reindexed.
-        ``on_progress`` is called with sentences.
+        The damaged file is only read. Commits are copied unchanged up to the first invalid one. Newer memories follow
+        in one commit of kind ``rescue``, and the result lists what was lost. Run ``reindex`` to compute vectors.
+        ``on_progress`` is called with a sentence for each step.
 
         Raises:
             Unauthorised: the actor is not an owner.
-            NotAStore: nothing of the file can be read as a store.
-            InvalidInput, StoreUnavailable: ``new`` is there already, or cannot be made.
+            NotAStore: the file contains nothing of a store.
+            InvalidInput, StoreUnavailable: ``new`` exists already, or cannot be created.
         """
         from keepward.copies.recovery import recover
 
         return recover(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
 
-    # --- how requests are carried out
+    # --- running operations
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
         session = self._session
@@ -478,7 +485,7 @@ class Memory(Handles, Tools):
 
 
 def run_maintenance(path: str, *, should_stop: Callable[[], bool], **chosen: Any) -> None:
-    """Open a store that is there, run the jobs that are due until ``halted`` says to stop, and close it.
+    """Open an existing store, run due jobs until ``should_stop`` returns true, and close it.
 
     ``chosen`` are arguments of ``Memory.open``.
     """
@@ -492,10 +499,10 @@ def run_maintenance(path: str, *, should_stop: Callable[[], bool], **chosen: Any
 
 
 def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
-    """Return the session of a handle, for what the engine offers and no operation does.
+    """Return the request context of a handle.
 
     Raises:
-        Unauthorised: what is named as the owner's is asked by another.
+        Unauthorised: ``owners`` names an action of the owner, and the actor is another.
     """
     session = memory._session  # noqa: SLF001  a handle's own
     if owners:
@@ -504,37 +511,37 @@ def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
 
 
 def server_state_of(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
-    """Return what several servers of the memory's store share between requests; None where one stands alone."""
+    """Return the state that several servers over one database share; None for a single server."""
     return memory._shared.require_open().store.shared(monotonic)  # noqa: SLF001  a handle's own
 
 
 def outcome_under_key(memory: Memory, key: IdempotencyKey) -> Outcome | None:
-    """Return once more what became of the write that a call committed under a key; None where it committed nothing."""
+    """Return the outcome of the write that was committed under an idempotency key; None if there is none."""
     from keepward.services import write
 
     return write.repeated_outcome(request_context_of(memory), key)
 
 
 def queue_version(memory: Memory) -> tuple[int, ...] | None:
-    """Return what tells one state of the tenant's review queue from another; None to a handle that may not decide.
+    """Return a version of the tenant's review queue that changes with it; None if the actor may not decide.
 
-    It reads an index alone, so that it can be asked for every second.
+    It reads only an index, so it can be called every second.
     """
     session = request_context_of(memory)
     return session.store.queue_change_counter(session.tenant) if session.actor.may_decide else None
 
 
 def inspection_handle(memory: Memory) -> Memory:
-    """Return a handle of the same actor for a person who inspects the store: what it reads counts as no use."""
+    """Return a handle of the same actor whose reads do not count as uses, for a person who inspects the store."""
     session = dataclasses.replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
     return type(memory)(memory._shared, session)  # noqa: SLF001
 
 
 def from_token_id(memory: Memory, credential: str) -> Memory:
-    """Return the handle of an owner's token by its id; each use of it asks whether the token holds.
+    """Return the handle of an owner's token by its id. Each call checks that the token is valid.
 
     Raises:
-        Unauthorised: there is no such token, or the handle is not an owner's.
+        Unauthorised: there is no such token, or the handle is not the owner's.
     """
     from keepward.services.request_context import RequestContext
     from keepward.services.tokens import get_token
@@ -546,16 +553,16 @@ def from_token_id(memory: Memory, credential: str) -> Memory:
 
 
 def _with_consent_rights(actor: Actor) -> Actor:
-    """Return an actor who may say that people consented, and may read what was kept with that."""
+    """Return the actor with the rights to record consent and to read sensitive memories."""
     if not actor.may_propose:
-        raise Unauthorised("consent goes with what is written, and this actor writes nothing")
+        raise Unauthorised("consent applies to writes, and this actor may not write")
     if actor.has_right("consent") and actor.has_right("sensitive"):
         return actor
     return replace(actor, can=(ROLE_RIGHTS[actor.rights] if actor.can is None else actor.can) | GRANTABLE_RIGHTS)
 
 
 def _open_engine(path: str, keeper: Maintenance | DeferredMaintenance | None, **chosen: Any) -> Engine:
-    """Open a store, finish what an interrupted erasure has left, and let maintenance attend to it."""
+    """Open a store, finish an interrupted erasure, and attach maintenance."""
     from keepward.open import open_engine
 
     if keeper is not None:
@@ -574,7 +581,7 @@ def _open_engine(path: str, keeper: Maintenance | DeferredMaintenance | None, **
 def _create_maintenance(
     choice: bool | Callable[[], None] | None, *, own_time: bool
 ) -> Maintenance | DeferredMaintenance | None:
-    """Return what runs due jobs; ``own_time`` says that nothing begins by itself unless it is asked for."""
+    """Return what runs due jobs. With ``own_time``, nothing runs unless ``choice`` asks for it."""
     if choice is None:
         from keepward.settings import maintenance_enabled
 

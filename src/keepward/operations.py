@@ -1,6 +1,6 @@
-"""Operations: what is known of each, read from the signature of its method in ``api.py``.
+"""The registry of operations, read from the signatures of the methods in ``api.py``.
 
-The library, the awaited handle, the client, HTTP routes, tools and commands all use ``OPERATIONS``.
+The library, the async handle, the client, HTTP routes, MCP tools and commands all use ``OPERATIONS``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-#: The default of a parameter that has to be given.
+#: The default of a required parameter.
 REQUIRED: Any = Parameter.empty
 #: Operations by name, in the order of ``api.py``.
 OPERATIONS: dict[str, Operation] = {}
-#: What to do instead of giving an argument that other systems have.
+#: Hints for arguments of other systems.
 _HINTS = {
-    **dict.fromkeys(("scope", "tenant"), "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"),
-    "id": "ids are given by the store; keep a foreign id in `aliases`",
+    **dict.fromkeys(("scope", "tenant"), "it is that of the handle: `at(scope=...)` returns another handle"),
+    "id": "the store assigns ids; put a foreign id into `aliases`",
     "user_id": 'a user has a handle: memory.user("ana").add(...)',
     "agent_id": 'an agent has a handle: memory.agent("planner").add(...)',
     "run_id": 'a run is a session: add(..., session="run-1")',
@@ -57,7 +57,7 @@ _HINTS = {
 
 
 class UnknownParameter(InvalidInput, TypeError):
-    """An argument that the operation does not take, or one that is missing."""
+    """An unknown or missing argument of an operation."""
 
 
 class Argument(NamedTuple):
@@ -67,57 +67,57 @@ class Argument(NamedTuple):
     name: str
     #: In JSON and in a query.
     wire: str
-    #: Its type in JSON, with ``Limit`` and ``Judged`` in ``Annotated``.
+    #: Its type in JSON, with ``Limit`` and ``GateLimit`` in ``Annotated``.
     kind: Any
-    #: ``REQUIRED`` where it has to be given.
+    #: ``REQUIRED`` if it has none.
     default: Any
-    #: Its description; empty where the name says all.
+    #: Its description; empty if the name says enough.
     doc: str
-    #: The parameter whose value holds it, such as ``filters``; None for a parameter of its own.
+    #: The group that contains it, such as ``filters``; None for a separate parameter.
     within: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """An operation and where it is offered."""
+    """An operation and its surfaces."""
 
     name: str
     #: The method in ``api.py``; its signature and docstring define the operation.
     method: Callable[..., Any]
-    #: Name of the function that carries it out, as ``module:name`` below ``keepward``.
+    #: Name of the function that implements it, as ``module:name`` below ``keepward``.
     by: str
-    #: ``read``, ``propose``, ``approve``, ``erase``, or ``owner``, which is a class of principals and not a right.
+    #: The right it needs: ``read``, ``propose``, ``approve``, ``erase``; or the role ``owner``.
     right: str
     #: Method and path of the HTTP API; names in braces are parameters.
     http_method: str
     path: str
-    #: HTTP status of the answer; 0 for the usual one.
+    #: HTTP status of the response; 0 for the default.
     own_status: int
-    #: Key of the result in the answer, or one for each part of it; empty where the result is the whole answer.
+    #: Keys of the response with the parts of the result; empty if the result is the complete response.
     answer: str
-    #: Whether it changes something: it counts against the rate of changes.
+    #: Whether it changes something; the rate limit of changes applies then.
     changes: bool
-    #: Name of the tool for models; empty where there is none.
+    #: Name of the MCP tool; empty if there is none.
     tool: str
-    #: What the owner alone does, such as ``rebuilding``; empty where others may.
+    #: The action for error messages if only the owner may do it, such as ``rebuilding``; else empty.
     owner: str
-    #: The change that it proposes, whose fields it takes; None for an operation of another sort.
+    #: The change that it proposes, whose fields are its parameters; None if it proposes none.
     makes: type[Data] | None
 
     def run(self, session: RequestContext, args: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
-        """Carry it out in an open store."""
+        """Run the operation in an open store."""
         if self.owner:
             session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
-        # A change has defaults of its own: what was not given stays as it is.
-        asked = args if self.makes is not None else {**self._defaults, **args}
-        return self.function(session, **asked, **local)
+        # A change has defaults of its own; omitted fields stay unchanged.
+        params = args if self.makes is not None else {**self._defaults, **args}
+        return self.function(session, **params, **local)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The function that carries it out; it is imported when it is first needed."""
+        """The function that implements it; imported at first use."""
         module, name = self.by.split(":")
-        found: Callable[..., Any] = getattr(import_module(f"keepward.{module}"), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(f"keepward.{module}"), name)
+        return function
 
     def read(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments with plain types: texts, numbers, tuples.
@@ -134,8 +134,8 @@ class Operation:
     @cached_property
     def signature(self) -> Signature:
         """The parameters after ``self``, and the result, with their types."""
-        found = signature(self.method, eval_str=True)
-        return found.replace(parameters=list(found.parameters.values())[1:])
+        of_method = signature(self.method, eval_str=True)
+        return of_method.replace(parameters=list(of_method.parameters.values())[1:])
 
     @property
     def result(self) -> Any:
@@ -144,39 +144,41 @@ class Operation:
 
     @property
     def is_one_write(self) -> bool:
-        """Whether it returns what became of one write."""
+        """Whether it returns the outcome of one write."""
         return self.result in (Outcome, Outcome | None)
 
     @property
     def status(self) -> int:
-        """HTTP status of the answer when it was carried out."""
+        """HTTP status of a successful response."""
         return self.own_status or (201 if self.is_one_write else 200)
 
     @cached_property
     def arguments(self) -> Mapping[str, Argument]:
-        """What can be sent, by its name in JSON, in order; the fields of a group such as ``filters`` stand alone."""
-        found: dict[str, Argument] = {}
-        for each in self.signature.parameters.values():
-            group = _group(each.annotation)
-            if self._kind(each.name) is Local:
+        """Its arguments by their names in JSON, in order; the fields of a group such as ``filters`` are separate
+        arguments.
+        """
+        arguments: dict[str, Argument] = {}
+        for param in self.signature.parameters.values():
+            group = _group(param.annotation)
+            if self._kind(param.name) is Local:
                 continue
             if group is None:
-                made = [_argument(each.name, self._kind(each.name), each.annotation, each.default)]
+                made = [_argument(param.name, self._kind(param.name), param.annotation, param.default)]
             else:
                 made = [
-                    _argument(one.name, self._kind(one.name), one.type, one.default, within=each.name)
-                    for one in msgspec.structs.fields(group)
+                    _argument(field.name, self._kind(field.name), field.type, field.default, within=param.name)
+                    for field in msgspec.structs.fields(group)
                 ]
-            found.update((one.wire, one) for one in made)
-        return MappingProxyType(found)
+            arguments.update((argument.wire, argument) for argument in made)
+        return MappingProxyType(arguments)
 
     @property
     def doc(self) -> str:
-        """Its description without the part on errors."""
+        """Its docstring without the errors."""
         return (getdoc(self.method) or "").partition("\n\nRaises:")[0].replace("``", "`").strip()
 
     def is_local(self, name: str) -> bool:
-        """Return whether a parameter stays in this process, such as ``on_progress``."""
+        """Return whether a parameter is not sent to a server, such as ``on_progress``."""
         return self._kind(name) is Local
 
     def _kind(self, name: str) -> Any:
@@ -187,17 +189,21 @@ class Operation:
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
-        found = self.signature.parameters.items()
-        return {name: each.default for name, each in found if each.default is not REQUIRED and not self.is_local(name)}
+        params = self.signature.parameters.items()
+        return {
+            name: param.default for name, param in params if param.default is not REQUIRED and not self.is_local(name)
+        }
 
     @cached_property
     def _readers(self) -> Mapping[str, Any]:
-        found = {
-            each.name: argument_reader(each.name, each.kind) for each in self.arguments.values() if not each.within
+        readers = {
+            argument.name: argument_reader(argument.name, argument.kind)
+            for argument in self.arguments.values()
+            if not argument.within
         }
         # The fields of a change are read together.
         fields = self.makes.__struct_fields__ if self.makes in (Insert, Replace, Append, Move) else ()
-        return {name: read for name, read in found.items() if read is not None and name not in fields}
+        return {name: read for name, read in readers.items() if read is not None and name not in fields}
 
 
 def operation(
@@ -214,23 +220,23 @@ def operation(
     makes: type[Data] | None = None,
     into: dict[str, Operation] = OPERATIONS,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make an operation of a method without a body; ``http`` is a method and path, such as ``GET /memory/search``.
+    """Register a method without a body as an operation; ``http`` is a method and path, such as ``GET /memory/search``.
 
-    ``by`` is the function that carries it out, such as ``services.search:recall``. It takes a session and the
-    parameters of the method by name. ``name`` takes the place of the method's.
+    ``by`` is the function that implements it, such as ``services.search:recall``. It takes the request context and the
+    parameters of the method by name. ``name`` replaces the name of the method.
     """
     http_method, path = http.split(" ")
 
     def made(method: Callable[P, R]) -> Callable[P, R]:
-        called = name or method.__name__
+        own_name = name or method.__name__
         code = method.__code__
-        places = code.co_varnames[1 : code.co_argcount]
+        positional = code.co_varnames[1 : code.co_argcount]
         known = frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
-        optional = places[len(places) - len(method.__defaults__ or ()) :]
-        needed = known - (method.__kwdefaults__ or {}).keys() - {*optional}
-        writes = right != "read" and http_method != "GET" and not called.startswith("plan_")
-        about = into[called] = Operation(
-            name=called,
+        optional = positional[len(positional) - len(method.__defaults__ or ()) :]
+        required = known - (method.__kwdefaults__ or {}).keys() - {*optional}
+        writes = right != "read" and http_method != "GET" and not own_name.startswith("plan_")
+        about = into[own_name] = Operation(
+            name=own_name,
             method=method,
             by=by,
             right=right,
@@ -246,20 +252,22 @@ def operation(
 
         @wraps(method)
         def call(self: Any, /, *args: Any, **named: Any) -> Any:
-            if len(args) > len(places):
-                raise UnknownParameter(f"{called} takes {', '.join(places) or 'nothing'} by place, the rest by name")
-            given = dict(zip(places, args, strict=False))
-            for each, value in named.items():
-                if each not in known:
+            if len(args) > len(positional):
+                raise UnknownParameter(
+                    f"{own_name} takes {', '.join(positional) or 'nothing'} by position, the rest by name"
+                )
+            params = dict(zip(positional, args, strict=False))
+            for param, value in named.items():
+                if param not in known:
                     raise UnknownParameter(
-                        f"{called}: {_HINTS.get(each) or unknown_field_message('argument', each, known)}"
+                        f"{own_name}: {_HINTS.get(param) or unknown_field_message('argument', param, known)}"
                     )
-                if each in given:
-                    raise UnknownParameter(f"{called} is given {each} twice")
-                given[each] = value
-            if missing := sorted(needed - given.keys()):
-                raise UnknownParameter(f"{called} needs {', '.join(missing)}")
-            return self._send(about, given)
+                if param in params:
+                    raise UnknownParameter(f"{own_name} got {param} twice")
+                params[param] = value
+            if missing := sorted(required - params.keys()):
+                raise UnknownParameter(f"{own_name} needs {', '.join(missing)}")
+            return self._send(about, params)
 
         return call  # type: ignore[return-value]
 
@@ -267,7 +275,7 @@ def operation(
 
 
 def async_method(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Return a method of a handle or draft as one of its awaited twin, which calls it in a thread."""
+    """Return a method of a handle or draft as a coroutine method that runs it in a thread."""
 
     @wraps(method)
     async def call(self: Any, /, *args: P.args, **named: P.kwargs) -> R:
@@ -279,7 +287,7 @@ def async_method(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
 
 
 def split_arguments(about: Operation, args: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments that can be sent, and those that stay in this process."""
+    """Return the arguments to send, and the local ones."""
     local = {name: value for name, value in args.items() if about.is_local(name)}
     return {name: value for name, value in args.items() if name not in local}, local
 
@@ -294,8 +302,8 @@ def _argument(name: str, kind: Any, hint: Any, default: Any, within: str | None 
         kind = hint
     else:
         kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else _without_none(kind)
-    wire = next((each.name for each in notes if isinstance(each, Alias)), name)
-    doc = next((each.doc for each in notes if isinstance(each, Limit) and each.doc), "")
+    wire = next((note.name for note in notes if isinstance(note, Alias)), name)
+    doc = next((note.doc for note in notes if isinstance(note, Limit) and note.doc), "")
     return Argument(name, wire, kind, default, doc, within)
 
 
@@ -311,22 +319,22 @@ def _without_none(kind: Any) -> Any:
     """Return a type without None."""
     if not _takes_none(kind):
         return kind
-    return Union[tuple(each for each in get_args(kind) if each is not type(None))]  # noqa: UP007  known when it runs
+    return Union[tuple(part for part in get_args(kind) if part is not type(None))]  # noqa: UP007  known when it runs
 
 
 def _group(hint: Any) -> type[msgspec.Struct] | None:
     """Return the class of a group of parameters, such as ``Filters``."""
     kinds = (hint, *get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return next((each for each in kinds if isinstance(each, type) and getattr(each, "is_group", False)), None)
+    return next((part for part in kinds if isinstance(part, type) and getattr(part, "is_group", False)), None)
 
 
 def _notes(kind: Any) -> Iterator[Any]:
-    """Yield what is noted of a type: its own notes, then those of its parts."""
+    """Yield the notes of a type, then those of its parts."""
     if get_origin(kind) is Annotated:
         inner, *own = get_args(kind)
-        # What was noted last describes it as a whole.
+        # The last note describes the complete type.
         yield from reversed(own)
         yield from _notes(inner)
     elif get_origin(kind) in (Union, types.UnionType, list):
-        for each in get_args(kind):
-            yield from _notes(each)
+        for part in get_args(kind):
+            yield from _notes(part)

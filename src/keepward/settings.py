@@ -248,7 +248,7 @@ def changed_since(settings: Settings) -> bool:
 
 
 def _plain_value(value: Any) -> Any:
-    from keepward.core.plain import to_plain
+    from keepward.core.results import to_plain
 
     return str(value) if isinstance(value, Path) else to_plain(value)
 

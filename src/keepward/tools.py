@@ -1,9 +1,7 @@
-"""Tools for an agent loop of one's own: those of the MCP server as plain data, and a call of one.
+"""The tools of the MCP server for your own agent loop, as JSON values, and the call of a tool.
 
-Invariants
-(1) No tool approves, rejects, rolls back, contains or erases, and what a model says is never said with an owner's
-    rights: an owner's handle lends its tools those of an agent.
-(2) What a model gets wrong is an answer that it can read, and no exception that ends its loop.
+No tool approves, rejects, rolls back, contains or erases. Tools called on an owner's handle run with the rights of an
+agent. An error of the model is a result that it can read, not an exception.
 """
 
 from __future__ import annotations
@@ -19,60 +17,60 @@ from keepward.errors import InvalidInput, KeepwardError
 if TYPE_CHECKING:
     from keepward.mcp.tool import Tool
 
-#: Sets of tools that need nothing kept between two calls.
+#: Sets of tools without state between two calls.
 ToolProfile = Literal["default", "readonly"]
 PROFILES: tuple[ToolProfile, ...] = ("default", "readonly")
 
 
 class ToolResult(Value):
-    """What a tool gave back."""
+    """The result of a tool."""
 
-    #: Whether the call was carried out; a write that was refused or held is one that was.
+    #: Whether the tool ran; true also for a refused or quarantined write.
     ok: bool
-    #: For the model to read.
+    #: Text for the model.
     text: str
-    #: The same as data; empty where the call was not carried out.
+    #: The same as JSON values; empty if the tool did not run.
     data: dict[str, Any]
 
 
 class Tools:
-    """A handle that lends its tools."""
+    """A handle with tools."""
 
     def tools(self, *, profile: ToolProfile = "default") -> list[dict[str, Any]]:
-        """Return the tools of a profile as ``{name, description, input_schema}``, plain JSON values.
+        """Return the tools of a profile as ``{name, description, input_schema}``.
 
-        That is the form of Anthropic's API; OpenAI's is ``{"type": "function", "function": {"name": ...,
+        This is the form of Anthropic's API. For OpenAI's API, use ``{"type": "function", "function": {"name": ...,
         "description": ..., "parameters": input_schema}}``.
         """
         return [
-            {"name": each.name, "description": each.about, "input_schema": each.input_schema}
-            for each in _tools_of_profile(profile)
+            {"name": tool.name, "description": tool.about, "input_schema": tool.input_schema}
+            for tool in _tools_of_profile(profile)
         ]
 
     def call_tool(
         self, name: str, arguments: Mapping[str, Any] | str | None = None, *, profile: ToolProfile = "default"
     ) -> ToolResult:
-        """Run a tool as this handle's actor; an owner's handle lends it an agent's rights.
+        """Run a tool as the actor of this handle; for an owner's handle, as an agent.
 
-        ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
-        do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
+        ``arguments`` is an object or its JSON text, as chat APIs return it. An unknown tool, invalid arguments and an
+        unreachable store give ``ok=False`` and a sentence for the model.
         """
-        tools = {each.name: each for each in _tools_of_profile(profile)}
-        # It is a part of ``Memory``, which stands above.
+        tools = {tool.name: tool for tool in _tools_of_profile(profile)}
+        # This class is a base of ``Memory``.
         own: Any = self
-        lent = own.as_actor(Actor.agent()) if own.actor.is_owner else own
+        handle = own.as_actor(Actor.agent()) if own.actor.is_owner else own
         try:
             if name not in tools:
                 raise InvalidInput(unknown_name_message("tool", name, list(tools)))
-            answer = tools[name].call(lent, _object(arguments))
-        except KeepwardError as fault:
-            # See (2).
-            return ToolResult(ok=False, text=str(fault), data={})
-        return ToolResult(ok=True, text="\n\n".join((answer.text, *answer.notes)), data=answer.data)
+            result = tools[name].call(handle, _object(arguments))
+        except KeepwardError as exc:
+            # The model reads the error; an exception would end its loop.
+            return ToolResult(ok=False, text=str(exc), data={})
+        return ToolResult(ok=True, text="\n\n".join((result.text, *result.notes)), data=result.data)
 
 
 def _tools_of_profile(name: ToolProfile) -> tuple[Tool, ...]:
-    # Upward, and the one time: the table of tools is kept beside the protocol that they are for.
+    # The tools are defined in a higher layer, with the MCP server.
     from keepward.mcp.profiles import tool_set
 
     return tool_set(one_of("profile", name, PROFILES)).tools
@@ -84,5 +82,5 @@ def _object(arguments: Any) -> Mapping[str, Any]:
     except ValueError:
         given = None
     if not isinstance(given, Mapping):
-        raise InvalidInput("arguments are a JSON object")
+        raise InvalidInput("arguments must be a JSON object")
     return given

@@ -1,22 +1,23 @@
-"""Parameters of operations as JSON has them: their types, their limits, and what surfaces say of them.
+"""JSON types, limits and descriptions of the parameters of operations.
 
-``PARAMETERS`` gives the type of a parameter by its name in Python. Where one operation differs, the key is
-``operation.parameter``. A parameter that is not listed has the type of its annotation in ``api.py``.
+``PARAMETERS`` gives the type of a parameter by its name in Python. If one operation differs, the key is
+``operation.parameter``, such as ``recall.floor``. Any other parameter has the type of its annotation in ``api.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
 from keepward.core.commit import ReceiptKind
-from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.core.principals import SOURCES
+from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Status, Tier
+from keepward.core.principals import SOURCES, Trust
+from keepward.core.proposal import ProposalState
 
 
 class Limit:
-    """Limits in words of JSON Schema, and a description. A surface refuses a value outside of them."""
+    """Limits as JSON Schema keywords, and a description. Surfaces reject values outside the limits."""
 
     __slots__ = ("doc", "schema")
 
@@ -25,27 +26,27 @@ class Limit:
 
 
 class GateLimit(Limit):
-    """Limits that stand in the schema and are checked by a gate, so that a refusal has reasons and a receipt."""
+    """Limits that the schema documents and a gate checks, so that a refusal has reasons and a receipt."""
 
 
 class Alias(NamedTuple):
-    """The name of a parameter in JSON and in a query, where it differs from Python's."""
+    """The name of a parameter in JSON and in a query, if it differs from that in Python."""
 
     name: str
 
 
 class Local:
-    """Marks a parameter that stays in this process, such as a callback."""
+    """Marks a parameter that is not sent to a server, such as a callback."""
 
 
 class RequiredInJson:
-    """Marks a parameter that may be left out in Python alone."""
+    """Marks a parameter that is optional in Python and required in JSON."""
 
 
-#: Most items, changes or ids in one call; most proposals decided, and most memories named, in one.
+#: Maximum number of items, changes or ids in one request, and of proposals decided in one request.
 MAX_ITEMS = 500
 MAX_DECISIONS = 200
-#: Most bytes of a question, and most items of one page.
+#: Maximum length of a query, and of a page.
 MAX_QUERY_LENGTH = 20_000
 MAX_PAGE_SIZE = 500
 
@@ -56,15 +57,15 @@ TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
 _ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-#: A UUIDv7, as new memories have.
+#: A UUIDv7, the id of a new memory.
 NEW_ID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
-#: A number, the name of a head, the id of a commit, or an instant. More is taken, such as the first letters of an id.
+#: A number, the name of a head, the id of a commit, or an instant. A prefix of an id is also accepted.
 AS_OF_PATTERN = rf"^(0|[1-9][0-9]{{0,14}}|[0-9]{{1,15}}:[0-9a-f]{{16}}|{_ID}|{_DAY}(T{_TIME})?)$"
 TTL_OR_DATE_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
 _AS_OF = "A commit's number or id, the name of a head, or an ISO 8601 instant; `0` is the empty store."
 
 
-#: Names that each field with a list of them takes.
+#: The names of each field with a closed set of them.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "tier": tuple(Tier),
     "kind": tuple(Kind),
@@ -76,25 +77,35 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def _name_in(names: Iterable[str]) -> Any:
+    """Return the type of one name of a closed set."""
+    return Literal[tuple(str(name) for name in names)]
+
+
+def _list_of(names: Iterable[str], *notes: Any) -> Any:
+    """Return the type of a list of names of a closed set."""
+    return Annotated[(list[_name_in(names)], *notes)]  # type: ignore[misc]
+
+
 def one_of(field: str, doc: str = "") -> GateLimit:
-    """Return the limit to the names that a field takes."""
-    return GateLimit(doc, enum=[str(each) for each in CHOICES[field]])
+    """Return the limit to the names of a field."""
+    return GateLimit(doc, enum=[str(name) for name in CHOICES[field]])
 
 
-# --- what writes carry: judged
+# --- fields of writes, checked by gates
 
 ShortText = Annotated[str, GateLimit(**_LINE)]
-Text = Annotated[str, GateLimit("What is remembered.", minLength=1, pattern=r"\S")]
+Text = Annotated[str, GateLimit("Text of the memory.", minLength=1, pattern=r"\S")]
 RequiredReasonText = Annotated[
-    str, GateLimit("Why; it stands in the journal and on the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
+    str, GateLimit("Why; recorded in the journal and the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
 ]
-#: The same where it may be left out.
+#: An optional reason.
 ReasonText = Annotated[str, GateLimit("Why.", maxLength=1000)]
 Scope = Annotated[str, GateLimit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
 Seconds = Annotated[int | float, Limit(allow_inf_nan=False), GateLimit(exclusiveMinimum=0, maximum=3_155_760_000)]
 Ttl = Annotated[
     Annotated[str, GateLimit(pattern=TTL_PATTERN)] | Seconds,
-    GateLimit("How long it holds: text such as `24h` or `30d`, or a number of seconds."),
+    GateLimit("Time to live: text such as `24h` or `30d`, or a number of seconds."),
 ]
 TtlOrDate = Annotated[str, Limit(maxLength=64), GateLimit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
 Instant = Annotated[str, GateLimit("ISO 8601; without an offset it is UTC.", format="date-time")]
@@ -105,16 +116,16 @@ References = Annotated[
 ]
 TierName = Annotated[str, one_of("tier")]
 KindName = Annotated[str, one_of("kind")]
-SourceName = Annotated[str, one_of("source", "It can lower trust and never raise it.")]
+SourceName = Annotated[str, one_of("source", "It can lower trust, never raise it.")]
 SensitivityName = Annotated[str, one_of("sensitivity")]
 
-# --- what other calls carry: refused at the edge
+# --- parameters of other operations, checked before they run
 
 Id = Annotated[str, Limit("Id or alias of a memory.", minLength=1, maxLength=300)]
 Ids = Annotated[list[Id], Limit(minItems=1, maxItems=MAX_ITEMS)]
 #: A name in a path.
 Name = Annotated[str, Limit(minLength=1, maxLength=300, pattern=r"^[^/\x00-\x1f\x7f]+$")]
-#: The same, called ``id`` on the wire.
+#: A name in a path, ``id`` in JSON.
 NamedId = Annotated[Name, Alias("id")]
 Key = Annotated[
     str, Limit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
@@ -132,41 +143,32 @@ Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
 Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
-PageSize = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
+PageSize = Annotated[int, Limit("Maximum number of items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
 Format = Literal["markdown", "messages"]
-ProposalState = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
 QueueOrder = Literal["age", "danger"]
-#: A moment of the past: in a body a number or text, in a query text.
+#: A state of a proposal, or ``all``.
+StateFilter = Literal[ProposalState, "all"]
+#: A past state: a number or text in a body, text in a query.
 AsOf = Annotated[
     Annotated[int, Limit(minimum=0, maximum=2**53)]
     | Annotated[str, Limit(minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)],
     GateLimit(_AS_OF),
 ]
-OneTier = Literal["core", "working", "episodic", "archival"]
+OneTier: Any = _name_in(Tier)
 ANY_OF_16, ANY_OF_64 = (Limit("Any of them.", maxItems=most) for most in (16, 64))
 FilterTexts = Annotated[list[FilterText], ANY_OF_64]
-Tiers = Annotated[list[OneTier], ANY_OF_16, Alias("tier")]
-Kinds = Annotated[
-    list[Literal["identity", "rule", "fact", "state", "event", "summary", "document"]], ANY_OF_16, Alias("kind")
-]
-ContentTypes = Annotated[
-    list[Literal["text", "image", "file", "audio", "video", "structured"]], ANY_OF_16, Alias("content_type")
-]
+Tiers: Any = _list_of(Tier, ANY_OF_16, Alias("tier"))
+Kinds: Any = _list_of(Kind, ANY_OF_16, Alias("kind"))
+ContentTypes: Any = _list_of(ContentType, ANY_OF_16, Alias("content_type"))
 
-# --- what browsing takes beside
+# --- further filters of lists
 
 Scopes = Annotated[list[FilterText], Limit("Any of them, as exact paths.", maxItems=64), Alias("scope")]
 Sources = Annotated[list[FilterText], ANY_OF_64, Alias("source")]
-Trusts = Annotated[
-    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]], ANY_OF_16, Alias("trust")
-]
-Statuses = Annotated[
-    list[Literal["active", "superseded", "expired", "retired", "archived", "erased"]],
-    Limit("Any of them, in place of those that hold.", maxItems=16),
-    Alias("status"),
-]
+Trusts: Any = _list_of((trust.label for trust in Trust), ANY_OF_16, Alias("trust"))
+Statuses: Any = _list_of(Status, Limit("Any of them. Default: active memories.", maxItems=16), Alias("status"))
 Authors = Annotated[list[FilterText], Limit("Any of them, as `kind:name`.", maxItems=64), Alias("author")]
-Substring = Annotated[str, Limit("A part of the text or key, whatever the case.", minLength=1, maxLength=1000)]
+Substring = Annotated[str, Limit("Part of the text or key; case is ignored.", minLength=1, maxLength=1000)]
 Timestamp = Annotated[
     str,
     Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64),
@@ -183,7 +185,7 @@ Where = Annotated[
 ]
 ScopeSubtree = Annotated[
     str,
-    Limit("Only this scope and those below it, for who may see them.", minLength=1, maxLength=512),
+    Limit("Only this scope and the scopes below it that you may see.", minLength=1, maxLength=512),
     GateLimit(pattern=SCOPE_PATTERN),
 ]
 Facet = Literal[
@@ -195,19 +197,20 @@ Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier"
 Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
 ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
 
-#: Types of the fields of a memory; ``core.change`` says which change takes which, and the defaults.
+#: Types of the fields of a memory. ``core.change`` defines the fields of each change and their defaults.
 FIELDS: Mapping[str, Any] = {
     "id": Id,
     "text": Text,
     "tier": TierName | None,
     "kind": KindName | None,
-    "key": Annotated[ShortText, GateLimit("A stable name; writing to a taken one updates its holder.", **_LINE)] | None,
+    "key": Annotated[ShortText, GateLimit("A stable name; a write with a known key updates that memory.", **_LINE)]
+    | None,
     "scope": Scope | None,
     "subject": ShortText | None,
     "category": ShortText | None,
     "tags": Tags,
     "content_type": Annotated[str, one_of("content_type")],
-    "blob": Annotated[str, GateLimit("Reference of stored bytes, as `POST /memory/blobs` gave it.")] | None,
+    "blob": Annotated[str, GateLimit("Reference of stored bytes, from `POST /memory/blobs`.")] | None,
     "metadata": dict[str, Any] | None,
     "source": SourceName | None,
     "evidence": References,
@@ -226,7 +229,7 @@ FIELDS: Mapping[str, Any] = {
     "consent": Annotated[bool, GateLimit("Personal identifiers in the text were given with consent.")],
     "vector": Annotated[
         list[Annotated[float, Limit(allow_inf_nan=False)]],
-        Limit("An embedding by this store's model; the owner's to give.", maxItems=8192),
+        Limit("An embedding made with this store's model; requires the owner.", maxItems=8192),
     ]
     | None,
     "if_version": Version | None,
@@ -248,7 +251,7 @@ def _line(most: int) -> Any:
 
 #: Types of all other parameters, by name or by operation and name.
 PARAMETERS: Mapping[str, Any] = {
-    # What narrows a list and a search.
+    # Filters of lists and searches.
     "query": Question,
     "limit": PageSize,
     "tiers": Tiers,
@@ -262,16 +265,16 @@ PARAMETERS: Mapping[str, Any] = {
     "job": FilterText,
     "min_importance": Threshold,
     "as_of": AsOf,
-    "since": Annotated[Timestamp, Limit("Written from then on, whenever it happened.")],
-    "until": Annotated[Timestamp, Limit("Written before.")],
+    "since": Annotated[Timestamp, Limit("Written at or after this instant.")],
+    "until": Annotated[Timestamp, Limit("Written before this instant.")],
     "occurred_since": Annotated[
         Timestamp,
         Limit(
-            "What it tells happened from then on, by `occurred_at`. An event without it happened when it was written; "
-            "another memory without it does not pass."
+            "Occurred at or after this instant, by `occurred_at`. An event without it occurred when it was written; "
+            "any other memory without it does not pass."
         ),
     ],
-    "occurred_until": Annotated[Timestamp, Limit("What it tells happened before; as `occurred_since`.")],
+    "occurred_until": Annotated[Timestamp, Limit("Occurred before this instant; as `occurred_since`.")],
     "within": ScopeSubtree,
     "where": Where,
     "scopes": Scopes,
@@ -280,26 +283,26 @@ PARAMETERS: Mapping[str, Any] = {
     "statuses": Statuses,
     "authors": Authors,
     "text": Text,
-    "below": Annotated[bool, Limit("Also scopes below, for who may decide.")],
+    "below": Annotated[bool, Limit("Also scopes below; requires a reviewer or the owner.")],
     "find.text": Substring,
     "facets.text": Substring,
     "activity.text": Substring,
     "sources.text": Substring,
-    "find.offset": Annotated[int, Limit("How many to pass over.", minimum=0, maximum=2**53)],
-    "find.ascending": Annotated[bool, Limit("The least or oldest first; names from z to a.")],
+    "find.offset": Annotated[int, Limit("Number of items to skip.", minimum=0, maximum=2**53)],
+    "find.ascending": Annotated[bool, Limit("Smallest or oldest first; names from z to a.")],
     "floor": Threshold,
     "recall.floor": Annotated[
         Threshold,
-        Limit("Least score of a hit; without it all are returned, weak ones marked.", minimum=0, maximum=1),
+        Limit("Minimum score of a hit; without it all hits are returned, weak ones marked.", minimum=0, maximum=1),
     ],
-    "recall.receipt": Annotated[bool, Limit("Keep a receipt that feedback can name.")],
-    "facets.of": Annotated[
-        list[Facet], Limit("Facets that are counted; all of them where none is named.", maxItems=16)
+    "recall.receipt": Annotated[bool, Limit("Store a receipt for `feedback`.")],
+    "facets.of": Annotated[list[Facet], Limit("Facets to count. Default: all.", maxItems=16)],
+    "facets.most": Annotated[int, Limit("Maximum number of values listed for a facet.", minimum=1, maximum=100_000)],
+    "activity.days": Annotated[int, Limit("Number of days.", minimum=1, maximum=400)],
+    "activity.zone": Annotated[
+        int, Limit("Time zone of the days, in minutes east of UTC.", minimum=-1439, maximum=1439)
     ],
-    "facets.most": Annotated[int, Limit("Most values listed of a facet.", minimum=1, maximum=100_000)],
-    "activity.days": Annotated[int, Limit("How many.", minimum=1, maximum=400)],
-    "activity.zone": Annotated[int, Limit("Minutes east of UTC that a day begins by.", minimum=-1439, maximum=1439)],
-    # Names of what there is.
+    # Ids and names.
     "memory_id": NamedId,
     "proposal_id": NamedId,
     "receipt_id": NamedId,
@@ -313,17 +316,17 @@ PARAMETERS: Mapping[str, Any] = {
     "budget_tokens": Tokens,
     "without": Annotated[
         list[Annotated[str, Limit(minLength=1, maxLength=200)]],
-        Limit("Core blocks, by key or id, that may be missing where they do not hold.", maxItems=100),
+        Limit("Core blocks, by key or id, that may be missing if they are invalid.", maxItems=100),
     ],
-    "context.preview": Annotated[bool, Limit("Keep no receipt, and explain every candidate.")],
+    "context.preview": Annotated[bool, Limit("Store no receipt, and explain every candidate.")],
     "snapshot.without": FilterTexts,
     "memory_block.query": QueryText,
-    "memory_block.seen": Annotated[list[Id], Limit("Memories that the reader has already.", maxItems=2_000)],
-    "identity.edition": _word("Version of one of its editions, or the first letters of it."),
+    "memory_block.seen": Annotated[list[Id], Limit("Memories that the model has already read.", maxItems=2_000)],
+    "identity.edition": _word("Version of an edition, or its first letters."),
     "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
-    "receipts.actor": _word("`kind:name`, or the name alone."),
-    "receipts.objective": _word("A text that the objective or query holds, in any case."),
-    "receipts.before": _word("Id of a receipt: older ones alone."),
+    "receipts.actor": _word("`kind:name`, or a name."),
+    "receipts.objective": _word("Part of the objective or query; case is ignored."),
+    "receipts.before": _word("Id of a receipt; only older ones are returned."),
     # Writes.
     "reason": ReasonText,
     "reject.reason": RequiredReasonText,
@@ -334,7 +337,7 @@ PARAMETERS: Mapping[str, Any] = {
     "update_by_key.key": Key,
     "remember_many.items": _LISTED,
     "remember_many.mode": Annotated[
-        Literal["each", "atomic"], Limit("`each`: every item by itself; `atomic`: all or none.")
+        Literal["each", "atomic"], Limit("`each`: every item separately; `atomic`: all or none.")
     ],
     "remember_many.reason": Annotated[str, GateLimit("Why.")],
     "remember_many.kind": Local,
@@ -343,33 +346,33 @@ PARAMETERS: Mapping[str, Any] = {
     "add.messages": Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=MAX_ITEMS)],
     "add.session": ParsedShortText,
     "add.subject": ParsedShortText,
-    "add.extract": Annotated[bool, Limit("Whether facts are proposed.")],
-    # Refused at the edge: a talk without a word has nothing for a gate to check.
+    "add.extract": Annotated[bool, Limit("Whether to propose facts.")],
+    # Checked before the operation runs: messages without text give a gate nothing to check.
     "add.reason": Annotated[str, Limit("Why.", maxLength=1000)],
-    "update_identity.text": Annotated[Text, GateLimit("All that the document is to say.")],
+    "update_identity.text": Annotated[Text, GateLimit("The complete text of the document.")],
     "merge.memory_ids": Annotated[list[Id], Limit(minItems=1, maxItems=64), Alias("ids")],
     "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
     "propose.changes": _LISTED,
     "propose.session": ParsedShortText,
     "propose.kind": Local,
     # Review.
-    "state": ProposalState,
+    "state": StateFilter,
     "pending.proposer": _word("As `kind:name`."),
-    "pending.gate": _word("A gate that held it."),
+    "pending.gate": _word("The gate that quarantined it."),
     "pending.tier": OneTier,
     "pending.sort": QueueOrder,
     "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
-    "amend.memory": Annotated[Id, Limit("Which one is meant, where it would store several texts.")],
+    "amend.memory": Annotated[Id, Limit("The memory to amend, if the proposal stores several texts.")],
     "amend.if_version": Annotated[
-        int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
+        int, Limit("Version of the memory that you saw, if it has changed since the proposal.", minimum=1)
     ],
     "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MAX_DECISIONS)],
     "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
-    "log.before": Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)],
-    "log.actor": _word("Who made or approved it: `kind:name`, or a name alone."),
+    "log.before": Annotated[int, Limit("Only commits with a smaller number.", minimum=1, maximum=2**53)],
+    "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
     "log.kind": Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")],
     "log.until": AsOf,
     "diff.earlier": Annotated[
@@ -377,7 +380,7 @@ PARAMETERS: Mapping[str, Any] = {
     ],
     "diff.later": AsOf,
     "rollback.with_later": Annotated[bool, Limit("Undo later commits on the same memories as well.")],
-    "rollback.dry_run": Annotated[bool, Limit("Say what would happen and change nothing.")],
+    "rollback.dry_run": Annotated[bool, Limit("Return what would happen; change nothing.")],
     "memory": Id,
     "source": _line(512),
     "actor": _line(128),
@@ -393,24 +396,25 @@ PARAMETERS: Mapping[str, Any] = {
     "bisect.predicate": Local,
     "context_diff.first": NamedId,
     "context_diff.second": Annotated[Name, Alias("other")],
-    # Erasing and upkeep.
+    # Erasing and maintenance.
     "ids": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
     "plan_erase.subject": ParsedShortText,
     "erase.subject": ParsedShortText,
     "plan_erase.reason": ErasureReason,
     "erase.reason": ErasureReason,
-    "include_citing": Annotated[bool, Limit("Also take what derives from one of these or cites it.")],
+    "include_citing": Annotated[bool, Limit("Also erase memories that derive from these or cite them.")],
     "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Alias("receipt")],
     "feedback.used": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
     "feedback.ignored": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
     "run_jobs.name": Annotated[str, RequiredInJson, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
-    "run_jobs.force": Annotated[bool, Limit("Run it even when it is not due.")],
+    "run_jobs.force": Annotated[bool, Limit("Run it even if it is not due.")],
     "create_token.name": Annotated[
-        str, GateLimit("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
+        str,
+        GateLimit("Name of the actor, as in receipts.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$"),
     ],
     "create_token.rights": Literal["agent", "reviewer", "owner"],
     "create_token.can": Annotated[
-        list[Right], GateLimit("As far as its class goes; an owner's can do everything.", minItems=1)
+        list[Right], GateLimit("Limited to the rights of the role; an owner has all rights.", minItems=1)
     ],
     "create_token.tenant": Annotated[str, GateLimit(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")],
     "create_token.scope": Scope,

@@ -56,7 +56,7 @@ def test_the_loop_of_the_documentation_remembers_and_answers(agent: Memory) -> N
     assert told[0].startswith("committed")
     assert "Ana prefers tabs" in told[1]
     assert "did you mean recall?" in told[2]
-    assert told[3] == "arguments are a JSON object"
+    assert told[3] == "arguments must be a JSON object"
 
 
 @pytest.mark.promise("B84")
@@ -98,7 +98,7 @@ def test_a_call_gives_text_and_the_same_as_data(agent: Memory) -> None:
         ("remember", {"text": "x", "tier": "archivall"}, "did you mean archival?"),
         ("remember", {"text": 5}, "`text` is a text"),
         ("remember", [1], "object"),
-        ("remember", "[1]", "arguments are a JSON object"),
+        ("remember", "[1]", "arguments must be a JSON object"),
         ("history", {"id": "nobody"}, ""),
     ],
 )

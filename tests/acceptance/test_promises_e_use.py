@@ -155,12 +155,12 @@ def test_a_full_tier_keeps_what_is_used_before_what_is_not(opened: Callable[...,
 
 
 def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner: Memory, clock: Any) -> None:
-    from keepward.core import plain
+    from keepward.core import results
 
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)
     owner.recall("the ferry")
-    shown = json.loads(json.dumps(plain.record_as_dict(owner.get(name))))
+    shown = json.loads(json.dumps(results.record_as_dict(owner.get(name))))
     assert (shown["confidence"], shown["base_confidence"], shown["base_importance"]) == (0.45, 0.9, 0.8)
     assert (shown["importance"], shown["uses"], shown["last_used"]) == (0.5927, 1, clock.now().isoformat())
 

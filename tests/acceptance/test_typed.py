@@ -268,7 +268,7 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),
         (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
-        (lambda mem: mem.as_actor("orion"), "an actor is such as Actor.user('ana')"),
+        (lambda mem: mem.as_actor("orion"), "an actor is, for example, Actor.user('ana')"),
     ],
 )
 def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memory, ask: Any, says: str) -> None:
@@ -281,7 +281,7 @@ def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memor
 
 def test_no_file_is_named_after_what_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match="named by a path"):
+    with pytest.raises(InvalidInput, match="store is a path"):
         Memory.open(b"memory.db")  # type: ignore[arg-type]
     assert [*tmp_path.iterdir()] == []
 
@@ -311,11 +311,11 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda mem: mem.recall("tabs", 3), "recall takes query by place, the rest by name"),
+        (lambda mem: mem.recall("tabs", 3), "recall takes query by position, the rest by name"),
         (lambda mem: mem.recall("tabs", lmit=3), "no argument `lmit`; did you mean `limit`?"),
         (lambda mem: mem.remember(), "remember needs text"),
-        (lambda mem: mem.recall("tabs", scope="/app"), "it asks from where the handle stands: `at(scope=...)`"),
-        (pickle.dumps, "open the store, or make a client, in each process"),
+        (lambda mem: mem.recall("tabs", scope="/app"), "it is that of the handle: `at(scope=...)`"),
+        (pickle.dumps, "open the store, or create a client, in each process"),
     ],
 )
 def test_a_call_that_is_written_wrong_is_told_how_to_write_it(mem: Memory, call: Any, says: str) -> None:

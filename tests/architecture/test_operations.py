@@ -66,9 +66,9 @@ def test_arguments_that_do_not_fit_are_named() -> None:
             memory.supersede("a")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="no argument `limits`; did you mean `limit`"):
             memory.recall("tabs", limits=3)  # type: ignore[call-arg]
-        with pytest.raises(TypeError, match="get takes memory_id by place"):
+        with pytest.raises(TypeError, match="get takes memory_id by position"):
             memory.get("a", "b")  # type: ignore[misc]
-        with pytest.raises(TypeError, match="asks from where the handle stands"):
+        with pytest.raises(TypeError, match="it is that of the handle"):
             memory.recall("tabs", scope="/")  # type: ignore[call-arg]
 
 

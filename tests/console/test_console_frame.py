@@ -21,7 +21,7 @@ def test_a_link_that_was_used_says_how_to_get_another(console):
     link = console.serving.console_link()
     console.serving.sessions.redeem(link.partition("#code=")[2])
     page.goto(link)
-    expect(page.get_by_role("alert")).to_contain_text("ask for another link")
+    expect(page.get_by_role("alert")).to_contain_text("create another link")
     page.close()
 
 

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
-from keepward.core import plain
+from keepward.core import results
 from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
 from keepward.http.auth import CSRF_HEADER, Handle, Writes
@@ -71,7 +71,7 @@ def remember(memory: Handle, body: Item) -> JSONResponse:
 def get(request: Request, memory: Handle, id: str) -> Response:  # noqa: A002
     record = memory.get(id)
     tag = memory_etag(record)
-    return not_modified(request, tag) or JSONResponse(plain.record_as_dict(record), headers={"ETag": tag})
+    return not_modified(request, tag) or JSONResponse(results.record_as_dict(record), headers={"ETag": tag})
 
 
 @router.patch("/memory/items/{id}", dependencies=[Writes])

@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_body_is_said_by_its_name(stage, owner, body, kind,
 def test_a_packed_body_is_told_that_it_is_packed(stage, owner):
     headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)
-    assert (answer.status_code, answer.json()["detail"]) == (415, "send the body as it is, without Content-Encoding")
+    assert (answer.status_code, answer.json()["detail"]) == (415, "send the body without Content-Encoding")
 
 
 def test_a_charset_of_utf_8_may_be_named(stage, owner):

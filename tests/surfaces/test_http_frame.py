@@ -289,7 +289,7 @@ def test_a_span_belongs_to_the_trace_of_its_caller_and_takes_no_baggage(stage, o
 
 def test_spans_are_made_where_the_package_is_installed(stage):
     pytest.importorskip("opentelemetry")
-    with stage.serving.spans.of("search_memory", {}) as note:
+    with stage.serving.spans.start_span("search_memory", {}) as note:
         note(200)
 
 

@@ -183,15 +183,15 @@ def test_calls_over_a_tokens_share_wait_and_are_answered(work):
         slots, done = Slots(), []
 
         async def call():
-            released = await slots.take(work, "claude")
-            done.append(slots.held(work))
+            released = await slots.acquire(work, "claude")
+            done.append(slots.in_use(work))
             await anyio.lowlevel.checkpoint()
             released()
 
         async with anyio.create_task_group() as group:
             for _ in range(20):
                 group.start_soon(call)
-        return len(done), max(done) <= work.token, slots.held(work)
+        return len(done), max(done) <= work.token, slots.in_use(work)
 
     assert anyio.run(run) == (20, True, 0)
 
@@ -199,10 +199,10 @@ def test_calls_over_a_tokens_share_wait_and_are_answered(work):
 def test_a_free_slot_goes_to_the_token_that_holds_fewest():
     async def run():
         slots, order = Slots(), []
-        taken = [await slots.take(COSTLY, f"t{n // 2}") for n in range(4)]
+        taken = [await slots.acquire(COSTLY, f"t{n // 2}") for n in range(4)]
 
         async def call(token):
-            await slots.take(COSTLY, token)
+            await slots.acquire(COSTLY, token)
             order.append(token)
 
         async with anyio.create_task_group() as group:
@@ -222,9 +222,9 @@ def test_agents_together_leave_slots_to_the_owner():
     async def run():
         slots = Slots()
         for n in range(COSTLY.agents):
-            await slots.take(COSTLY, f"t{n}")
-        await slots.take(COSTLY, "ana", owner=True)
-        return slots.held(COSTLY)
+            await slots.acquire(COSTLY, f"t{n}")
+        await slots.acquire(COSTLY, "ana", owner=True)
+        return slots.in_use(COSTLY)
 
     assert anyio.run(run) == COSTLY.agents + 1
 
@@ -272,8 +272,8 @@ def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, e
 
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
     monkeypatch.setattr("keepward.http.server.READY_TIMEOUT_S", 0.05)
-    free, reading = threading.Event(), AppState.newest
-    monkeypatch.setattr(AppState, "newest", lambda *given: free.wait(5) and reading(*given))
+    free, reading = threading.Event(), AppState.newest_seq
+    monkeypatch.setattr(AppState, "newest_seq", lambda *given: free.wait(5) and reading(*given))
     answer = stage.client.get("/ready")
     free.set()
     assert (answer.status_code, "worker" in answer.json()["detail"], stage.client.get("/health").status_code) == (
@@ -304,7 +304,7 @@ def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, m
         return limit.cancelled_caught
 
     hung = anyio.run(run)
-    held = world.serving.slots.held(STREAM)
+    held = world.serving.slots.in_use(STREAM)
     world.memory.close()
     assert (hung, held, taken) == (False, 0, ["http.response.start"])
 
@@ -337,6 +337,6 @@ def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypa
                 got += len(piece)
     ready.should_exit = True
     thread.join(20)
-    held = app.state.serving.slots.held(CALL)
+    held = app.state.serving.slots.in_use(CALL)
     world.memory.close()
     assert (dropped, 0 < got < 8 << 20, held) == (True, True, 0)

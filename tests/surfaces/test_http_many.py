@@ -138,10 +138,10 @@ def test_a_session_holds_where_another_home_has_another_token_of_the_owner(tmp_p
     credential = world.memory.create_token("console", rights="owner").token.id
     name, _ = LoginSessions(here.state, lambda size: os.urandom(size)).open(credential)
     found = there.sessions.find(name)
-    assert there.owner(found.credential).actor.credential == credential
+    assert there.owner_handle(found.credential).actor.credential == credential
     world.memory.revoke_token(credential)
     with pytest.raises(Exception, match="token"):
-        there.owner(found.credential)
+        there.owner_handle(found.credential)
 
 
 def test_a_stream_of_events_sees_a_commit_of_another_server(world):

@@ -178,7 +178,7 @@ def test_what_is_wrong_with_a_header_is_said_in_the_words_of_the_api(world):
 def test_a_stream_that_ended_is_not_counted_any_more(world, owner):
     filled(world, 1)
     listened(world, owner, 1)
-    assert world.serving.slots.held(STREAM) == 0
+    assert world.serving.slots.in_use(STREAM) == 0
 
 
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
@@ -262,7 +262,7 @@ def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
 
 def imports(world):
     """Return how many imports are held at this moment."""
-    return sum(each.slots.held(IMPORT) for each in world.servings)
+    return sum(each.slots.in_use(IMPORT) for each in world.servings)
 
 
 def let_in(world, work, client, times=1):
@@ -271,7 +271,7 @@ def let_in(world, work, client, times=1):
     key, owner = actor_key(handle.actor), handle.actor.is_owner
     for serving in world.servings:
         for _ in range(times):
-            asyncio.run(serving.slots.take(work, key, owner=owner))
+            asyncio.run(serving.slots.acquire(work, key, owner=owner))
 
 
 @pytest.mark.parametrize("work", [IMPORT, STREAM], ids=lambda work: work.name)

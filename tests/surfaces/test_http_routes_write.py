@@ -160,7 +160,7 @@ def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, 
 
 def test_a_change_that_does_not_say_what_it_is_is_told_how(agent):
     told = agent.post("/memory/edit", json={"reason": "tidy", "changes": [{}]}).json()
-    assert told["detail"] == "body.changes.0: needs 'op' to say what it is"
+    assert told["detail"] == "body.changes.0: needs 'op', which selects its type"
 
 
 @pytest.mark.parametrize(

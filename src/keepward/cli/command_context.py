@@ -307,7 +307,7 @@ def to_json_object(result: Any, *without: str, **extra: Any) -> dict[str, Any]:
 
 def as_json(value: Any) -> Any:
     """Return a value as `--json` prints it; see ``to_json_object``."""
-    from keepward.core.plain import to_plain
+    from keepward.core.results import to_plain
 
     return to_plain(value, _to_json_value)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from keepward.cli.command import EXIT_CODE_OF, argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
@@ -22,6 +22,7 @@ from keepward.cli.memories import (
     edit_fields,
     write_result,
 )
+from keepward.core.proposal import ProposalState
 from keepward.core.value import pluralize
 from keepward.errors import InvalidInput, KeepwardError
 
@@ -35,7 +36,7 @@ IDS = argument("ID...", "Ids of proposals.", "ids")
 _SHOW_COUNT_FROM = 10
 #: Proposals shown without --limit.
 _DEFAULT_LIMIT = 20
-_STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
+_STATES = (*get_args(ProposalState), "all")
 
 
 @command(

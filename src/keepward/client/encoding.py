@@ -1,14 +1,11 @@
-"""Requests as HTTP calls, and answers as results: the registry says most of it, ``execute`` the rest.
+"""Operations as HTTP requests. The registry of operations describes most of them; ``execute`` handles the rest.
 
-Invariants
-(1) What stands for "leave it as it is" is left out; None is sent where it empties a field.
-(2) What cannot be sent without a loss is ``InvalidInput``, and nothing is sent.
-(3) Every write of memories has an idempotency key of its own. Another change is sent once, unless the rate was too
-    high.
-(4) A draft makes the ids of its new memories itself. An id of an ``Insert`` that is no UUIDv7 is a name by which other
-    changes of the proposal refer to it, and the outcome holds the id that the memory got.
-(5) An approval names the digest of what it is about. Where the caller names none, what waits is read first, and the
-    approval is bound to that.
+* ``UNSET`` arguments are omitted; None is sent if it empties a field.
+* An argument that JSON cannot represent exactly raises ``InvalidInput`` before anything is sent.
+* Every write of memories has an idempotency key. Other changes are sent once, unless the rate limit rejected them.
+* A draft assigns the ids of its new memories. An ``Insert`` with an id that is not a UUIDv7 gets a new id; other
+  changes of the proposal may refer to it by the given id.
+* An approval needs a digest. Without one, the proposal is read first, and the approval is bound to that version.
 """
 
 from __future__ import annotations
@@ -33,33 +30,33 @@ from keepward.core.journal import Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
 from keepward.core.query import MAX_HITS, Memories, Recall, check_limit, check_names
+from keepward.core.results import from_json
 from keepward.core.value import Data
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
-from keepward.results import from_json, read_json
 from keepward.services import arguments
 
-#: Most items of one page; most commits on one, each with all that it changed.
+#: Maximum number of items, and of commits with their events, on one page.
 MAX_PAGE_SIZE = 500
 _MAX_COMMITS_PER_PAGE = 100
-#: Most proposals decided, and most items sent, in one call.
+#: Maximum number of proposals decided, and of items sent, in one request.
 _MAX_DECISIONS = 200
 _MAX_ITEMS = 500
-#: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
+#: Maximum bytes of the items in one request; by default a server accepts one megabyte.
 _MAX_BODY_BYTES = 900_000
-#: Arguments that name a moment of the past.
+#: Arguments that name a past state.
 _AS_OF_ARGUMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
 
 def path_of(*parts: str) -> str:
-    """Return a path under ``/memory`` whose parts hold no separator; each is one text of the caller's."""
+    """Return a path under ``/memory`` from names without slashes."""
     return "/memory/" + "/".join(_part(part) for part in parts)
 
 
 def _part(part: Any) -> str:
     if not isinstance(part, str) or part in {"", ".", ".."}:
-        raise InvalidInput("a name in an address is a text that is not empty")
+        raise InvalidInput("a name in an address must be a text that is not empty")
     return quote(part, safe="")
 
 
@@ -67,15 +64,15 @@ def _part(part: Any) -> str:
 
 
 def execute(operation: Operation, args: Mapping[str, Any], transport: Transport, **local: Any) -> Any:
-    """Have an operation carried out by a server."""
+    """Run an operation on a server."""
     own = _SPECIAL_OPERATIONS.get(operation.name)
     if own is not None:
         return own(operation, args, transport, **local)
     if operation.makes is not None and "memory_id" in args:
         return _propose_changes(transport, [_change_to_json(change_of(operation, args))], args.get("reason", ""))
-    result = read_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    result = from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
     if "on_progress" in local:
-        # A server says nothing on the way.
+        # A server reports no progress.
         done = result if isinstance(result, int) else _processed_count(result)
         local["on_progress"](done, done)
     return result
@@ -101,18 +98,18 @@ def _processed_count(result: Any) -> int:
 def _call_operation(
     operation: Operation, transport: Transport, params: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> Any:
-    """Send an operation with its arguments by wire name; return what its result is read from."""
+    """Send an operation with its arguments by JSON name; return the JSON of its result."""
     places = re.findall(r"{(\w+)}", operation.path)
     given = {wire: params.get(wire, _default(operation, operation.arguments[wire].name)) for wire in places}
     path = operation.path.format_map({wire: _part(value) for wire, value in given.items()})
     sent = {name: value for name, value in params.items() if name not in places}
     takes = headers is None and len(operation.arguments) > len(places)
     if operation.http_method in {"GET", "DELETE"}:
-        # What is told once is not asked for again.
+        # Notices are returned once, so the request must not be repeated.
         once = operation.name == "notices"
         answer = response_body(transport.call(operation.http_method, path, query=list(sent.items()), once=once))
     else:
-        # Under its key the server commits a write of memories once, or recognises what it has.
+        # The idempotency key makes repeated writes of memories safe.
         once = operation.changes and not (operation.is_one_write or operation.result == list[Outcome])
         answer = response_body(
             transport.call(
@@ -124,8 +121,8 @@ def _call_operation(
 
 
 def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as JSON values by wire name, without what is the default anyhow."""
-    found, fields = {}, set[str]()
+    """Return arguments as JSON values by JSON name, without defaults."""
+    params, fields = {}, set[str]()
     if operation.makes is not None:
         fields = {*args} & {*operation.makes.__struct_fields__} - {"id", "text"}
     for wire, argument in operation.arguments.items():
@@ -138,15 +135,15 @@ def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any
             continue
         if wire == "where" and not isinstance(value, str):
             value = json.dumps(value)
-        found[wire] = format_as_of(value) if wire in _AS_OF_ARGUMENTS else to_json_value(value)
+        params[wire] = format_as_of(value) if wire in _AS_OF_ARGUMENTS else to_json_value(value)
     if {"tier", "kind", "content_type"} <= operation.arguments.keys() and operation.makes is None:
         names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}
-        check_names(**{name: found.get(wire, ()) for name, wire in names.items()})
-    return found | _changed_arguments(_read_fields(operation, {name: args[name] for name in fields}))
+        check_names(**{name: params.get(wire, ()) for name, wire in names.items()})
+    return params | _changed_arguments(_read_fields(operation, {name: args[name] for name in fields}))
 
 
 def _read_fields(operation: Operation, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a memory, read as the library reads them; what stays as it is is left out."""
+    """Return the fields of a memory as the library validates them, without unchanged ones."""
     if operation.makes is None:
         return {}
     if operation.makes is Insert:
@@ -160,33 +157,33 @@ def _recall(operation: Operation, args: Mapping[str, Any], transport: Transport)
     receipt = bool(args.get("receipt"))
     if receipt and args.get("limit", 0) > MAX_PAGE_SIZE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {MAX_PAGE_SIZE} memories")
-    # A receipt that is kept is one more each time it is asked for.
+    # Each request with ``receipt`` stores another receipt.
     hits, answers = _pages(operation, args, transport, "hits", once=receipt)
     return from_json(Recall, {**answers[0], "hits": hits})
 
 
 def _find(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Memories:
     items, answers = _pages(operation, args, transport)
-    # A server of an older release says nothing of it.
+    # An older server does not send these keys.
     lost, notes = (tuple(map(str, answers[-1].get(name, ()))) for name in ("withheld", "notes"))
     counts: dict[str, Any] = {name: answers[0].get(name) for name in ("total", "head")}
     if counts["total"] is None:
         counts = {}
-    return Memories(read_json(list[Record], items), withheld=lost, notes=notes, **counts)
+    return Memories(from_json(list[Record], items), withheld=lost, notes=notes, **counts)
 
 
 def _list(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[Any]:
-    return read_json(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
+    return from_json(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
 
 
 def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport) -> ProposalPage:
     items, answers = _pages(operation, args, transport)
     facts = from_json(_QueueSummary, answers[0])
-    return ProposalPage(read_json(list[Proposal], items), **msgspec.structs.asdict(facts))
+    return ProposalPage(from_json(list[Proposal], items), **msgspec.structs.asdict(facts))
 
 
 class _QueueSummary(Data):
-    """What a page of the review queue says beside its proposals."""
+    """A page of the review queue without its proposals."""
 
     offset: int
     total: int
@@ -197,32 +194,32 @@ class _QueueSummary(Data):
 def _pages(
     operation: Operation, args: Mapping[str, Any], transport: Transport, key: str = "items", *, once: bool = False
 ) -> tuple[list[Any], list[ResponseBody]]:
-    """Return the items of a list, all of them or the first ones, and the answers that they came in, page by page."""
+    """Return the items of a list up to its limit, and the responses that contained them."""
     limit: int | None = None
     if "limit" in operation.signature.parameters:
         limit = args.get("limit", _default(operation, "limit"))
     check_limit(limit)
-    asked, size, cursor, onward = arguments_of(operation, args), MAX_PAGE_SIZE, "cursor", "cursor"
+    params, size, cursor, onward = arguments_of(operation, args), MAX_PAGE_SIZE, "cursor", "cursor"
     if operation.name == "pending":
         cursor, onward = "offset", "next_offset"
     elif operation.name == "log":
-        asked, size, cursor, onward = {**asked, "events": True}, _MAX_COMMITS_PER_PAGE, "before", "next_before"
-    # The size stays the same: a page begins where the one before ended.
-    asked["limit"] = size if limit is None else min(size, limit)
+        params, size, cursor, onward = {**params, "events": True}, _MAX_COMMITS_PER_PAGE, "before", "next_before"
+    # The size stays the same, so that pages are contiguous.
+    params["limit"] = size if limit is None else min(size, limit)
     answers: list[ResponseBody] = []
-    found: list[Any] = []
+    items: list[Any] = []
     while True:
-        answers.append(transport.get(operation.path, list(asked.items()), once=once))
-        found += read_json(list[Any], answers[-1][key])
-        asked[cursor] = answers[-1].get(onward)
-        if asked[cursor] is None or (limit is not None and len(found) >= limit):
-            return found[:limit], answers
+        answers.append(transport.get(operation.path, list(params.items()), once=once))
+        items += from_json(list[Any], answers[-1][key])
+        params[cursor] = answers[-1].get(onward)
+        if params[cursor] is None or (limit is not None and len(items) >= limit):
+            return items[:limit], answers
 
 
 def _propose(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
     draft = Draft(transport, args.get("reason", ""), args.get("session"))
-    for each in args["changes"]:
-        draft.stage(arguments.require_content(each))
+    for change in args["changes"]:
+        draft.stage(arguments.require_content(change))
     return draft.send()
 
 
@@ -230,28 +227,28 @@ def _propose_changes(
     transport: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None
 ) -> Outcome:
     body = {"changes": changes, **without_none({"reason": reason or None, "session": session})}
-    return read_json(Outcome, transport.post("/memory/edit", body))  # type: ignore[no-any-return]
+    return from_json(Outcome, transport.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 
 def _update_by_key(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
-    # As a memory with a key: a key in a path may hold no slash.
-    asked = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
-    return read_json(Outcome, transport.post("/memory/items", asked))  # type: ignore[no-any-return]
+    # A key may contain a slash, which a path cannot: send a memory with a key.
+    params = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
+    return from_json(Outcome, transport.post("/memory/items", params))  # type: ignore[no-any-return]
 
 
 def _merge(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome | None:
-    asked = arguments_of(operation, args)
-    answer = _call_operation(operation, transport, asked) if asked.get("ids") else {}
-    return read_json(Outcome, answer) if answer.get("outcome") else None
+    params = arguments_of(operation, args)
+    answer = _call_operation(operation, transport, params) if params.get("ids") else {}
+    return from_json(Outcome, answer) if answer.get("outcome") else None
 
 
 def _forget_many(
     operation: Operation, args: Mapping[str, Any], transport: Transport
 ) -> tuple[Outcome | None, list[str]]:
-    asked = arguments_of(operation, args)
-    if not asked.get("ids"):
+    params = arguments_of(operation, args)
+    if not params.get("ids"):
         return None, []
-    return read_json(tuple[Outcome | None, list[str]], _call_operation(operation, transport, asked))  # type: ignore[no-any-return]
+    return from_json(tuple[Outcome | None, list[str]], _call_operation(operation, transport, params))
 
 
 def _remember_many(
@@ -263,16 +260,16 @@ def _remember_many(
     on_progress: Any = None,
 ) -> list[Outcome]:
     if batch < 1:
-        raise InvalidInput("a batch holds at least 1 item")
-    sent = [{"text": each} if isinstance(each, str) else _changed_arguments(each) for each in args["items"]]
+        raise InvalidInput("a batch has at least 1 item")
+    sent = [{"text": item} if isinstance(item, str) else _changed_arguments(item) for item in args["items"]]
     mode = args.get("mode", "each")
-    asked = without_none({"mode": mode, "reason": args.get("reason") or None})
+    params = without_none({"mode": mode, "reason": args.get("reason") or None})
     outcomes: list[Outcome] = []
     for part in [sent] if mode == "atomic" else _batches(sent, min(batch, _MAX_ITEMS)):
         if part:
-            found = read_json(list[Outcome], _call_operation(operation, transport, {"items": part, **asked}))
-            # All or nothing is one outcome, for all of them.
-            outcomes += found * len(part) if mode == "atomic" and len(found) == 1 else found
+            batch_outcomes = from_json(list[Outcome], _call_operation(operation, transport, {"items": part, **params}))
+            # An atomic write has one outcome for all items.
+            outcomes += batch_outcomes * len(part) if mode == "atomic" and len(batch_outcomes) == 1 else batch_outcomes
         if on_progress is not None and mode != "atomic":
             on_progress(len(outcomes), len(sent))
     return outcomes
@@ -283,18 +280,18 @@ def _approve(operation: Operation, args: Mapping[str, Any], transport: Transport
     if seen is None:
         seen = transport.get(path_of("quarantine", args["proposal_id"]))["digest"]
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
-        raise InvalidInput("a digest is hex digits, as they stand with what waits")
-    asked = arguments_of(operation, args)
+        raise InvalidInput("a digest is hex digits, from the proposal")
+    params = arguments_of(operation, args)
     if operation.name == "approve":
-        asked.pop("digest", None)
-    return read_json(Outcome, _call_operation(operation, transport, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+        params.pop("digest", None)
+    return from_json(Outcome, _call_operation(operation, transport, params, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
 def _approve_many(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[DecisionResult]:
     return _decide_many(
         operation,
         transport,
-        {"items": [_with_digest(dict(each), transport) for each in arguments.approvals(args["items"])]},
+        {"items": [_with_digest(dict(item), transport) for item in arguments.approvals(args["items"])]},
         "items",
     )
 
@@ -305,33 +302,33 @@ def _reject_many(operation: Operation, args: Mapping[str, Any], transport: Trans
 
 
 def _decide_many(operation: Operation, transport: Transport, params: dict[str, Any], name: str) -> list[DecisionResult]:
-    found: list[DecisionResult] = []
+    results: list[DecisionResult] = []
     for start in range(0, len(params[name]), _MAX_DECISIONS):
         part = params | {name: params[name][start : start + _MAX_DECISIONS]}
-        found += read_json(list[DecisionResult], _call_operation(operation, transport, part))
-    return found
+        results += from_json(list[DecisionResult], _call_operation(operation, transport, part))
+    return results
 
 
 def _with_digest(item: dict[str, Any], transport: Transport) -> dict[str, Any]:
-    """Return a proposal to approve with a digest: the given one, else that of the proposal as it is now."""
+    """Return a proposal to approve with a digest: the given one, or that of the current proposal."""
     if item.get("digest") is not None:
         return item
     try:
         return item | {"digest": transport.get(path_of("quarantine", item["id"]))["digest"]}
     except KeepwardError:
-        # The server says of each what is wrong with it.
+        # The server returns an error for each invalid item.
         return item | {"digest": "0" * 64}
 
 
 def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
-    # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
-    asked = arguments_of(operation, args)
+    # Use the current head: a later commit on the same memories gives a conflict anyway.
+    params = arguments_of(operation, args)
     if args.get("dry_run"):
-        return read_json(operation.result, _call_operation(operation, transport, asked))
+        return from_json(operation.result, _call_operation(operation, transport, params))
     for last in (False, False, True):
         head = transport.get(path_of("status"))["etag"]
         try:
-            return read_json(operation.result, _call_operation(operation, transport, asked, {"If-Match": head}))
+            return from_json(operation.result, _call_operation(operation, transport, params, {"If-Match": head}))
         except StaleVersion:
             # Another commit was made in between.
             if last:
@@ -341,7 +338,7 @@ def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transpor
 
 def _put_blob(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Blob:
     if not isinstance(args["data"], bytes):
-        raise InvalidInput("a blob is made of bytes")
+        raise InvalidInput("the data of a blob must be bytes")
     headers = {"Content-Type": args.get("media_type") or "application/octet-stream"}
     return from_json(Blob, response_body(transport.call("POST", operation.path, content=args["data"], headers=headers)))
 
@@ -350,17 +347,17 @@ def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transpo
     path = path_of("blobs", parse_ref(args["ref"]))
     data: bytes = transport.call("GET", path, headers={"Accept": "*/*"}).content
     if ref_of(data) != args["ref"]:
-        raise Tampered("the bytes are not those that were put")
+        raise Tampered("the bytes differ from the uploaded ones")
     return data
 
 
 def _bisect(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
     if not args.get("contains"):
         raise InvalidInput("give the text to look for as `contains`")
-    return read_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    return from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
 
 
-#: Operations that take more than one call, or whose call is not made of their arguments alone.
+#: Operations that need several requests or a special one.
 _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "recall": _recall,
     "list_memories": _find,
@@ -383,7 +380,7 @@ _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _batches(items: list[dict[str, Any]], max_items: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items in order, so many and so large a part as one call takes."""
+    """Yield the items in batches that fit into one request."""
     part: list[dict[str, Any]] = []
     size = 0
     for item in items:
@@ -401,7 +398,7 @@ def _batches(items: list[dict[str, Any]], max_items: int) -> Iterator[list[dict[
 
 
 def to_json_value(value: Any) -> Any:
-    """Return an argument as JSON values; a span of time is text such as ``90s``, or a number of seconds."""
+    """Return an argument as JSON values; a duration is text such as ``90s``, or a number of seconds."""
     match value:
         case Enum():
             return to_json_value(value.value)
@@ -416,19 +413,19 @@ def to_json_value(value: Any) -> Any:
             return value.isoformat()
         case Mapping():
             if not all(isinstance(name, str) for name in value):
-                raise InvalidInput("names in an object are texts")
-            return {name: to_json_value(each) for name, each in value.items()}
+                raise InvalidInput("the names of an object must be texts")
+            return {name: to_json_value(item) for name, item in value.items()}
         case list() | tuple():
-            return [to_json_value(each) for each in value]
+            return [to_json_value(item) for item in value]
         case set() | frozenset():
-            return sorted(to_json_value(each) for each in value)
-    raise InvalidInput("an argument is not plain JSON: texts, numbers, booleans, lists and objects")
+            return sorted(to_json_value(item) for item in value)
+    raise InvalidInput("an argument is not a JSON value: texts, numbers, booleans, lists and objects")
 
 
 def format_as_of(as_of: Any) -> str:
-    """Return a moment of the past as text: a commit's number or name, or an instant."""
+    """Return a past state as text: the number or name of a commit, or an instant."""
     if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime):
-        raise InvalidInput("a moment is a commit's number, its id, or an instant")
+        raise InvalidInput("a past state is a commit's number, its id, or an instant")
     return str(to_json_value(as_of))
 
 
@@ -442,32 +439,32 @@ def _change_to_json(item: Change) -> dict[str, Any]:
     if isinstance(item, Revert):
         raise InvalidInput("a change cannot be a Revert: use rollback")
     if not isinstance(item, get_args(Change)):
-        raise InvalidInput("a proposal is made of changes, such as Insert(...) or Replace(...)")
-    given = {each.name: (getattr(item, each.name), each.default) for each in msgspec.structs.fields(item)}
-    sent = {name: value for name, (value, usual) in given.items() if value is not usual and value != usual}
+        raise InvalidInput("a proposal takes changes, such as Insert(...) or Replace(...)")
+    fields = {field.name: (getattr(item, field.name), field.default) for field in msgspec.structs.fields(item)}
+    sent = {name: value for name, (value, default) in fields.items() if value is not default and value != default}
     if isinstance(item, Insert):
-        # Where a memory goes is always said: the default of a handle is its own scope, that of an Insert is shared.
+        # Always send the scope: the default of a handle is its scope, that of an Insert is `/`.
         sent["scope"] = item.scope
     return {"op": operation(item), **_changed_arguments(sent)}
 
 
 def _changed_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return named arguments of a change, without those that stay as they are; see (1)."""
-    found = {name: value for name, value in args.items() if value is not UNSET}
+    """Return the arguments of a change as JSON values, without ``UNSET`` ones."""
+    params = {name: value for name, value in args.items() if value is not UNSET}
     for name in ("tags", "evidence", "derived_from", "aliases"):
-        if name in found:
-            found[name] = arguments.texts(name, found[name])
-    return {name: to_json_value(value) for name, value in found.items()}
+        if name in params:
+            params[name] = arguments.texts(name, params[name])
+    return {name: to_json_value(value) for name, value in params.items()}
 
 
 class Draft(LocalDraft):
-    """Changes that are collected here, and sent to the server together at the end."""
+    """Changes that are collected here and sent to the server together."""
 
-    def __init__(self, way: Transport, reason: str, session: str | None) -> None:
-        self._way, self._reason, self._session, self._ids = way, reason, session, RandomIds()
+    def __init__(self, transport: Transport, reason: str, session: str | None) -> None:
+        self._transport, self._reason, self._session, self._ids = transport, reason, session, RandomIds()
         self._sent: list[dict[str, Any]] = []
         self.outcome: Outcome | None = None
-        #: Ids that new memories get, by the names that their ``Insert`` has here.
+        #: New ids by the ids in the given ``Insert`` changes.
         self._names: dict[str, str] = {}
 
     def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
@@ -479,7 +476,7 @@ class Draft(LocalDraft):
         return name
 
     def stage(self, change: Change) -> None:
-        """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
+        """Stage a change. Later changes may refer to an ``Insert`` by its id."""
         self._require_open()
         sent = _change_to_json(change)
         if isinstance(change, Insert) and not arguments.IS_NEW_ID(change.id):
@@ -487,23 +484,23 @@ class Draft(LocalDraft):
         for name in {"id", "by"} & sent.keys():
             sent[name] = self._names.get(sent[name], sent[name])
         if "derived_from" in sent:
-            sent["derived_from"] = [self._names.get(each, each) for each in sent["derived_from"]]
+            sent["derived_from"] = [self._names.get(parent, parent) for parent in sent["derived_from"]]
         self._sent.append(sent)
 
     def discard(self) -> None:
-        """Drop everything that was staged."""
+        """Drop all staged changes."""
         self._sent.clear()
 
     def __len__(self) -> int:
         return len(self._sent)
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over = True
+        self._ended = True
         if kind is None and self._sent:
             self.outcome = self.send()
 
     def send(self) -> Outcome:
-        """Propose everything that was staged."""
-        return _propose_changes(self._way, self._sent, self._reason, self._session)
+        """Propose all staged changes."""
+        return _propose_changes(self._transport, self._sent, self._reason, self._session)

@@ -1,12 +1,11 @@
-"""Transport: one call to a server, with what has to happen before and after it.
+"""Transport: one request to a server, with retries and errors.
 
-Invariants
-(1) A token leaves this machine over TLS alone, unless the caller says that another way is safe.
-(2) After a lost answer a call is sent again only if it changes nothing, or has a key under which the server commits it
-    once: nothing is carried out twice.
-(3) A server that cannot be reached, and one that asks for patience beyond the timeout, is ``StoreUnavailable``; any
-    other problem is the error that the library raises, with the server's sentence.
-(4) The environment is not read: no proxy, no token and no certificate comes from there.
+* A token is sent only over TLS or loopback, unless the caller sets ``allow_insecure``.
+* After a lost response, a request is repeated only if it changes nothing or has an idempotency key. No change is
+  applied twice.
+* An unreachable server, and one that asks for a wait beyond the timeout, raise ``StoreUnavailable``. Any other problem
+  raises the error that the library would raise, with the message of the server.
+* The environment is not read: no proxy, token or certificate comes from it.
 """
 
 from __future__ import annotations
@@ -23,37 +22,37 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from keepward.core.principals import parse_scope, parse_tenant
+from keepward.core.results import UNREADABLE_ANSWER, error_of
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
-from keepward.results import UNREADABLE_ANSWER, error_of
 
 if TYPE_CHECKING:
     import httpx2
 
-#: Answers after which the same call may do better a little later.
+#: Statuses after which the request may succeed a little later.
 _RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
-#: Seconds before the first repetition; each further one waits twice as long.
+#: Seconds before the first repetition; the delay doubles each time.
 RETRY_DELAY_S = 0.1
 _PROBLEM = "application/problem+json"
 _INSECURE = (
-    "a token would travel in the clear: use https, reach the server through loopback, or say allow_insecure=True "
-    "where the way there is safe"
+    "the token would be sent unencrypted: use https, connect to the server over loopback, or set allow_insecure=True "
+    "if the network is safe"
 )
 
 
 def reading() -> Any:
     try:
         import httpx2
-    except ImportError as fault:
-        raise InvalidInput("the client needs the `client` extra: pip install 'keepward[client]'") from fault
+    except ImportError as exc:
+        raise InvalidInput("the client needs the `client` extra: pip install 'keepward[client]'") from exc
     return httpx2
 
 
 class Transport:
-    """A server, and how to speak to it; one may be used by many threads."""
+    """The connection settings of a server. Threads may share it."""
 
-    #: Where calls are about; the token's own where they are None.
+    #: Tenant and scope of requests; None means those of the token.
     tenant: str | None = None
     scope: str | None = None
     #: Headers that name a user, an agent and a project.
@@ -69,42 +68,42 @@ class Transport:
         transport: Any = None,
         allow_insecure: bool = False,
     ) -> None:
-        """Prepare the way to a server; nothing is sent yet. What is given is as for ``Client``."""
+        """Prepare requests to a server; nothing is sent yet. The arguments are those of ``Client``."""
         self.url, self.token = _validated_url(url, token, allow_insecure=allow_insecure), token
         if not timeout > 0:
-            raise InvalidInput("a timeout is more than 0 seconds")
+            raise InvalidInput("`timeout` is a number of seconds above 0")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise InvalidInput("retries are a whole number, 0 or more")
+            raise InvalidInput("`retries` is an integer, 0 or more")
         self.timeout, self.retries = timeout, retries
         self.sleep: Callable[[float], None] = time.sleep
         self.clock: Callable[[], float] = time.monotonic
         library = reading()
-        #: Whether ``close`` closes the connections as well.
+        #: Whether ``close`` closes the connections.
         self.owned = not isinstance(transport, library.Client)
         self.http: httpx2.Client = (
             library.Client(transport=transport, trust_env=False, timeout=timeout) if self.owned else transport
         )
 
     def at(self, tenant: str | None, scope: str | None) -> Transport:
-        """Return the same way to another tenant or scope; None leaves one as it is."""
-        moved = copy(self)
-        moved.tenant = self.tenant if tenant is None else parse_tenant(tenant)
-        moved.scope = self.scope if scope is None else parse_scope(scope)
-        moved.people = self.people if scope is None else {}
-        return moved
+        """Return a transport to another tenant or scope; None leaves one unchanged."""
+        other = copy(self)
+        other.tenant = self.tenant if tenant is None else parse_tenant(tenant)
+        other.scope = self.scope if scope is None else parse_scope(scope)
+        other.people = self.people if scope is None else {}
+        return other
 
     def of(self, *, user: str | None, agent: str | None, project: str | None, names: Sequence[str]) -> Transport:
-        """Return the same way to a user, an agent or a project."""
-        moved = copy(self)
+        """Return a transport to the scope of a user, an agent or a project."""
+        other = copy(self)
         given = {"user": user, "agent": agent, "project": project}
         named = {NAMED_HANDLE_HEADERS[kind]: name for kind, name in given.items() if name is not None}
         if user is not None:
             named[NAMES_HEADER] = ",".join(map(quote, names))
-        moved.people = {**self.people, **named}
-        return moved
+        other.people = {**self.people, **named}
+        return other
 
     def close(self) -> None:
-        """Close the connections, where they are this transport's own."""
+        """Close the connections, unless the caller provided the client."""
         if self.owned:
             self.http.close()
 
@@ -119,10 +118,10 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         once: bool = False,
     ) -> httpx2.Response:
-        """Send one call and return the answer, which holds a value: a refusal by a gate is one.
+        """Send one request and return the response with a result; a refusal by a gate is a result.
 
-        ``query`` leaves out what is None or empty. ``content`` is a raw body in place of JSON. ``once`` is for what
-        would be carried out twice if it were sent twice.
+        ``query`` omits None and empty values. ``content`` is a raw body instead of JSON. ``once`` prevents repetition
+        of a request that must not run twice.
         """
         sent = self._headers(headers)
         if body is not None:
@@ -135,13 +134,13 @@ class Transport:
         for attempt in range(self.retries + 1):
             pause, last = RETRY_DELAY_S * 2**attempt, attempt == self.retries
             try:
-                # Redirects are not followed: they could carry the token elsewhere.
+                # Do not follow redirects: they could send the token to another server.
                 answer = self.http.request(method, address, content=content, headers=sent, follow_redirects=False)
-            except Exception as fault:  # noqa: BLE001  told apart below
-                self._raise_unless_retryable(fault, last=once or last)
+            except Exception as exc:  # noqa: BLE001  classified below
+                self._raise_unless_retryable(exc, last=once or last)
             else:
                 wait = _retry_delay_s(answer, pause)
-                # Where the rate was too high nothing was carried out.
+                # A 429 means that nothing was done.
                 if wait is None or last or wait > self.timeout or (once and answer.status_code != 429):
                     return raise_for_problem(answer)
                 pause = wait
@@ -152,7 +151,7 @@ class Transport:
         return response_body(self.call("GET", path, query=query, once=once))
 
     def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ResponseBody:
-        """Send an object and return the one that is answered."""
+        """Send a JSON object and return the object of the response."""
         return response_body(self.call("POST", path, body=body, headers=headers))
 
     @contextmanager
@@ -166,9 +165,9 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         silence: float | None = None,
     ) -> Iterator[httpx2.Response]:
-        """Send one call and lend its answer unread; it is never sent again.
+        """Send one request and yield its unread response; it is never repeated.
 
-        ``silence`` is how many seconds may pass without a byte, in place of the timeout.
+        ``silence`` is the maximum number of seconds without a byte; it replaces the timeout.
         """
         sent = self._headers(headers)
         sending: dict[str, Any] = {"content": content, "headers": sent, "follow_redirects": False}
@@ -181,8 +180,8 @@ class Transport:
                     answer.read()
                     raise_for_problem(answer)
                 yield answer
-        except Exception as fault:  # noqa: BLE001  told apart below
-            self._raise_unless_retryable(fault, last=True)
+        except Exception as exc:  # noqa: BLE001  classified below
+            self._raise_unless_retryable(exc, last=True)
 
     def _headers(self, args: Mapping[str, str] | None) -> dict[str, str]:
         where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope, **self.people}
@@ -196,11 +195,11 @@ class Transport:
         return sent
 
     def _raise_unless_retryable(self, exc: Exception, *, last: bool) -> None:
-        """Pass over what may be tried again, and raise anything else in our words."""
+        """Return if the request may be repeated; otherwise raise an error of Keepward."""
         library = reading()
         if not isinstance(exc, library.HTTPError):
             if isinstance(exc, RuntimeError) and self.http.is_closed:
-                raise InvalidInput("the client is closed; make another") from exc
+                raise InvalidInput("the client is closed; create another") from exc
             raise exc
         if not isinstance(exc, library.TransportError):
             raise StoreError("the server's answer cannot be read: it is damaged") from exc
@@ -214,30 +213,30 @@ class Transport:
 
 
 class ResponseBody(dict[str, Any]):
-    """An object that a server sent; asking it for what is not there says that it is no answer of ours."""
+    """A JSON object from a server; a missing key raises StoreError."""
 
     def __missing__(self, name: str) -> Any:
         raise StoreError(UNREADABLE_ANSWER)
 
 
 def response_body(response: httpx2.Response) -> ResponseBody:
-    """Return the object that a server sent, an empty one where it sent nothing."""
+    """Return the JSON object of a response; empty without content."""
     if not response.content:
         return ResponseBody()
     try:
-        found = response.json()
-    except ValueError as fault:
-        raise StoreError(UNREADABLE_ANSWER) from fault
-    if not isinstance(found, dict):
+        body = response.json()
+    except ValueError as exc:
+        raise StoreError(UNREADABLE_ANSWER) from exc
+    if not isinstance(body, dict):
         raise StoreError(UNREADABLE_ANSWER)
-    return ResponseBody(found)
+    return ResponseBody(body)
 
 
 def raise_for_problem(answer: httpx2.Response) -> httpx2.Response:
-    """Return an answer that holds something.
+    """Return a response with a result.
 
     Raises:
-        KeepwardError: it is a problem, or no answer of a Keepward server at all.
+        KeepwardError: it is a problem, or not a response of a Keepward server.
     """
     if answer.status_code < 300:
         return answer
@@ -249,25 +248,25 @@ def raise_for_problem(answer: httpx2.Response) -> httpx2.Response:
     if not isinstance(problem, dict):
         raise error_of(None, f"the server answered {answer.status_code} and not as Keepward does", answer.status_code)
     if problem.get("outcome") == "refused" or "applied" in problem:
-        # What was asked for did not happen, and why is a value: a gate's verdict, or what stands in a rollback's way.
+        # The result says why nothing happened: the decision of a gate, or the conflicts of a rollback.
         return answer
     raise error_of(problem.get("code"), problem.get("detail"), answer.status_code)
 
 
 def _validated_url(url: str, token: str | None, *, allow_insecure: bool) -> str:
-    """Return the address without a slash at its end; see (1)."""
+    """Return a valid address without a trailing slash."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
-    except (ValueError, AttributeError, TypeError) as fault:
-        raise InvalidInput("a server's address looks like http://127.0.0.1:8321") from fault
+    except (ValueError, AttributeError, TypeError) as exc:
+        raise InvalidInput("a server's address looks like http://127.0.0.1:8321") from exc
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
         raise InvalidInput("a server's address looks like http://127.0.0.1:8321")
     if parts.username is not None or parts.password is not None:
-        raise InvalidInput("an address holds no credential: give the token as `token`")
+        raise InvalidInput("the address must not contain a credential: pass the token as `token`")
     if token is not None:
         if not (isinstance(token, str) and token.isascii() and token.isprintable() and token and " " not in token):
-            raise InvalidInput("that is no token; `keepward token create` makes one")
+            raise InvalidInput("the token is not valid; `keepward token create` creates one")
         if parts.scheme == "http" and not allow_insecure and not is_loopback(host):
             raise InvalidInput(_INSECURE)
     return url.rstrip("/")
@@ -276,36 +275,36 @@ def _validated_url(url: str, token: str | None, *, allow_insecure: bool) -> str:
 def _encoded(body: Any) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError as fault:
-        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("an argument is not plain JSON: texts, numbers, booleans, lists and objects") from fault
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput("an argument is not a JSON value: texts, numbers, booleans, lists and objects") from exc
 
 
 def _query(pairs: Iterable[tuple[str, Any]]) -> str:
-    found = []
+    parts = []
     for name, value in pairs:
-        for each in value if isinstance(value, list | tuple) else (value,):
-            if each is None:
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if item is None:
                 continue
-            text = str(each).lower() if isinstance(each, bool) else str(each)
+            text = str(item).lower() if isinstance(item, bool) else str(item)
             try:
-                found.append(f"{name}={quote(text, safe='')}")
-            except UnicodeEncodeError as fault:
-                raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
-    return "?" + "&".join(found) if found else ""
+                parts.append(f"{name}={quote(text, safe='')}")
+            except UnicodeEncodeError as exc:
+                raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
+    return "?" + "&".join(parts) if parts else ""
 
 
 def _retry_delay_s(answer: httpx2.Response, pause: float) -> float | None:
-    """Return how many seconds to wait before the call is sent again; None where that changes nothing."""
-    told = answer.headers.get("retry-after", "").strip()
+    """Return the seconds to wait before a repetition; None if that would not help."""
+    retry_after = answer.headers.get("retry-after", "").strip()
     if answer.status_code not in _RETRYABLE_STATUSES:
         return None
-    if told.isascii() and told.isdigit():
-        return max(float(told), pause)
+    if retry_after.isascii() and retry_after.isdigit():
+        return max(float(retry_after), pause)
     try:
-        # By the server's own clock, since ours may differ.
-        until, now = (parsedate_to_datetime(text) for text in (told, answer.headers["date"]))
+        # Use the clock of the server, because the local clock may differ.
+        until, now = (parsedate_to_datetime(text) for text in (retry_after, answer.headers["date"]))
         return max((until - now).total_seconds(), pause)
     except (KeyError, ValueError, TypeError):
         return pause

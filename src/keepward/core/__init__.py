@@ -1,1 +1,1 @@
-"""Pure values: what a memory is, how it changes, and what is kept of each change."""
+"""Immutable values and pure functions: memories, changes, commits, proposals, queries and results."""

@@ -1,11 +1,9 @@
 """Blobs: content in files next to the store, named by its hash.
 
-Invariants
-(1) A blob is named by the SHA-256 of its bytes and by nothing else: the name does not say when or by whom they
-    were put. The media type of the first put stays.
-(2) A blob belongs to one tenant. The place of its file says the tenant's digest and the day it was first put, and
-    holds nothing that a caller chose.
-(3) ``place`` is one to one; what is no place names no file, so no path leads out of the folder.
+* The name of a blob is the SHA-256 of its bytes. The media type of the first upload stays.
+* A blob belongs to one tenant. The path of its file contains a digest of the tenant and the day of the first upload,
+  and nothing that a caller chose.
+* ``is_blob_path`` accepts only paths from ``blob_path``, so no path leads out of the folder.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ from keepward.core.serialization import tenant_digest
 from keepward.core.value import Data, Value
 from keepward.errors import InvalidInput
 
-#: Most bytes of one blob.
+#: Maximum size of a blob.
 MAX_BLOB_BYTES = 32 * 1024 * 1024
-#: How long a blob is kept that nothing refers to, counted from when it was last put.
+#: A blob that nothing refers to is deleted so long after its last upload.
 UNREFERENCED_GRACE = timedelta(hours=24)
-#: Principals that are remembered as having put a blob; the newest stay.
+#: Maximum number of recorded uploads of a blob; the newest are recorded.
 MAX_UPLOADS = 64
 REF_PREFIX = "sha256:"
 _REF = lazy_regex(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -32,22 +30,22 @@ _PATH = lazy_regex(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.A
 
 
 class Blob(Value):
-    """What can be told of a blob without reading it."""
+    """A blob without its bytes."""
 
     #: ``sha256:`` and 64 hex digits.
     ref: str
-    #: Size.
+    #: Size in bytes.
     bytes: int
     #: Lower case, without parameters, such as ``image/png``.
     media_type: str
-    #: Whether a browser or a system might run it: every type but those that a browser only shows.
+    #: Whether a browser or an operating system might execute it.
     active: bool
-    #: What of it could not be looked into for secrets.
+    #: The parts that could not be searched for secrets.
     notes: tuple[str, ...] = ()
 
 
 class BlobUpload(Data):
-    """That a principal had the bytes and put them; it may read them as well."""
+    """An actor who uploaded the bytes and may therefore read them."""
 
     kind: str
     name: str
@@ -55,31 +53,31 @@ class BlobUpload(Data):
     at: datetime
 
     def by(self, actor: Actor) -> bool:
-        """Whether it was this principal."""
+        """Whether this actor uploaded it."""
         return actor.is_same_actor(
             Actor(kind=ActorKind(self.kind), name=self.name, rights=Role.AGENT, credential=self.credential)
         )
 
 
 class StoredBlob(Data):
-    """A blob as the store knows it."""
+    """A blob and its uploads."""
 
     tenant: str
     blob: Blob
-    #: When it was first put: the day of its folder.
+    #: Time of the first upload; its day names the folder.
     at: datetime
-    #: Oldest first; one a principal.
+    #: Oldest first; one for each actor.
     puts: tuple[BlobUpload, ...]
 
     @property
     def place(self) -> str:
-        """Path of its file inside the folder of blobs."""
+        """Path of its file inside the blob folder."""
         return blob_path(self.tenant, self.at, self.blob.ref)
 
     @property
     def last_upload(self) -> datetime:
-        """When it was put last."""
-        return max((each.at for each in self.puts), default=self.at)
+        """Time of the last upload."""
+        return max((upload.at for upload in self.puts), default=self.at)
 
 
 def ref_of(data: bytes) -> str:
@@ -88,10 +86,10 @@ def ref_of(data: bytes) -> str:
 
 
 def parse_ref(ref: object) -> str:
-    """Return a blob's name as it is.
+    """Return a valid blob name unchanged.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: it is not a blob name.
     """
     if not isinstance(ref, str) or not _REF.fullmatch(ref):
         raise InvalidInput("a blob is named sha256: and 64 hex digits, as put_blob returned it")
@@ -104,10 +102,10 @@ def blob_path(tenant: str, at: datetime, ref: str) -> str:
 
 
 def is_blob_path(path: str) -> bool:
-    """Whether a path is one that ``place`` gives."""
+    """Whether ``blob_path`` could have returned this path."""
     return _PATH.fullmatch(path) is not None
 
 
 def with_upload(puts: tuple[BlobUpload, ...], fresh: BlobUpload, actor: Actor) -> tuple[BlobUpload, ...]:
-    """Return the puts of a blob with one more; an earlier one of the same principal goes."""
-    return (*(each for each in puts if not each.by(actor)), fresh)[-MAX_UPLOADS:]
+    """Return the uploads of a blob with a new one, which replaces an earlier one of the same actor."""
+    return (*(upload for upload in puts if not upload.by(actor)), fresh)[-MAX_UPLOADS:]

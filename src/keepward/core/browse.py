@@ -1,4 +1,4 @@
-"""What lists and counts return: facets, activity, sources, and lineage."""
+"""Results of lists and counts: facets, activity, sources and lineage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keepward.core.value import Data, Value
 
 
 class Count(Data):
-    """How many memories have a value."""
+    """The number of memories with a value."""
 
     value: str
     count: int
@@ -19,12 +19,12 @@ class Member(Value):
     """A user or a project."""
 
     name: str
-    #: How many of its memories hold.
+    #: Number of its active memories.
     memories: int
 
 
 class Facets(Value):
-    """How many memories there are, and how many of each sort."""
+    """The number of memories, in total and by value of each facet."""
 
     #: Name of the state that was counted.
     head: str
@@ -32,70 +32,70 @@ class Facets(Value):
     seq: int
     #: Memories that pass all filters.
     total: int
-    #: By facet, the values with most memories first; each facet as if nothing was chosen of it.
+    #: By facet, the most frequent values first. The filter of a facet does not apply to its own counts.
     facets: Mapping[str, tuple[Count, ...]]
-    #: Facets that have more values than are listed, and how many.
+    #: By facet, the number of values that are not listed.
     more: Mapping[str, int]
     notes: tuple[str, ...] = ()
 
 
 class Series(Data):
-    """What one of them wrote, day by day."""
+    """Versions written by one author (or source, session, ...) on each day."""
 
     name: str
-    #: One number a day, in the order of ``days``.
+    #: One number for each day, in the order of ``days``.
     counts: tuple[int, ...]
     total: int
 
 
 class Activity(Value):
-    """How much was written on each day, and by whom."""
+    """Versions written on each day, in total and by author or another field."""
 
     head: str
-    #: What the series are of: ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
+    #: Field of the series: ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
     by: str
     #: ISO 8601 dates, oldest first, without a gap.
     days: tuple[str, ...]
     #: Versions written on each day.
     counts: tuple[int, ...]
-    #: Who wrote most first, ties by name.
+    #: Most versions first, then by name.
     series: tuple[Series, ...]
-    #: How many more wrote something in these days.
+    #: Number of further series.
     more: int
 
 
 class SourceActivity(Data):
-    """What one actor, source, reference or session wrote."""
+    """Memories written by one actor, source, reference or session."""
 
     name: str
-    #: Memories it wrote, or wrote a version of, whatever their status; and those that hold.
+    #: Memories of which it wrote a version, whatever their status; and the active ones.
     memories: int
     live: int
     #: Versions it wrote.
     writes: int
-    #: Memories by the trust that they have now.
+    #: Memories by their current trust.
     trust: Mapping[str, int]
     first: datetime
     last: datetime
 
 
 class Sources(Value):
-    """Who and what memories come from; in each list who wrote most first, ties by name."""
+    """Origins of memories. Each list is ordered by number of versions, then by name."""
 
     head: str
     #: ``kind:name``.
     actors: tuple[SourceActivity, ...]
-    #: Classes such as ``web``.
+    #: Names of sources, such as ``web``.
     sources: tuple[SourceActivity, ...]
-    #: What stands in evidence, such as a page or a chat.
+    #: References in ``evidence``, such as a page or a chat.
     references: tuple[SourceActivity, ...]
     sessions: tuple[SourceActivity, ...]
-    #: How many more there are in a list than it shows.
+    #: By list, the number of entries that are not listed.
     more: Mapping[str, int]
 
 
 class LineageNode(Data):
-    """A memory that this one was made from, or that was made from it."""
+    """A memory that this one was derived from, or that was derived from it."""
 
     id: str
     text: str
@@ -105,28 +105,28 @@ class LineageNode(Data):
     trust: str
     source: str
     version: int
-    #: Steps from the memory that was asked about: below 0 what it was made from, 0 itself and what took its place.
+    #: Steps from the requested memory: negative for its sources, 0 for itself and its successors.
     depth: int
 
 
 class LineageEdge(Data):
-    """That one memory was made from another, or took its place."""
+    """One memory that was derived from another or superseded it."""
 
-    #: Id of what was there first.
+    #: Id of the earlier memory.
     before: str
-    #: Id of what was made of it.
+    #: Id of the later memory.
     after: str
     #: ``derived`` or ``superseded``.
     how: str
 
 
 class Lineage(Value):
-    """Where a memory comes from and what was made of it, over any number of steps."""
+    """The memories that a memory was derived from and those derived from it, over all steps."""
 
     id: str
     #: By depth, then by id.
     memories: tuple[LineageNode, ...]
     bonds: tuple[LineageEdge, ...]
-    #: How many are out of the reader's reach, and how many were left out because there are so many.
+    #: Number of memories that the reader may not see, and of those beyond the limit.
     hidden: int
     left_out: int

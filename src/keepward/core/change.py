@@ -1,7 +1,7 @@
 """Changes: requested alterations of memory, as data.
 
-A change says what is wanted; gates judge it and ``reducer`` applies it. Names of tiers, kinds and the
-like are kept as given, so that the shape gate can refuse an unknown one with a reason.
+The gates check a change, and ``reducer`` applies it. Names of tiers, kinds and the like are not validated here, so
+that the validation gate can refuse an unknown name with a reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 from keepward.core.value import Data, plain_name
 
-#: Stands for "leave this field as it is" where None already means "empty".
+#: Leaves a field unchanged; None empties it.
 UNSET: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
 
 TierName = Tier | Literal["core", "working", "episodic", "archival"]
@@ -46,12 +46,12 @@ SourceName = Literal[
 
 
 class Insert(Data):
-    """Remember something new. With a ``key`` that is taken, it is an upsert of the occupant."""
+    """Remember a new memory. If another memory has the ``key``, that memory is updated."""
 
-    #: Id of the new memory; assigned before judging, so that a draft can refer to it.
+    #: Id of the new memory, assigned before the gates run, so that a draft can refer to it.
     id: str
     text: str
-    #: None: archival, or working in the scope of a task; an event or a summary is episodic.
+    #: None: episodic for an event or summary, working in the scope of a task, otherwise archival.
     tier: str | None = None
     #: None: by tier: core and archival fact, working state, episodic event.
     kind: str | None = None
@@ -82,16 +82,16 @@ class Insert(Data):
     job: str | None = None
     aliases: tuple[str, ...] = ()
     occurred_at: datetime | None = None
-    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    #: The person agreed to storing identifiers in the text: they are kept, and the memory becomes sensitive.
     consent: bool = False
-    #: By what recall finds it, of length 1; None: computed from the text. It goes with this very text alone.
+    #: The embedding of this text, normalized to length 1; None: computed from the text.
     vector: tuple[float, ...] | None = None
-    #: Version of the holder of the key that the writer saw, 0 for none; another one makes the write stale.
+    #: Version of the memory with this key that the writer saw, 0 for none; if it differs, the write is stale.
     if_version: int | None = None
 
 
 class Replace(Data):
-    """Give a memory new text or new fields; what is ``UNSET`` stays."""
+    """Give a memory new text or fields; ``UNSET`` leaves a field unchanged."""
 
     id: str
     text: str = UNSET
@@ -107,7 +107,7 @@ class Replace(Data):
     #: New time to live from now; None removes it.
     ttl: timedelta | None = UNSET
     consent: bool = False
-    #: Version the writer saw; another newest version makes the change stale.
+    #: Version that the writer saw; if it is not the newest, the change is stale.
     if_version: int | None = None
 
 
@@ -115,7 +115,7 @@ _NAME_FIELDS = ("subject", "category", "session", "speaker")
 
 
 def with_plain_names(change: Insert | Replace) -> Insert | Replace:
-    """Return a change whose names, tags and aliases are as they are kept; see ``plain_name``."""
+    """Return a change with normalized names, tags and aliases; see ``plain_name``."""
     given: dict[str, Any] = {}
     for name in (*_NAME_FIELDS, "tags", "aliases"):
         value = getattr(change, name, None)
@@ -128,7 +128,7 @@ def with_plain_names(change: Insert | Replace) -> Insert | Replace:
 
 
 class Append(Data):
-    """Add text to a memory, after a line break."""
+    """Add text to a memory on a new line."""
 
     id: str
     text: str
@@ -140,7 +140,7 @@ class Append(Data):
 
 
 class Supersede(Data):
-    """Mark a memory as replaced by another."""
+    """Replace a memory by another."""
 
     id: str
     by: str
@@ -148,7 +148,7 @@ class Supersede(Data):
 
 
 class Move(Data):
-    """Put a memory in another tier or scope, or under another key."""
+    """Give a memory another tier, scope or key."""
 
     id: str
     tier: str = UNSET
@@ -158,7 +158,7 @@ class Move(Data):
 
 
 class Promote(Data):
-    """Raise a memory to lasting knowledge: permanent, core when keyed, with its canonical text."""
+    """Make a memory permanent with its final text; core if it has a key."""
 
     id: str
     text: str
@@ -166,28 +166,28 @@ class Promote(Data):
 
 
 class Retire(Data):
-    """Stop a memory from holding; it can be restored."""
+    """Retire a memory; it can be restored."""
 
     id: str
     if_version: int | None = None
 
 
 class Archive(Data):
-    """Put a memory away for lack of use or room; it can be restored. Automatic steps may do this."""
+    """Archive an unused memory; it can be restored. Jobs may do this."""
 
     id: str
     if_version: int | None = None
 
 
 class Expire(Data):
-    """Note that a memory's term is over; it frees its key and can be restored. Automatic steps may do this."""
+    """Mark a memory as expired; this frees its key, and it can be restored. Jobs may do this."""
 
     id: str
     if_version: int | None = None
 
 
 class Restore(Data):
-    """Bring back a retired, archived or expired memory; ``ttl`` gives an expired one a new term."""
+    """Restore a retired, archived or expired memory; ``ttl`` is the new time to live of an expired one."""
 
     id: str
     ttl: timedelta | None = None
@@ -195,20 +195,20 @@ class Restore(Data):
 
 
 class Reinforce(Data):
-    """Confirm a memory: its confidence starts anew, and its importance may rise."""
+    """Confirm a memory: its confidence decays from now on again, and its importance may rise."""
 
     id: str
     #: Added to importance, 0..1; the sum stays within 1.
     gain: float = 0.0
-    #: Off: it was useful, which does not make it any truer, and its confidence goes on fading.
+    #: False: the memory was useful but not confirmed; its confidence continues to decay.
     confirms: bool = True
 
 
 class Revert(Data):
-    """Return a memory to the content of an earlier version; made by rollback alone."""
+    """Return a memory to the content of an earlier version; only a rollback makes this change."""
 
     id: str
-    #: Version whose content comes back; 0 withdraws the memory.
+    #: Version with the content to restore; 0 retires the memory.
     to_version: int
     if_version: int
 
@@ -216,22 +216,22 @@ class Revert(Data):
 Change = (
     Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Expire | Restore | Reinforce | Revert
 )
-#: Those that say something in words of their writer's own.
+#: Changes with text of their writer.
 TEXT_CHANGES = (Insert, Replace, Append)
 
 
-#: Operations that confirm what a memory says and change nothing of it. They make a version like any other, and what
-#: was decided on the version before (an edit, an approval, a rollback) holds for theirs too.
+#: Operations that confirm a memory without changing its content. They make a version; a decision on the version
+#: before (an edit, an approval, a rollback) applies to the new version too.
 BOOKKEEPING = frozenset({"reinforce"})
 
 
 def operation(change: Change | type[Change]) -> str:
-    """Return the lower-case name of a change or of its class, as it stands in events and receipts."""
+    """Return the lower-case name of a change or of its class, as in events and receipts."""
     return (change if isinstance(change, type) else type(change)).__name__.lower()
 
 
-CHANGE_BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
-#: The reason of a proposal whose caller gives none, by operation.
+CHANGE_BY_OPERATION: Mapping[str, Any] = {operation(kind): kind for kind in get_args(Change)}
+#: Default reasons of proposals, by operation.
 _DEFAULT_REASONS: Mapping[str, str] = {
     "insert": "remembered",
     "replace": "revised",
@@ -247,6 +247,6 @@ _DEFAULT_REASONS: Mapping[str, str] = {
 
 
 def default_reason(changes: Sequence[Change]) -> str:
-    """Return the reason of a proposal whose caller gives none: its operation, or ``edited`` for several sorts."""
-    operations = {operation(each) for each in changes}
+    """Return the default reason of a proposal: that of its operation, or ``edited`` for several operations."""
+    operations = {operation(change) for change in changes}
     return _DEFAULT_REASONS.get(operations.pop(), "edited") if len(operations) == 1 else "edited"

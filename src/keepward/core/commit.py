@@ -1,16 +1,14 @@
-"""The journal's values: events and commits and how they are linked, receipts, and what an erasure leaves.
+"""Events, commits and receipts of the journal, the hash chain, and what an erasure leaves.
 
-Invariants
-(1) A tenant's commits are numbered from 1 without a gap; commit n names the hash of commit n-1, and
-    commit 1 the empty hash.
-(2) A header holds no content: no text, no reason, no label a user chose. It commits to each payload
-    by a salted hash, so that a payload can be erased while the chain still verifies.
-(3) A commit's hash covers its header and, through ``events``, every event of it in order.
-(4) A receipt is stored in the same transaction as what it tells of. It holds no secret, and names memories by id and
-    version, never by their text.
-(5) A tombstone holds nothing a person typed but its scope. Its marks say nothing without the key, which is never in
-    the store.
-(6) What an erasure destroyed is named by places: ``seq.n`` for an event's content, ``seq`` for a commit's own.
+* The commits of a tenant are numbered from 1 without a gap. Commit n contains the hash of commit n-1; commit 1
+  contains the empty hash.
+* A header has no content: no text, no reason, no name that a user chose. It commits to each payload by a salted
+  hash, so the chain still verifies after a payload was erased.
+* The hash of a commit covers its header and, through ``events``, all its events in order.
+* A receipt is stored in the transaction of its decision. It has no secret, and names memories by id and version,
+  never by text.
+* A tombstone contains nothing that a person wrote except its scope. Its fingerprints need a key outside the store.
+* Erased content is named by its position: ``seq.n`` for an event, ``seq`` for the details of a commit.
 """
 
 from __future__ import annotations
@@ -30,30 +28,30 @@ from keepward.core.serialization import canonical, commitment, digest, encode, s
 from keepward.core.value import Data, Value, to_micros
 from keepward.errors import Tampered
 
-#: What commit 1 names as the hash before it.
+#: The previous hash of commit 1.
 EMPTY_HASH = bytes(32)
 _EVENT_LABEL = b"keepward/event/v1\0"
 
 
 class Event(Value):
-    """One change as it happened to one memory."""
+    """One change of one memory."""
 
     seq: int
     #: Position within the commit, from 0.
     n: int
     op: str
     memory_id: str
-    #: Version that the event made.
+    #: The new version.
     version: int
     #: 16 random bytes.
     salt: bytes
-    #: Canonical record after the change; None once erased.
+    #: Canonical record after the change; None if erased.
     payload: bytes | None
     #: SHA-256 of salt and payload.
     payload_commit: bytes
 
     def header(self) -> bytes:
-        """Return the canonical content-free header.
+        """Return the canonical header, which has no content.
 
         Raises:
             InvalidInput: it has no canonical form.
@@ -66,7 +64,7 @@ class Event(Value):
 
 
 class Commit(Value):
-    """The atomic unit of the journal."""
+    """One transaction of the journal."""
 
     id: str
     tenant: str
@@ -79,38 +77,38 @@ class Commit(Value):
     prev: bytes
     #: SHA-256 over the hashes of the events, in order.
     events_hash: bytes
-    #: 16 random bytes; none once erased.
+    #: 16 random bytes; empty if erased.
     salt: bytes
-    #: Canonical ``CommitDetails``; None once erased.
+    #: Canonical ``CommitDetails``; None if erased.
     payload: bytes | None
     hash: bytes
-    #: SHA-256 of salt and payload, where these were erased.
+    #: SHA-256 of salt and payload, if these were erased.
     payload_commit: bytes | None = None
 
     def commitment(self) -> bytes:
-        """Return the commitment to the commit's own content, which outlives it."""
+        """Return the commitment to the details of the commit, which stays after their erasure."""
         if self.payload is None:
             return self.payload_commit or b""
         return commitment(self.salt, self.payload)
 
 
 class CommitDetails(Data, omit_defaults=True):
-    """What a commit says about itself beyond its content-free header."""
+    """The content of a commit: actor, reason and the like."""
 
     actor: str
     reason: str
     receipt: str
     policy: str
     session: str | None = None
-    #: Id of the proposal this commit carries out.
+    #: Id of the approved proposal.
     proposal: str | None = None
-    #: ``kind:name`` of who approved it.
+    #: ``kind:name`` of the approver.
     approved_by: str | None = None
     #: Digest of the exact diff that was approved.
     approved_digest: str | None = None
-    #: Ids of the commits this one undoes.
+    #: Ids of the commits that this one undoes.
     undoes: tuple[str, ...] = ()
-    #: Of an erasure: the places whose content it destroyed, see the invariants of this module.
+    #: For an erasure: the positions of the erased content.
     erased: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
@@ -134,7 +132,7 @@ def decode_details(payload: bytes) -> CommitDetails:
 
 
 class Step(Value):
-    """One event to be: what changed, from what, to what."""
+    """One event before it is committed: the operation, the memory before and after."""
 
     op: str
     before: Record | None
@@ -142,14 +140,14 @@ class Step(Value):
 
 
 class Head(Value):
-    """The newest commit of a tenant; ``seq`` 0 and the empty hash before the first."""
+    """The newest commit of a tenant; before the first commit, ``seq`` is 0 and the hash is empty."""
 
     seq: int
     hash: bytes
 
     @property
     def name(self) -> str:
-        """``<seq>:<first 16 hex digits of the hash>``, short enough to compare by eye."""
+        """``<seq>:<first 16 hex digits of the hash>``."""
         return f"{self.seq}:{self.hash.hex()[:16]}"
 
 
@@ -160,17 +158,17 @@ def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: by
 
 
 def _event_header(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> dict[str, Any]:
-    # Its keys are in the order of ``canonical``, which ``event_hash`` leaves out: it is asked for every row.
+    # The keys are in canonical order, because ``event_hash`` skips ``canonical`` for speed.
     return {"memory": memory_id, "n": n, "op": op, "payload_commit": payload_commit.hex(), "version": version}
 
 
 def events_hash(events: tuple[Event, ...] | list[Event]) -> bytes:
-    """Return the hash over the events' hashes, in order."""
+    """Return the hash over the hashes of the events, in order."""
     return digest("events", *(event.hash() for event in events))
 
 
 def commit_hash(commit: Commit) -> bytes:
-    """Return the hash of a commit's header. The tenant enters as a hash, since people choose its name."""
+    """Return the hash of a commit's header. It contains a digest of the tenant, whose name a person may have chosen."""
     header = {
         "actor": commit.actor_kind,
         "at": safe_integer(to_micros(commit.at)),
@@ -187,7 +185,7 @@ def commit_hash(commit: Commit) -> bytes:
 
 
 def recompute_commit_hash(commit: Commit, events: list[Event]) -> bytes:
-    """Return the hash that a commit with these events must carry."""
+    """Return the hash that a commit with these events must have."""
     return commit_hash(replace(commit, events_hash=events_hash(events)))
 
 
@@ -211,7 +209,7 @@ ReceiptKind = Literal[
 
 
 class Reason(Value):
-    """Why a gate decided as it did, or why an item stayed out of a context."""
+    """Why a gate decided as it did, or why a memory is not in a context."""
 
     #: Name of the gate or compiler step.
     gate: str
@@ -221,29 +219,29 @@ class Reason(Value):
     detail: str
 
     def as_dict(self) -> dict[str, str]:
-        """Return the reason as plain values."""
+        """Return the reason as JSON values."""
         return msgspec.structs.asdict(self)
 
 
 class Receipt(Value):
-    """One decision."""
+    """The record of one decision."""
 
     id: str
     tenant: str
     kind: ReceiptKind
     at: datetime
-    #: ``kind:name`` of who asked.
+    #: ``kind:name`` of the actor.
     actor: str
-    #: Version of the policy that decided.
+    #: Version of the policy in force.
     policy: str
     #: Name of the head after the decision.
     head: str
     reasons: tuple[Reason, ...] = ()
-    #: JSON-safe facts of this kind of receipt.
+    #: JSON values specific to this kind of receipt.
     facts: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the receipt as plain JSON values."""
+        """Return the receipt as JSON values."""
         return {
             "id": self.id,
             "tenant": self.tenant,
@@ -258,42 +256,42 @@ class Receipt(Value):
 
 
 def receipt_from(fields: Mapping[str, Any]) -> Receipt:
-    """Return the receipt that ``Receipt.as_dict`` gave."""
+    """Return the receipt of ``Receipt.as_dict``."""
     own = {name: fields[name] for name in Receipt.__struct_fields__ if name != "facts"}
     return msgspec.convert({**own, "facts": {name: fields[name] for name in fields if name not in own}}, Receipt)
 
 
 def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what the receipt of a recall or a context says of each memory that it shows."""
+    """Yield the memories in the receipt of a recall or a context."""
     yield from receipt.get("items", ())
     for section in receipt.get("sections", ()):
         yield from section["items"]
 
 
-#: Stands where a reason, a digest or a name stood.
+#: Replaces an erased reason, digest or name.
 ERASED = "[erased]"
-#: What the aliases of a tombstone begin with; no memory may be given such a name.
+#: Prefix of the aliases of a tombstone; other memories may not use it.
 ERASED_ALIAS_PREFIX = "erased:"
-#: Why something is erased: a code, so that the reason repeats nothing.
+#: Reasons of an erasure. They are codes, so that a reason cannot repeat erased content.
 ERASURE_REASONS = ("request", "consent", "retention", "mistake", "secret", "other")
-#: n of a commit's own content among its events.
+#: The ``n`` of the details of a commit.
 DETAILS = -1
 
 EventPosition = tuple[int, int]
 FingerprintKind = Literal["text", "name"]
 
 
-def erasure_fingerprint(key: bytes, tenant: str, sort: FingerprintKind, content: bytes) -> str:
-    """Return the keyed mark of a text's normalised digest, or of an alias or reference.
+def erasure_fingerprint(key: bytes, tenant: str, kind: FingerprintKind, content: bytes) -> str:
+    """Return the keyed fingerprint of a normalized text's digest, or of an alias or reference.
 
-    The first 16 bytes of HMAC-SHA256 over ``keepward/tombstone/v1``, the tenant's name, the sort, and the content.
+    It is the first 16 bytes of HMAC-SHA256 over ``keepward/tombstone/v1``, the tenant, the kind and the content.
     """
-    body = b"\0".join((b"keepward/tombstone/v1", tenant.encode(), sort.encode(), content))
-    return f"{ERASED_ALIAS_PREFIX}{sort}:{hmac.digest(key, body, 'sha256')[:16].hex()}"
+    body = b"\0".join((b"keepward/tombstone/v1", tenant.encode(), kind.encode(), content))
+    return f"{ERASED_ALIAS_PREFIX}{kind}:{hmac.digest(key, body, 'sha256')[:16].hex()}"
 
 
 def erased_record(record: Record, version: int) -> Record:
-    """Return a version of a memory without anything it said; see (5)."""
+    """Return a version of a memory without its content."""
     return Record(
         id=record.id,
         version=version,
@@ -313,54 +311,54 @@ def erased_record(record: Record, version: int) -> Record:
     )
 
 
-def tombstone(record: Record, *, now: datetime, by: str, marks: tuple[str, ...]) -> Record:
-    """Return the last version of an erased memory; ``by`` is ``kind:name`` of who erased it."""
+def tombstone(record: Record, *, now: datetime, by: str, fingerprints: tuple[str, ...]) -> Record:
+    """Return the last version of an erased memory; ``by`` is ``kind:name`` of the actor who erased it."""
     return replace(
-        erased_record(record, record.version + 1), author=by, aliases=marks, updated_at=now, reinforced_at=now
+        erased_record(record, record.version + 1), author=by, aliases=fingerprints, updated_at=now, reinforced_at=now
     )
 
 
-def format_event_position(place: EventPosition) -> str:
-    """Return ``seq.n``, or ``seq`` for a commit's own content."""
-    seq, n = place
+def format_event_position(position: EventPosition) -> str:
+    """Return ``seq.n``, or ``seq`` for the details of a commit."""
+    seq, n = position
     return str(seq) if n == DETAILS else f"{seq}.{n}"
 
 
 def parse_event_position(name: str) -> EventPosition:
-    """Return the place of a name.
+    """Return the position of its text.
 
     Raises:
         Tampered: ``format_event_position`` did not write it.
     """
     seq, dot, n = name.partition(".")
     try:
-        place = (int(seq), int(n) if dot else DETAILS)
-    except ValueError as fault:
-        raise Tampered("an erasure names what is no place; run `keepward verify`") from fault
-    if format_event_position(place) != name:
-        raise Tampered("an erasure names what is no place; run `keepward verify`")
-    return place
+        position = (int(seq), int(n) if dot else DETAILS)
+    except ValueError as exc:
+        raise Tampered("an erasure names an invalid position; run `keepward verify`") from exc
+    if format_event_position(position) != name:
+        raise Tampered("an erasure names an invalid position; run `keepward verify`")
+    return position
 
 
 class ReceiptLine(Data):
-    """A receipt in one line; what a field does not apply to is None."""
+    """The summary of a receipt; fields that do not apply are None."""
 
     id: str
     kind: str
     at: datetime
     actor: str
     head: str
-    #: Id of the commit that it is of.
+    #: Id of its commit.
     commit: str | None
-    #: Of a context or a recall: what was asked, for what, where.
+    #: For a context or a recall: the query, its purpose and scope.
     objective: str | None
     purpose: str | None
     scope: str | None
-    #: Of a context: ``context``, ``snapshot`` or ``memory_block``; its tokens, and of how many.
+    #: For a context: ``context``, ``snapshot`` or ``memory_block``; its tokens and its budget.
     compiled: str | None
     tokens: int | None
     budget_tokens: int | None
-    #: How many memories it shows, and how many were left out.
+    #: Number of memories shown, and of those left out.
     shown: int | None
     left_out: int | None
 
@@ -369,5 +367,5 @@ class ReceiptPage(Value):
     """Receipts, newest first."""
 
     items: tuple[ReceiptLine, ...]
-    #: What to give as ``before`` to go on; None at the end. A page may be short, or empty, and go on all the same.
+    #: ``before`` of the next page; None at the end. A page before the end may be short or empty.
     before: str | None

@@ -1,4 +1,4 @@
-"""A compiled context: its text, its sections, and what was left out."""
+"""Compiled contexts: the text, its sections, and the memories left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import field
 from keepward.core.commit import Reason, Receipt
 from keepward.core.value import Data, Value
 
-#: A span of a text and the name put in its place: start, end, name; offsets in characters.
+#: A masked span: start and end in characters, and the name that replaces it.
 Mask: TypeAlias = tuple[int, int, str]
 
 
@@ -21,16 +21,16 @@ class ContextItem(Data):
     version: int
     tier: str
     kind: str
-    #: Estimated tokens of this item alone; the section's own number is exact.
+    #: Estimated tokens of this item; those of the section are exact.
     tokens: int
-    #: Spans of the record's text that were replaced.
+    #: Masked spans of its text.
     masks: tuple[Mask, ...] = ()
-    #: None for what was not recalled.
+    #: None if it was not recalled.
     score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether recall marked it as a weak hit, which counts as no use.
+    #: Whether it is a weak hit, which does not count as a use.
     weak: bool = False
-    #: Label of the core block it stands in.
+    #: Label of its core block.
     block: str | None = None
 
 
@@ -38,7 +38,7 @@ class Section(Data):
     """A part of a context."""
 
     name: str
-    #: Tokens of this part of the text, headings included; all sections sum to the whole.
+    #: Tokens of this section with its headings; the sections sum to the total.
     tokens: int
     #: SHA-256 of this part of the text, in hex.
     digest: str
@@ -46,7 +46,7 @@ class Section(Data):
 
 
 class Exclusion(Data):
-    """A memory that was considered and left out."""
+    """A candidate that was left out."""
 
     id: str
     version: int
@@ -54,30 +54,30 @@ class Exclusion(Data):
 
 
 class ContextLine(Data):
-    """A line of a context, with the headings that it opens."""
+    """A line of a context, with the headings before it."""
 
     section: str
     #: Id of its memory, or ``identity`` or ``user_file`` for a document.
     id: str
     text: str
-    #: Tokens of the text by itself.
+    #: Tokens of this text.
     tokens: int
 
 
 class Considered(Data):
-    """A memory that a context could have held, whether it does, and the one reason."""
+    """A candidate of a context, whether it is in, and the reason."""
 
     id: str
     version: int
-    #: Where it stands; None for what is not in.
+    #: Its section; None if it is out.
     section: str | None
-    #: A code as in the receipt; of what is in, the section.
+    #: The code of the reason, as in the receipt; the section if it is in.
     code: str
     #: One sentence for a person; never memory content.
     why: str
-    #: What it said at this version, as far as the caller may read it; empty where nothing of it is left.
+    #: The text of this version if the caller may read it; empty if erased.
     text: str
-    #: What it says now, where that differs.
+    #: Its current text, if that differs.
     now: str | None
     tier: str | None
     kind: str | None
@@ -87,45 +87,45 @@ class Considered(Data):
     source: str | None
     trust: str | None
     commit: str | None
-    #: Tokens of its line alone; None for what is not in.
+    #: Tokens of its line; None if it is out.
     tokens: int | None
-    #: None for what was not recalled, and for what is out.
+    #: None if it was not recalled or is out.
     score: float | None
     parts: Mapping[str, float]
 
 
 class Explanation(Data):
-    """A context cut by memory, and why each candidate is in or out."""
+    """The text of a context by memory, and why each candidate is in or out."""
 
-    #: In the order of the text; their texts make up the text as markdown, whatever the format.
+    #: In the order of the text; joined, they are the text as Markdown, whatever the format.
     parts: tuple[ContextLine, ...]
-    #: Those that are in, in the order of the text, then the others: best score first, then by id.
+    #: Candidates that are in, in the order of the text; then the others by score and id.
     candidates: tuple[Considered, ...]
 
 
 class CompiledContext(Value):
-    """What a model is given, and the proof of how it came about."""
+    """The text for a model, and the record of its origin."""
 
     text: str
     context_id: str
-    #: None where it was not kept, and ``notes`` say why, and of a preview.
+    #: None for a preview, or if it could not be stored; ``notes`` says why.
     receipt: Receipt | None
     sections: tuple[Section, ...]
     excluded: tuple[Exclusion, ...]
     tokens: int
     prefix_digest: str
     tail_digest: str
-    #: Signals that took part in recall, and sentences on what could not.
+    #: Signals used by recall, and sentences about those that were not available.
     used: tuple[str, ...]
     notes: tuple[str, ...]
     head: str
     #: Whether the receipt is in the store.
     kept: bool
-    #: Ids of memories in reach that were edited outside of Keepward or are missing.
+    #: Ids of visible memories that were edited outside Keepward or are missing.
     withheld: tuple[str, ...] = ()
-    #: Ranked memories that were left out and that ``excluded`` does not name, counted by code, such as ``weak``.
+    #: Number of memories left out that ``excluded`` does not list, by code, such as ``weak``.
     unlisted: Mapping[str, int] = field(default_factory=dict)
-    #: Why each candidate is in or out; None unless it is a preview.
+    #: Why each candidate is in or out; only for a preview.
     explanation: Explanation | None = None
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class CompiledContext(Value):
         return self.text
 
     def __format__(self, spec: str) -> str:
-        """Return the text for the prompt, so that it can stand in an f-string."""
+        """Return the text for the prompt, so that an f-string shows it."""
         return format(self.text, spec)
 
 
@@ -141,11 +141,11 @@ class Replayed(Value):
     """A context rendered again from its receipt."""
 
     text: str
-    #: Whether these are the bytes of then.
+    #: Whether the bytes are equal to the original.
     same: bool
     prefix_digest: str
     tail_digest: str
-    #: Names of the sections whose bytes are those of then.
+    #: Names of the sections with the original bytes.
     unchanged: tuple[str, ...]
-    #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
+    #: Id and version of each missing memory; a missing document is ``identity`` or ``user_file`` with version 0.
     missing: tuple[tuple[str, int], ...]

@@ -1,4 +1,4 @@
-"""What copying, rescuing, accepting and restoring a store gives."""
+"""Results of backup, restore, migration, recovery and adoption of a store."""
 
 from __future__ import annotations
 
@@ -8,115 +8,115 @@ from keepward.core.journal import Fault
 from keepward.core.value import Data, Value
 
 ADOPTION_WARNING = (
-    "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
-    "on edits are noticed. An edit, or a newer end of the journal, that was lost before is not: compare the head with "
-    "one that you trust, such as that of a receipt. Tombstones made on another machine refuse nothing here."
+    "Adopting reseals everything with a new key and forgets the heads recorded on this machine. Later edits are "
+    "detected. Earlier edits, and a lost end of the journal, are not: compare the head with one that you trust, such "
+    "as that of a receipt. Tombstones from another machine have no effect here."
 )
 
 
-#: What a new store does not take over, in words.
+#: What a new store does not contain, in words.
 NOT_COPIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
 
 
 class Backup(Value):
-    """A copy that was made."""
+    """A backup."""
 
     path: str
     bytes: int
     #: Name of the head by tenant.
     heads: dict[str, str]
-    #: Whether the copy is on the list, so that later erasures reach it in place.
+    #: Whether the copy is on the list of backups to which later erasures are applied.
     listed: bool
-    #: Blobs in the folder beside it, and names of those that were not copied: gone or changed, as ``verify`` says.
+    #: Number of blobs in its folder, and names of missing or changed blobs, which were not copied.
     blobs: int
     faulty: tuple[str, ...]
 
 
 class Restored(Value):
-    """A backup that was brought back."""
+    """A restored backup."""
 
     path: str
     store_id: str
-    #: Whether the store it was made of lives on, so that this copy is a store of its own.
+    #: Whether the original store still exists, so that this copy got an id of its own.
     separate: bool
     heads: dict[str, str]
-    #: Places whose content was erased after the backup was made, and again now.
+    #: Number of erasures after the backup that were applied again.
     erased: int
-    #: Blobs that came with it, and names of those that the backup has lost.
+    #: Number of restored blobs, and names of those missing in the backup.
     blobs: int
     faulty: tuple[str, ...]
-    #: Tokens that were revoked after the backup was made, and again now.
+    #: Number of revocations after the backup that were applied again.
     revoked: int = 0
-    #: What this machine cannot know of the backup; empty where it made it and has kept its lists since.
+    #: What this machine cannot know about the backup; empty if this machine made it and still has its lists.
     warning: str = ""
 
 
 class MigratedTenant(Value):
-    """A tenant of a store that is moved."""
+    """A tenant of a migrated store."""
 
     tenant: str
     commits: int
-    #: Name of its head, there as here.
+    #: Name of its head, equal in both stores.
     head: str
-    #: Whether it came over now; not where it was there already, or where nothing was to be moved yet.
+    #: Whether it was copied now; false if it had been copied before, and in a plan.
     carried: bool
 
 
 class MigrationResult(Value):
-    """A store that was moved, or that would be."""
+    """A migrated store, or the plan of a migration."""
 
-    #: The new place; of a database without the password.
+    #: The new file, or the address of the database without the password.
     place: str
     tenants: tuple[MigratedTenant, ...]
-    #: Names the new store; None where nothing was moved yet.
+    #: Id of the new store; None in a plan.
     store_id: str | None = None
     blobs: int = 0
 
 
 class RecoveredTenant(Value):
-    """What came of one tenant."""
+    """What was recovered of one tenant."""
 
     tenant: str
-    #: Name of the last commit that was carried over as it is.
+    #: Name of the last commit that was copied unchanged.
     head: str
-    #: Commits carried over as they are, and those known that are not.
+    #: Number of commits copied unchanged, and of known commits that were lost.
     commits: int
     lost_commits: int
-    #: Ids of memories brought by the commit of the rescue, in order.
+    #: Ids of memories in the commit of the recovery, in order.
     rescued: tuple[str, ...]
-    #: Ids whose newest version is lost: an older one came, archived.
+    #: Ids whose newest version is lost: an older one was recovered as archived.
     outdated: tuple[str, ...]
-    #: Ids of memories of which nothing holds, or whose blob is gone.
+    #: Ids of memories without a valid version, or without their blob.
     lost: tuple[str, ...]
 
 
 class RecoveryResult(Value):
-    """A store that was made out of a damaged one."""
+    """A store recovered from a damaged one."""
 
     path: str
     store_id: str
-    #: Id of the damaged store; empty where it is lost.
+    #: Id of the damaged store; empty if lost.
     of: str
-    #: Whether this machine had the key of the damaged store: without it, hashes alone speak for what was carried over.
+    #: Whether this machine had the key of the damaged store. Without it, only hashes were checked.
     sealed: bool
     tenants: tuple[RecoveredTenant, ...]
-    #: Blobs carried over, and names of those that are gone or changed.
+    #: Number of copied blobs, and names of missing or changed ones.
     blobs: int
     lost_blobs: tuple[str, ...]
-    #: Rows between damaged pages that were not read, by table: there were too many numbers to try.
+    #: Rows between damaged pages that were not read, by table, because the gap was too large.
     skipped: tuple[str, ...]
     not_carried: str = NOT_COPIED
 
     @property
     def whole(self) -> bool:
-        """Whether every commit and every memory that is known came over."""
+        """Whether all known commits and memories were recovered."""
         return not (self.lost_blobs or self.skipped) and all(
-            not (each.lost_commits or each.outdated or each.lost) for each in self.tenants
+            not (tenant.lost_commits or tenant.outdated or tenant.lost) for tenant in self.tenants
         )
 
 
 class AdoptedBlock(Data):
-    """A core block: what a store would tell an agent in every context."""
+    """A core block that the store would add to contexts."""
 
     tenant: str
     scope: str
@@ -125,7 +125,7 @@ class AdoptedBlock(Data):
 
 
 class AdoptedToken(Data):
-    """A token that opens a store, without its secret."""
+    """A valid token of the store, without its secret."""
 
     id: str
     name: str
@@ -135,60 +135,60 @@ class AdoptedToken(Data):
 
 
 class AdoptionPlan(Value):
-    """What would be accepted."""
+    """What adopting a store would accept."""
 
-    #: Names exactly this state; 64 hex digits.
+    #: Identifies this state; 64 hex digits.
     digest: str
     heads: dict[str, str]
-    #: What does not hold as it stands.
+    #: Failed checks.
     faults: tuple[Fault, ...]
-    #: Whether this machine did not know the store: its tokens end when it is accepted.
+    #: Whether the store comes from another machine: adopting it revokes its tokens.
     foreign: bool = False
-    #: Live core blocks of every tenant, by tenant, scope and key.
+    #: Active core blocks of every tenant, by tenant, scope and key.
     core: tuple[AdoptedBlock, ...] = ()
-    #: Tokens that hold, oldest first.
+    #: Valid tokens, oldest first.
     tokens: tuple[AdoptedToken, ...] = ()
-    #: By tenant, of memories that are live and of proposals that wait.
+    #: Numbers of active memories and of pending proposals, by tenant.
     live: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
-    #: Memories that were erased.
+    #: Number of erased memories.
     erased: int = 0
     warning: str = ADOPTION_WARNING
 
 
 class ExportPlan(Data):
-    """What bringing an export back would restore."""
+    """What restoring an export would write."""
 
-    #: Names exactly this file and the tenant it goes to; 64 hex digits.
+    #: Identifies this file and the target tenant; 64 hex digits.
     digest: str
     tenant: str
-    #: Name of the head that the journal ends in.
+    #: Name of the last head of the journal.
     head: str
-    #: Memory versions.
+    #: Number of memory versions.
     versions: int
-    #: Memories that hold now.
+    #: Number of active memories.
     live: int
-    #: Core blocks that hold now, by scope and key.
+    #: Active core blocks, by scope and key.
     core: tuple[AdoptedBlock, ...]
     blobs: int
 
 
 class RestoredExport(Data):
-    """An export that was brought back."""
+    """A restored export."""
 
     tenant: str
     head: str
     versions: int
-    #: Plain sentences on what was done otherwise than one might expect.
+    #: Sentences about anything unexpected.
     notes: tuple[str, ...]
 
 
 class KeyTransfer(Value):
-    """A key that was exported or imported."""
+    """An exported or imported key."""
 
     path: str
     store_id: str
-    #: Erasures and revocations that went with it.
+    #: Number of erasures and revocations copied with it.
     entries: int
-    #: Whether the texts erased in the other home are refused here when they are said again.
+    #: Whether texts erased on the other machine are refused here too.
     tombstones: bool

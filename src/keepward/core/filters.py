@@ -1,12 +1,11 @@
-"""Conditions on a memory's own fields, its metadata: how they are written, and whether a value meets one.
+"""Conditions on metadata: syntax and evaluation.
 
-A field is named by the path to it, keys joined by dots: ``{"user.city": "Linz", "stars": {"$gte": 4}}``. All conditions
-have to hold.
+The path of a field is its keys joined by dots: ``{"user.city": "Linz", "stars": {"$gte": 4}}``. All conditions must
+match.
 
-Invariants
-(1) Equal is what JSON has equal: 1 is 1.0 and not true; lists and objects are compared whole.
-(2) Numbers are ordered among numbers and texts among texts; nothing else has an order.
-(3) ``$ne`` and ``$nin`` also hold where the field is missing; every other condition needs it, but ``$exists: false``.
+* Equality is that of JSON: 1 equals 1.0, not true. Lists and objects are compared completely.
+* Numbers are ordered among numbers, texts among texts. Other values have no order.
+* ``$ne``, ``$nin`` and ``$exists: false`` also match a missing field; other conditions need the field.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ from typing import Any
 from keepward.core.value import Data, unknown_name_message
 from keepward.errors import InvalidInput
 
-#: Most conditions of one filter, and values of a list in one.
+#: Maximum number of conditions of a filter, and of values in a list.
 MAX_CONDITIONS = 64
-#: Most fields of one memory that it is found by.
+#: Maximum number of indexed fields of a memory.
 MAX_INDEXED_FIELDS = 1_000
-#: Most characters of a text that are compared in an order; whether texts are equal is told by all of them.
+#: Length of texts in order comparisons; equality compares the complete text.
 MAX_COMPARED_CHARS = 256
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 OPERATORS = ("$eq", "$ne", "$in", "$nin", *_COMPARISONS, "$exists")
-#: What also holds where the field is missing.
+#: Negated operators, which also match a missing field.
 _NEGATION_OF = {"$ne": "$in", "$nin": "$in"}
 
 
 class Condition(Data):
-    """What one field has to be."""
+    """The condition on one field."""
 
     path: str
-    #: ``$in``, ``$exists`` or the name of an order.
+    #: ``$in``, ``$exists`` or an order comparison.
     operator: str
-    #: By ``equality_key``, the values that pass; empty for an order.
+    #: The matching values by ``equality_key``; empty for an order comparison.
     keys: frozenset[str] = frozenset()
-    #: What a value is compared with in an order.
+    #: The operand of an order comparison.
     bound: Any = None
-    #: Whether it holds where this does not, and where the field is missing.
+    #: Whether the result is negated; a missing field matches then.
     negated: bool = False
 
-    def holds(self, value: Any) -> bool:
-        """Whether a value is in the order that is asked for; see (2)."""
+    def is_satisfied_by(self, value: Any) -> bool:
+        """Whether a value satisfies an order comparison."""
         if isinstance(value, str):
             value = value[:MAX_COMPARED_CHARS]
         alike = isinstance(value, str) and isinstance(self.bound, str)
@@ -60,16 +59,16 @@ Where = tuple[Condition, ...]
 
 
 def parse_where(given: Any) -> Where:
-    """Return conditions given as an object, or as its JSON text.
+    """Return the conditions of an object or of its JSON text.
 
     Raises:
-        InvalidInput: it is no object, or names an operator that there is not.
+        InvalidInput: it is not an object, or an operator is unknown.
     """
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except ValueError as fault:
-            raise InvalidInput("`where` is a JSON object of conditions") from fault
+        except ValueError as exc:
+            raise InvalidInput("`where` is a JSON object of conditions") from exc
     if given is None:
         return ()
     if (
@@ -78,23 +77,23 @@ def parse_where(given: Any) -> Where:
         or not all(isinstance(path, str) for path in given)
     ):
         raise InvalidInput(f"`where` is an object of at most {MAX_CONDITIONS} conditions, by the path of the field")
-    found: list[Condition] = []
-    for path, asked in given.items():
+    conditions: list[Condition] = []
+    for path, operand in given.items():
         if path.startswith("$"):
-            raise InvalidInput("`where` names fields by their path: all of them have to hold, and nothing joins them")
-        named = isinstance(asked, Mapping) and any(str(name).startswith("$") for name in asked)
+            raise InvalidInput("`where` has no operators such as `$or` between fields. List the fields; all must match")
+        named = isinstance(operand, Mapping) and any(str(name).startswith("$") for name in operand)
         if (
-            isinstance(asked, Mapping)
+            isinstance(operand, Mapping)
             and not named
-            and (meant := next((f"${n}" for n in asked if f"${n}" in OPERATORS), ""))
+            and (near := next((f"${n}" for n in operand if f"${n}" in OPERATORS), ""))
         ):
             raise InvalidInput(
-                f"the condition on `{path}` names {meant[1:]!r}; operators begin with $: {', '.join(OPERATORS)}. "
-                f"Write {{{path!r}: {{{meant!r}: ...}}}}, or $eq to compare with an object"
+                f"the condition on `{path}` names {near[1:]!r}; operators begin with $: {', '.join(OPERATORS)}. "
+                f"Write {{{path!r}: {{{near!r}: ...}}}}, or $eq to compare with an object"
             )
-        operators = asked if named else {"$eq": asked}
-        found += [_condition(path, operator, operand) for operator, operand in operators.items()]
-    return tuple(found)
+        operators = operand if named else {"$eq": operand}
+        conditions += [_condition(path, operator, value) for operator, value in operators.items()]
+    return tuple(conditions)
 
 
 def _condition(path: str, operator: str, operand: Any) -> Condition:
@@ -122,29 +121,29 @@ def _is_number(value: Any) -> bool:
 
 
 def equality_key(value: Any) -> str:
-    """Return a text that is equal for values that are equal (1); what JSON cannot hold equals nothing.
+    """Return a text that is equal for equal values; for a value that JSON cannot represent, it equals nothing.
 
     Raises:
-        InvalidInput: it is no value of JSON.
+        InvalidInput: it is not a JSON value.
     """
     if isinstance(value, float) and (not math.isfinite(value) or value.is_integer()):
-        # What is not finite stands in no memory.
+        # No memory contains a number that is not finite.
         value = int(value) if math.isfinite(value) else {"": repr(value)}
     try:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    except (TypeError, ValueError) as fault:
-        raise InvalidInput("a condition compares with a value of JSON") from fault
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput("a condition compares with a JSON value") from exc
     return (
         text if len(text) <= MAX_COMPARED_CHARS else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     )
 
 
 def matches(metadata: Mapping[str, Any], where: Where) -> bool:
-    """Whether a memory's own fields meet all conditions."""
+    """Whether metadata matches all conditions."""
     if not where:
         return True
     fields = dict(indexed_fields(metadata))
-    return all(_matches_condition(fields, each) is not each.negated for each in where)
+    return all(_matches_condition(fields, condition) is not condition.negated for condition in where)
 
 
 def _matches_condition(fields: Mapping[str, Any], condition: Condition) -> bool:
@@ -153,20 +152,20 @@ def _matches_condition(fields: Mapping[str, Any], condition: Condition) -> bool:
     value = fields[condition.path]
     if condition.operator == "$exists":
         return True
-    return equality_key(value) in condition.keys if condition.operator == "$in" else condition.holds(value)
+    return equality_key(value) in condition.keys if condition.operator == "$in" else condition.is_satisfied_by(value)
 
 
 def indexed_fields(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the path and value of every field, nested ones too; at most ``MAX_INDEXED_FIELDS`` of them."""
-    waiting = [("", metadata)]
-    found = 0
-    while waiting:
-        prefix, holder = waiting.pop()
-        for name, value in holder.items():
-            if found == MAX_INDEXED_FIELDS:
+    """Yield the path and value of every field, also of nested ones; at most ``MAX_INDEXED_FIELDS``."""
+    pending = [("", metadata)]
+    count = 0
+    while pending:
+        prefix, container = pending.pop()
+        for name, value in container.items():
+            if count == MAX_INDEXED_FIELDS:
                 return
-            found += 1
+            count += 1
             path = f"{prefix}{name}"
             yield path, value
             if isinstance(value, Mapping):
-                waiting.append((f"{path}.", value))
+                pending.append((f"{path}.", value))

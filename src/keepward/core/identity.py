@@ -1,4 +1,4 @@
-"""The identity: what is told of the document that opens every context, and of its editions."""
+"""The identity: the document at the start of every context, and its editions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from keepward.core.value import Value
 
-#: Digits of an edition that make the version, by which receipts name it.
+#: Length of the version of an edition: the first digits of its hash.
 EDITION_ID_CHARS = 16
 
 
@@ -17,14 +17,14 @@ def edition_of(text: str) -> str:
 
 
 class Edition(Value):
-    """One edition that the journal knows of, and how it came to hold."""
+    """One edition in the journal, and the commit that made it."""
 
     version: str
-    #: SHA-256 of its text, in hex, and of the text that it took the place of.
+    #: SHA-256 of its text and of the text before, in hex.
     edition: str
     before: str | None
     at: datetime
-    #: ``kind:name`` of who made the commit, and of who approved it.
+    #: ``kind:name`` of the author of the commit and of the approver.
     actor: str
     approved_by: str | None
     reason: str
@@ -32,18 +32,18 @@ class Edition(Value):
 
 
 class Identity(Value):
-    """The identity document as it stands, or one of its editions."""
+    """The identity document, or one of its editions."""
 
-    #: Of the text that follows; None where there is no document.
+    #: Version of the text; None without a document.
     version: str | None
     text: str | None
     tokens: int
     budget: int
-    #: Whether it is what holds now.
+    #: Whether this edition is in force.
     current: bool
-    #: Why no new edition can be proposed here, and what to do; None where one can.
+    #: Why no edition can be proposed here, and what to do; None if one can.
     obstacle: str | None
-    #: Whether the document is another than the journal names last: somebody has edited the file.
+    #: Whether the file was edited and differs from the last edition in the journal.
     edited: bool
     #: Oldest first.
     editions: tuple[Edition, ...]

@@ -1,10 +1,8 @@
-"""Jobs: what maintenance there is, when it is due, and what a run of it came to.
+"""Jobs: schedules, due times, leases and results of runs.
 
-Invariants
-(1) When a job is due follows from its schedule, its last run and the clock alone.
-(2) A lease ends at its instant, whoever holds it: a holder that was killed keeps a job from running no longer than
-    that.
-(3) Every run has one outcome: ``run``, ``failed`` or ``skipped``; each has a receipt.
+* The due time of a job depends only on its schedule, its last run and the clock.
+* A lease ends at its instant. If its holder was killed, other processes run the job after that.
+* Every run has one outcome (``run``, ``failed`` or ``skipped``) and a receipt.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from keepward.errors import InvalidInput
 
 RunOutcome = Literal["run", "failed", "skipped"]
 
-#: Every job with its schedule where policy names no other, in the order in which jobs that are due run.
+#: Default schedules of all jobs, in the order in which due jobs run.
 SCHEDULES = {
     "expire": "1h",
     "compact_working": "1h",
@@ -35,19 +33,19 @@ SCHEDULES = {
     "integrity_audit": "04:00",
     "embed": "05:30",
 }
-#: Stands for the name of a job where all that are due are meant.
+#: Names all due jobs.
 DUE = "due"
-#: A failed run is tried again after this, where the schedule says later.
+#: A failed run is retried after this time, if the schedule is later.
 RETRY_DELAY = timedelta(hours=1)
-#: How long a lease holds unless it is renewed.
+#: How long a lease is valid unless renewed.
 LEASE_DURATION = timedelta(minutes=10)
-#: How far apart the clocks of servers may be; less than half a lease, after which its holder renews it.
+#: Maximum difference between the clocks of servers; less than half a lease, when its holder renews it.
 MAX_CLOCK_SKEW = timedelta(minutes=2)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 class Every(Data):
-    """At a fixed distance from the last run."""
+    """A fixed interval after the last run."""
 
     term: timedelta
 
@@ -82,105 +80,105 @@ Schedule = Every | Daily
 
 
 def parse_schedule(text: str) -> Schedule | None:
-    """Read ``15m``, ``1h``, ``2d`` (a distance), ``03:00`` (a time of day in UTC), or ``off`` (None).
+    """Parse ``15m``, ``1h``, ``2d`` (an interval), ``03:00`` (a time of day in UTC), or ``off`` (None).
 
     Raises:
-        InvalidInput: anything else, or a distance under a minute.
+        InvalidInput: anything else, or an interval under a minute.
     """
-    told = text.strip()
-    if told == "off":
+    schedule = text.strip()
+    if schedule == "off":
         return None
-    if found := _TIME.fullmatch(told):
-        return Daily(at=time(int(found[1]), int(found[2])))
+    if match := _TIME.fullmatch(schedule):
+        return Daily(at=time(int(match[1]), int(match[2])))
     try:
-        term = parse_duration(told)
+        term = parse_duration(schedule)
     except InvalidInput:
         term = timedelta(0)
     if term < timedelta(minutes=1):
-        raise InvalidInput("a schedule is a distance such as 1h, a time of day in UTC such as 03:00, or off")
+        raise InvalidInput("a schedule is an interval such as 1h, a time of day in UTC such as 03:00, or off")
     return Every(term=term)
 
 
 def due_at(schedule: Schedule | None, row: JobRow, now: datetime) -> datetime | None:
-    """Return the instant from which a job is due, ``now`` for one that never ran; None for one that is off."""
+    """Return the instant from which a job is due: ``now`` if it never ran, None if it is off."""
     if schedule is None:
         return None
     if row.last_at is None or row.last_at > now + MAX_CLOCK_SKEW:
-        # A last run far in the future means that the clock was set back; waiting for it could take for ever.
+        # A last run in the future means that the clock was set back: do not wait for it.
         return now
     following = schedule.after(row.last_at)
     return min(following, row.last_at + RETRY_DELAY) if row.outcome == "failed" else following
 
 
 class JobRow(Data):
-    """What a store keeps of one job of a tenant: who may run it now, and its last run."""
+    """The stored state of one job of a tenant: its lease and its last run."""
 
     tenant: str
     job: str
-    #: Id of the run that holds the lease; empty when there is none.
+    #: Id of the run with the lease; empty if there is none.
     holder: str = ""
     #: When the lease ends.
     until: datetime | None = None
-    #: When the last run began.
+    #: Start of the last run.
     last_at: datetime | None = None
     outcome: RunOutcome | None = None
     #: Id of the last run's receipt.
     receipt: str | None = None
 
     def is_leased_at(self, now: datetime) -> bool:
-        """Whether somebody holds the lease at an instant; one that reaches further than a lease can is none."""
+        """Whether the job is leased at an instant; an end later than any lease allows does not count."""
         return (
             bool(self.holder) and self.until is not None and now < self.until <= now + LEASE_DURATION + MAX_CLOCK_SKEW
         )
 
 
 class Run(Value):
-    """One execution of a job, or why there was none."""
+    """One run of a job, or why it was skipped."""
 
     job: str
     outcome: RunOutcome
     #: One sentence; never memory content.
     why: str
-    #: How many of what, by name; what did not occur is 0.
+    #: Counts by name, zeros included.
     counts: dict[str, int]
     reasons: tuple[Reason, ...] = ()
     #: Ids of the commits it made, in order.
     commits: tuple[str, ...] = ()
-    #: Ids of the proposals it made that wait for a person, in order.
+    #: Ids of its pending proposals, in order.
     proposals: tuple[str, ...] = ()
     started_at: datetime
     ended_at: datetime
-    #: Kept in the store, except where policy switched memory off.
+    #: Stored, unless the policy switches memory off.
     receipt: Receipt
 
 
 class JobState(Value):
-    """How a job stands."""
+    """The state of a job."""
 
     name: str
     #: What it does, in one sentence.
     does: str
-    #: In words; ``off`` for one that policy switched off.
+    #: In words; ``off`` if the policy switches it off.
     schedule: str
     due: bool
-    #: From when it is due; None for one that is off.
+    #: The time from which it is due; None if it is off.
     due_at: datetime | None
-    #: When the last run began; None for a job that never ran.
+    #: Start of the last run; None if it never ran.
     last_at: datetime | None = None
     last_outcome: RunOutcome | None = None
     last_receipt: str | None = None
-    #: Until when a run that goes on now holds the lease.
+    #: End of the lease of the current run.
     running_until: datetime | None = None
 
 
 class Alike(Value):
-    """Two live memories that resemble each other."""
+    """Two active memories that resemble each other."""
 
     first: Record
     second: Record
-    #: 0..1: closeness in meaning where both have vectors of one embedder, else of their letters.
+    #: 0..1: semantic similarity if both have vectors of the same embedder, else similarity of letters.
     score: float
-    #: Whether they state the same, so that ``consolidate`` makes one of them.
+    #: Whether they say the same, so that ``consolidate`` merges them.
     same: bool
-    #: What keeps them apart: number, date, name, unit, negation, order, value.
+    #: How they differ: number, date, name, unit, negation, order, value.
     differs: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What reading, checking, asking of, undoing and erasing what the journal holds gives."""
+"""Results of reading, verifying, querying, rolling back and erasing the journal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CommitView(Value):
 
 
 class Fault(Data):
-    """Something that does not hold."""
+    """A failed check."""
 
     #: Which check.
     check: str
@@ -39,7 +39,7 @@ class Version(Value):
 
 
 class Difference(Value):
-    """One memory in two states; None where it does not hold."""
+    """One memory in two states; None if it is not active in a state."""
 
     id: str
     before: Record | None
@@ -47,7 +47,7 @@ class Difference(Value):
 
 
 class Conflicting(Data):
-    """Why a target cannot be undone alone: a later commit touched it, or holds its key."""
+    """A later commit that prevents a rollback: it changed the memory, or its memory has the key now."""
 
     memory_id: str
     seq: int
@@ -55,10 +55,10 @@ class Conflicting(Data):
 
 
 class Rollback(Value):
-    """What a rollback did, or would do."""
+    """The result of a rollback or of its dry run."""
 
     applied: bool
-    #: Whether the commit was undone before, so that nothing was left to do.
+    #: Whether the commit had been undone before.
     already: bool
     commit: Commit | None
     receipt: Receipt | None
@@ -68,101 +68,101 @@ class Rollback(Value):
     undone: tuple[str, ...]
     targets: tuple[Difference, ...]
     conflicts: tuple[Conflicting, ...]
-    #: Memories derived from a target over any number of steps, which somebody should look at; by id.
+    #: Ids of memories derived from a target over all steps, which a person should check.
     dependents: tuple[str, ...]
     reasons: tuple[Reason, ...] = ()
 
 
 class Verification(Value):
-    """What was checked, and what does not hold."""
+    """The checks of ``verify`` and their faults."""
 
     ok: bool
-    #: How many of each were checked.
+    #: Numbers of checked items by kind.
     checked: dict[str, int]
-    #: First first.
+    #: In the order in which they were found.
     faults: tuple[Fault, ...]
-    #: How far the store can vouch for itself, such as where it came from, in plain sentences.
+    #: Limits of the verification, such as the origin of the store, in sentences.
     notes: tuple[str, ...] = ()
 
 
 class Check(Value):
-    """One thing ``doctor`` looked at."""
+    """One check of ``doctor``."""
 
     name: str
     ok: bool
     detail: str
-    #: What to do, when it is not well or warns.
+    #: What to do if it fails or warns.
     remedy: str = ""
-    #: Well as far as a store can tell, and worth a look by a person; it makes no health check fail.
+    #: It passed, but a person should look at it; the health check passes too.
     warning: bool = False
 
 
 class Selection(Data):
-    """Which memories are to be erased; everything named, together."""
+    """The memories to erase: all that any field selects."""
 
     ids: tuple[str, ...] = ()
     subject: str | None = None
-    #: A reference in evidence, a foreign name, a session, or the name of a source.
+    #: A reference in ``evidence``, an alias, a session, or the name of a source.
     source: str | None = None
-    #: All that lies in this user's scopes or is about the user.
+    #: Everything in the scopes of this user or about this user.
     user: str | None = None
     #: Whether memories and proposals that cite an erased memory are erased too, directly or through other memories.
     include_citing: bool = False
 
 
 class Target(Data):
-    """A memory that goes."""
+    """A memory to erase."""
 
     id: str
-    #: 0 for what was only proposed.
+    #: 0 if it was only proposed.
     versions: int
-    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory,
-    #: ``derived`` or ``cites`` for one that was taken along.
+    #: ``named``; ``copy`` if it says the same; ``proposed`` if it is a proposal;
+    #: ``derived`` or ``cites`` because of ``include_citing``.
     why: str
-    #: The beginning of its newest text, for a person to judge by; empty once it is erased.
+    #: The beginning of its newest text; empty after the erasure.
     text: str
 
 
 class Candidate(Data):
-    """A memory, or a proposal, that stays unless it is named, or taken along."""
+    """A memory or proposal that is not erased unless it is selected."""
 
     id: str
-    #: ``derived`` from a target, ``cites`` a target as evidence, ``quotes`` what a target said.
+    #: ``derived`` from a target, ``cites`` it as evidence, or ``quotes`` its text.
     why: str
     #: The beginning of its newest text; empty in the result of an erasure.
     text: str
 
 
 class ErasePlan(Value):
-    """What an erasure would destroy, with the beginning of each text; the result of an erasure holds no text."""
+    """What an erasure destroys, with the beginning of each text. The result of an erasure has no texts."""
 
-    #: Names this very plan; 64 hex digits.
+    #: Identifies this plan; 64 hex digits.
     digest: str
     reason: str
-    #: What a person decides about: derived memories, then citing ones and proposals, then quoting ones, each by id.
+    #: For a person to decide: derived memories, then citing ones and proposals, then quoting ones, each by id.
     candidates: tuple[Candidate, ...] = ()
     #: By id.
     targets: tuple[Target, ...]
-    #: Ids of memories made from a target that say something of their own: name those that are to go as well.
+    #: Ids of memories derived from a target with a text of their own; select them to erase them too.
     derived: tuple[str, ...]
     #: Ids of other memories with a version that quotes a target.
     quoting: tuple[str, ...]
-    #: Places that lose their content: versions of memories, then details of commits.
+    #: Positions to erase: versions of memories, then details of commits.
     versions: tuple[EventPosition, ...]
     details: tuple[int, ...]
-    #: Ids of what is rewritten without it.
+    #: Ids of the receipts and proposals that are rewritten without the erased content.
     receipts: tuple[str, ...]
     proposals: tuple[str, ...]
-    #: Kind and version of kept texts that go; of kind ``reranker`` weights that have learned from a target.
+    #: Kind and version of deleted artefacts, such as ``reranker`` weights trained on a target.
     artefacts: tuple[tuple[str, str], ...]
-    #: Numbers of the feedback that loses the name of a target.
+    #: Numbers of the feedback entries that lose the id of a target.
     feedback: tuple[int, ...] = ()
-    #: Blobs that go, because nothing else refers to them.
+    #: Blobs to delete, because nothing else refers to them.
     blobs: tuple[str, ...] = ()
 
 
 class Erased(Value):
-    """An erasure that was carried out."""
+    """An applied erasure."""
 
     plan: ErasePlan
     commit: Commit
@@ -170,7 +170,7 @@ class Erased(Value):
 
 
 class Selector(Data):
-    """What was asked: one of ``WAYS`` and its value."""
+    """The selection of an inquiry: a field of ``WAYS`` and its value."""
 
     way: str
     value: str
@@ -180,124 +180,124 @@ class Selector(Data):
 
 
 class Delivery(Data):
-    """A compiled context that held some of it."""
+    """A compiled context that contained one of the memories."""
 
     receipt: str
     #: ISO 8601.
     at: str
-    #: ``kind:name`` of who was given the context.
+    #: ``kind:name`` of the actor who got the context.
     actor: str
     purpose: str
-    #: (memory id, version) of what it held, sorted.
+    #: (memory id, version) of its memories, sorted.
     items: tuple[tuple[str, int], ...]
 
 
 class Impact(Value):
-    """What was touched. Memories are shown at their newest version, whatever their status."""
+    """What a selection touched. Memories are at their newest version, whatever their status."""
 
     selector: Selector
     #: In the order in which they were first touched.
     direct: tuple[Record, ...]
-    #: Made from these, over any number of steps; by id.
+    #: Derived from these over all steps, by id.
     derived: tuple[Record, ...]
     #: Oldest first.
     contexts: tuple[Delivery, ...]
-    #: Ids of proposals that wait and were made by, or from, any of it.
+    #: Ids of pending proposals made by or from any of these.
     waiting: tuple[str, ...]
-    #: Ids of memories and receipts that do not match their seal, and so could not be looked at.
+    #: Ids of memories and receipts that do not match their seal and could not be read.
     damaged: tuple[str, ...]
 
 
 class Containment(Value):
-    """What was contained, or would be."""
+    """A containment, or its plan."""
 
     applied: bool
     impact: Impact
-    #: What is not contained yet, as it stands now: direct ones first, then derived ones.
+    #: Memories not contained yet, at their newest version: direct ones first, then derived ones.
     items: tuple[Record, ...]
-    #: Names this very plan; 64 hex digits.
+    #: Identifies this plan; 64 hex digits.
     digest: str
     commit: Commit | None = None
     receipt: Receipt | None = None
 
 
 class Origin(Data):
-    """Where the present value of one field comes from."""
+    """The origin of the current value of one field."""
 
     field: str
     value: Any
     #: Version that brought the value.
     version: int
-    #: The version as it came, with its commit.
+    #: That version with its commit.
     made: Version
-    #: ``kind:name`` of who asked for it; the approver, where there is one, is in ``approved_by``.
+    #: ``kind:name`` of the author; an approver is in ``approved_by``.
     actor: str
     source: str
     approved_by: str | None
 
 
 class Blame(Value):
-    """One memory as it stands, and where each of its values comes from, in the order of ``Record``."""
+    """One memory and the origin of each of its values, in the order of ``Record``."""
 
     record: Record
     origins: tuple[Origin, ...]
 
 
 class Contradiction(Value):
-    """Two active memories that say nearly the same and differ in something; which one holds is not said."""
+    """Two active memories that say nearly the same but differ. Which one is right is not decided."""
 
     older: Record
     newer: Record
-    #: What differs: number, date, name, unit, negation, quantifier, order, value.
+    #: How they differ: number, date, name, unit, negation, quantifier, order, value.
     differs: tuple[str, ...]
-    #: How close the two are, 0..1: in meaning where both have vectors of one embedder, else by their letters.
+    #: 0..1: semantic similarity if both have vectors of the same embedder, else similarity of letters.
     score: float
 
 
 class Contradictions(Value):
-    """Pairs of memories that may contradict each other, the closest first; nothing was changed by looking."""
+    """Pairs of memories that may contradict each other, closest first."""
 
     items: tuple[Contradiction, ...]
-    #: How many pairs were found; as many of them as were asked for are listed.
+    #: Number of pairs, before ``limit``.
     total: int
-    #: How many memories passed the filters.
+    #: Number of memories that passed the filters.
     compared: int
-    #: Ids of memories that would have taken part, and were edited outside of Keepward or are missing.
+    #: Ids of memories that were not compared: edited outside Keepward, or missing.
     withheld: tuple[str, ...] = ()
-    #: Plain sentences on what did not take part, with the command that helps.
+    #: Sentences about memories that were not compared, with the command that helps.
     notes: tuple[str, ...] = ()
 
 
 class Bisection(Value):
-    """The commit with which a context changed its answer to a predicate."""
+    """The first commit after which a context passes a predicate."""
 
     commit: CommitView
-    #: How many contexts were compiled.
+    #: Number of compiled contexts.
     compiled: int
-    #: What the last context before it and the first one with it say.
+    #: The text of the last context without it and of the first one with it.
     before: str
     after: str
 
 
 class ContextDiffItem(Data):
-    """One memory that the two contexts do not share as it is."""
+    """One memory that differs between two contexts."""
 
     id: str
     change: Literal["added", "removed", "changed"]
-    #: Where it stands, or stood.
+    #: Its section, now or before.
     section: str
-    #: Versions in the first and in the second context; None where it is not in it.
+    #: Versions in the first and in the second context; None if it is not in one.
     before: int | None
     after: int | None
-    #: The newest commit between the two heads that changed it; None where none did.
+    #: The newest commit between the two heads that changed it; None if there is none.
     commit: CommitView | None
-    #: All of these, oldest first. Commits that only note uses or confirmations are left out.
+    #: All these commits, oldest first, without those that only record uses or confirmations.
     commits: tuple[CommitView, ...]
     why: str
 
 
 class ContextDifference(Value):
-    """What differs between two contexts."""
+    """The differences between two contexts."""
 
     first: str
     second: str
@@ -305,5 +305,5 @@ class ContextDifference(Value):
     same: bool
     #: Added, then removed, then changed; each by id.
     items: tuple[ContextDiffItem, ...]
-    #: What was asked differently, by name: (first, second).
+    #: Different arguments, by name: (first, second).
     inputs: Mapping[str, tuple[Any, Any]]

@@ -1,11 +1,10 @@
-"""Media types: which one bytes have, and which types a browser only shows.
+"""Media types: detection from bytes, and the types that are safe to show in a browser.
 
-Invariants
-(1) A claimed type never overrules known bytes: a picture that is called text is refused. A claim that the bytes
-    neither confirm nor contradict is accepted.
-(2) Content is active unless its name and its bytes both have a type of ``_INERT_TYPES``.
+* A claimed type never overrules detected bytes: an image with the claim ``text/plain`` is refused. A claim that the
+  bytes neither confirm nor contradict is accepted.
+* Content is active unless both its claimed and its detected type are in ``_INERT_TYPES``.
 
-The signatures are those of puremagic. Text is not matched against them: words look like short signatures.
+The signatures are those of puremagic. Text is not matched against them, because words look like short signatures.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from keepward.core.patterns import lazy_regex
 from keepward.errors import InvalidInput
 
 UNKNOWN_TYPE = "application/octet-stream"
-#: What a browser shows and never runs. Content of every other type is active, and a browser saves it.
+#: Types that a browser shows and never executes. Content of any other type is active and offered as a download.
 _INERT_TYPES = lazy_regex(
     r"application/(?:json|pdf)|audio/(?:aac|flac|mp4|mpeg|ogg|wav|webm)|image/(?:avif|bmp|gif|heic|jpeg|png|tiff|webp)"
     r"|text/(?:csv|markdown|plain)|video/(?:mp4|ogg|quicktime|webm)"
 )
-#: Formats that others are made of: the bytes do not say which, so a claim to any document or archive is accepted.
+#: Container formats: a claim of any document or archive type is accepted for them.
 _CONTAINERS = frozenset(
     {"application/gzip", "application/x-executable", "application/x-ole-storage", "application/zip"}
 )
-#: Other names of a type, with the name that is stored.
+#: Other names of a type, with the stored name.
 _TYPE_SYNONYMS = {
     "application/ogg": "audio/ogg",
     "application/x-gzip": "application/gzip",
@@ -83,23 +82,23 @@ def media_type_of(claim: str | None, data: bytes) -> tuple[str, bool]:
     Without a claim, or with ``application/octet-stream``, the bytes decide.
 
     Raises:
-        InvalidInput: the claim is no media type, or the bytes have another one.
+        InvalidInput: the claim is not a media type, or the bytes have another type.
     """
     named = None if claim is None else _name(claim)
     text = decode_text(data)
-    found = _signatures(data) if text is None else [_detect_text_type(text)]
-    best = found[0] if found else UNKNOWN_TYPE
+    detected = _signatures(data) if text is None else [_detect_text_type(text)]
+    best = detected[0] if detected else UNKNOWN_TYPE
     if named is None or named == UNKNOWN_TYPE:
         named = best
-    elif not _fits(named, found, text, data):
-        known = f"they look like {best}" if found else "they look like nothing of the kind"
-        raise InvalidInput(f"the bytes are not of that media type: {known}; name theirs, or leave it out")
-    return named, not all(_INERT_TYPES.fullmatch(name) for name in (named, *found[:1]))
+    elif not _fits(named, detected, text, data):
+        known = f"they look like {best}" if detected else "they do not match it"
+        raise InvalidInput(f"the bytes do not have that media type: {known}. Give their type, or leave it out")
+    return named, not all(_INERT_TYPES.fullmatch(name) for name in (named, *detected[:1]))
 
 
 def decode_text(data: bytes) -> str | None:
-    """Return the text that bytes are: UTF-8, or UTF-16 and UTF-32 with their mark; None when they are none."""
-    codec = next((codec for mark, codec in _BOMS if data.startswith(mark)), "utf-8")
+    """Return the text of UTF-8 bytes, or of UTF-16 and UTF-32 bytes with a byte order mark; None for other bytes."""
+    codec = next((codec for bom, codec in _BOMS if data.startswith(bom)), "utf-8")
     if codec.startswith("utf-8") and b"\0" in data:
         return None
     try:
@@ -110,12 +109,12 @@ def decode_text(data: bytes) -> str | None:
 
 
 def is_textual(media_type: str) -> bool:
-    """Whether content of a type is text by its nature."""
+    """Whether content of this type is text."""
     return _TEXTUAL.fullmatch(media_type) is not None
 
 
 def content_type_of(media_type: str) -> ContentType:
-    """Return the content type that a memory of such a blob has when its writer names none."""
+    """Return the default content type of a memory with such a blob."""
     main = media_type.partition("/")[0]
     if main in {"image", "audio", "video"}:
         return ContentType(main)
@@ -125,7 +124,7 @@ def content_type_of(media_type: str) -> ContentType:
 
 
 def content_type_fits(content_type: ContentType, media_type: str) -> bool:
-    """Whether a memory of that content type may refer to a blob of that media type."""
+    """Whether a memory of this content type may refer to a blob of this media type."""
     if content_type is ContentType.FILE:
         return True
     if content_type in {ContentType.TEXT, ContentType.STRUCTURED}:
@@ -141,11 +140,11 @@ def _name(claim: object) -> str:
 
 
 def _signatures(data: bytes) -> list[str]:
-    """Return the media types whose signature the bytes have, the one that proves most first."""
+    """Return the media types whose signature matches, best evidence first."""
     import puremagic
 
     if data[4:12] in {b"ftypmif1", b"ftypmsf1"}:
-        # puremagic takes these two names of HEIF for a film.
+        # puremagic reports these two HEIF brands as a video.
         return ["image/heic", "image/avif"]
     try:
         rows = puremagic.magic_string(data)
@@ -162,13 +161,13 @@ def _signatures(data: bytes) -> list[str]:
     return sorted(fitting, key=lambda name: (name not in _CONTAINERS, -ends[name], len(name), name))
 
 
-def _fits(named: str, found: list[str], text: str | None, data: bytes) -> bool:
+def _fits(named: str, detected: list[str], text: str | None, data: bytes) -> bool:
     if is_textual(named):
-        # An older encoding is accepted as text; a zero byte is in none of them.
-        return text is not None or not (found or b"\0" in data)
-    proved = found if text is None else _signatures(data)
+        # Text in an older encoding is accepted; it contains no zero byte.
+        return text is not None or not (detected or b"\0" in data)
+    proved = detected if text is None else _signatures(data)
     kind, _, form = named.partition("/")
-    if named in proved or (kind in {"audio", "video"} and any(each.endswith(f"/{form}") for each in proved)):
+    if named in proved or (kind in {"audio", "video"} and any(name.endswith(f"/{form}") for name in proved)):
         return True
     if kind in {"audio", "video"}:
         return text is None and not proved
@@ -180,7 +179,7 @@ def _fits(named: str, found: list[str], text: str | None, data: bytes) -> bool:
 
 
 def _detect_text_type(text: str) -> str:
-    """Return what a text is: HTML, SVG, XML, JSON or plain."""
+    """Return the type of a text: HTML, SVG, XML, JSON or plain."""
     head = text[:_HEAD_CHARACTERS]
     start = _MARKUP_PREAMBLE.match(head)
     markup = _MARKUP.match(head, start.end() if start else 0)

@@ -1,13 +1,12 @@
-"""One memory at one version, as the journal keeps it, and how it fades.
+"""One memory at one version, as in the journal, and its decay.
 
-Invariants
-(1) A record is immutable; every change makes a new record with the next version.
-(2) ``status`` holds what the journal decided; expiry is a fact of the clock and is computed.
-(3) Shares (confidence, importance) are multiples of 1/10,000, so that they encode as integers.
-(4) A record that was read has them as faded at that instant, and the stored ones beside; what is stored, compared
-    and encoded are the stored ones alone.
-(5) Fading follows from the stored base, the last change or confirmation and the clock alone: computing it any number
-    of times changes nothing. Core and permanent memories do not fade.
+* A record is immutable; every change makes a new record with the next version.
+* ``status`` is what the journal decided; expiry is computed from the clock.
+* Confidence and importance are multiples of 1/10,000, so that they are encoded as integers.
+* A record returned by a read has them decayed at that instant, and the stored values in ``base_confidence`` and
+  ``base_importance``. Only stored values are encoded and compared.
+* Decay depends only on the stored value, the last change or confirmation, and the clock. Reading changes nothing.
+  Core and permanent memories do not decay.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from keepward.core.value import Value
 
 
 class Tier(StrEnum):
-    """Prompt role and retention."""
+    """The role in the prompt, and the retention."""
 
     CORE = "core"
     WORKING = "working"
@@ -35,7 +34,7 @@ class Tier(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a memory is."""
+    """The kind of a memory."""
 
     IDENTITY = "identity"
     RULE = "rule"
@@ -47,36 +46,36 @@ class Kind(StrEnum):
 
 
 class Stability(StrEnum):
-    """How long a memory is meant to hold."""
+    """How long a memory is meant to last."""
 
-    #: Has a time to live.
+    #: It has a time to live.
     VOLATILE = "volatile"
     STABLE = "stable"
-    #: No time to live, no decay, never pruned; pinned into every compiled context.
+    #: It has no time to live, does not decay, is never pruned, and is in every context of its scope.
     PERMANENT = "permanent"
 
 
 class Sensitivity(StrEnum):
-    """Whether a memory may enter a compiled context unasked."""
+    """Whether a memory may enter a context without being asked for."""
 
     NORMAL = "normal"
     SENSITIVE = "sensitive"
 
 
 class Status(StrEnum):
-    """Whether a memory holds."""
+    """The state of a memory."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
     EXPIRED = "expired"
     RETIRED = "retired"
     ARCHIVED = "archived"
-    #: Its content was destroyed; what is left is a tombstone.
+    #: Its content was destroyed; a tombstone remains.
     ERASED = "erased"
 
 
 class Access(StrEnum):
-    """Who may change a block without a person's approval."""
+    """Who may change a block without an approval."""
 
     READ_ONLY = "read_only"
     APPROVAL = "approval"
@@ -85,7 +84,7 @@ class Access(StrEnum):
 
 
 class ContentType(StrEnum):
-    """What the content is; anything but text lives apart as a blob or as metadata."""
+    """The type of the content; anything but text is a blob or metadata."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -95,7 +94,7 @@ class ContentType(StrEnum):
     STRUCTURED = "structured"
 
 
-#: The core blocks, in the order in which they are compiled.
+#: The core blocks, in their order in a context.
 CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
 
 
@@ -108,69 +107,69 @@ class Record(Value, eq=False):
     kind: Kind
     text: str
     scope: str
-    #: Stable name, unique among live memories of a tenant and scope.
+    #: Stable name, unique among active memories of a tenant and scope.
     key: str | None = None
     subject: str | None = None
     category: str | None = None
-    #: Sorted, without repeats.
+    #: Sorted, without duplicates.
     tags: tuple[str, ...] = ()
     content_type: ContentType = ContentType.TEXT
-    #: Name of the content that lies beside the store; see ``core.blob``.
+    #: Reference of content next to the store; see ``core.blob``.
     blob: str | None = None
-    #: Canonical JSON text of ``metadata``, as it is stored and hashed; None for an empty one.
+    #: Canonical JSON text of ``metadata``, as stored and hashed; None if empty.
     metadata_json: str | None = None
-    #: What the writer named as the source; see ``trust.SOURCES``.
+    #: The source named by the writer; see ``principals.SOURCES``.
     source: str
     trust: Trust
-    #: Least trust of what its writer had been handed lately, where that is below ``trust``.
+    #: Lowest trust of what its writer had recently read, if below ``trust``.
     heard: Trust | None = None
-    #: References that back the memory, such as ``chat:42``; sorted, without repeats.
+    #: References that back the memory, such as ``chat:42``; sorted, without duplicates.
     evidence: tuple[str, ...] = ()
-    #: Ids of the memories this one was made from.
+    #: Ids of the memories that this one was derived from.
     derived_from: tuple[str, ...] = ()
-    #: 0..1, is it true; faded at the instant of reading, see (4).
+    #: 0..1: is it true. Decayed in a record returned by a read.
     confidence: float
-    #: 0..1, is it useful; likewise.
+    #: 0..1: is it useful. Also decayed in a record returned by a read.
     importance: float
     sensitivity: Sensitivity = Sensitivity.NORMAL
     stability: Stability = Stability.STABLE
-    #: None: as policy says for the tier and block.
+    #: None: by the policy for the tier and block.
     access: Access | None = None
     status: Status = Status.ACTIVE
     superseded_by: str | None = None
-    #: ``kind:name`` of the actor that wrote the first version.
+    #: ``kind:name`` of the author of the first version.
     author: str
     session: str | None = None
-    #: Named speaker of a conversation turn.
+    #: Speaker of a message.
     speaker: str | None = None
-    #: Maintenance or agent job this memory belongs to.
+    #: Job, of maintenance or of an agent, that this memory belongs to.
     job: str | None = None
-    #: Ids under which other systems know this memory.
+    #: Ids of this memory in other systems.
     aliases: tuple[str, ...] = ()
     created_at: datetime
     #: None until the first change.
     updated_at: datetime | None = None
-    #: When what the memory tells happened, where that is known and differs from ``created_at``.
+    #: When the event happened, if known and different from ``created_at``.
     occurred_at: datetime | None = None
-    #: Instant from which the memory no longer holds.
+    #: The memory expires at this instant.
     expires_at: datetime | None = None
-    #: Last time the memory was confirmed; confidence fades from here.
+    #: Last confirmation; confidence decays from here.
     reinforced_at: datetime
-    #: What is stored of ``confidence`` and ``importance``; None in a record that is as stored.
+    #: Stored ``confidence`` and ``importance``; None in a record with stored values.
     base_confidence: float | None = None
     base_importance: float | None = None
-    #: How often it was handed out by recall or in a context, and when last; None where they were not asked for.
+    #: Number of uses in recalls and contexts, and the last one; None if not requested.
     uses: int | None = None
     last_used: datetime | None = None
-    #: Ids of the memories made from it, whatever their status, sorted; None where they were not asked for.
+    #: Ids of derived memories of any status, sorted; None if not requested.
     children: tuple[str, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether what is stored is the same, whenever it was read."""
+        """Whether the stored values are equal, regardless of the time of reading."""
         return isinstance(other, Record) and _stored(self) == _stored(other)
 
     def __ne__(self, other: object) -> bool:
-        # A Struct answers this by itself, and not by the opposite of the above.
+        # A Struct has its own ``__ne__``, which ignores ``__eq__``.
         return not self == other
 
     def __hash__(self) -> int:
@@ -178,7 +177,7 @@ class Record(Value, eq=False):
 
     @property
     def stored_confidence(self) -> float:
-        """Confidence as it was when the memory was last confirmed, 0..1."""
+        """Confidence when the memory was last confirmed, 0..1."""
         return self.confidence if self.base_confidence is None else self.base_confidence
 
     @property
@@ -188,22 +187,22 @@ class Record(Value, eq=False):
 
     @property
     def stored_importance(self) -> float:
-        """Importance as it was when the memory was last changed, confirmed or learned from, 0..1."""
+        """Importance when the memory was last changed, confirmed or trained on, 0..1."""
         return self.importance if self.base_importance is None else self.base_importance
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The writer's own fields, as they came in; a new object at each reading, empty where there are none."""
+        """The writer's own fields; a new object for each call, empty if there are none."""
         return json.loads(self.metadata_json) if self.metadata_json else {}
 
     @property
     def effective_trust(self) -> Trust:
-        """Trust that a purpose such as ``act`` goes by: what was written after reading a page counts as the page."""
+        """Trust for a purpose such as ``act``: text written after reading a web page counts as web."""
         return self.trust if self.heard is None else min(self.trust, self.heard)
 
     @property
     def pinned(self) -> bool:
-        """Whether the memory is in every compiled context of its scope."""
+        """Whether the memory is in every context of its scope."""
         return self.tier is Tier.CORE or self.stability is Stability.PERMANENT
 
     def status_at(self, now: datetime) -> Status:
@@ -213,26 +212,26 @@ class Record(Value, eq=False):
         return self.status
 
     def is_live(self, now: datetime) -> bool:
-        """Whether the memory holds at an instant."""
+        """Whether the memory is active at an instant."""
         return self.status_at(now) is Status.ACTIVE
 
 
 def is_textless(record: Record) -> bool:
-    """Whether a memory has nothing to be found by, as a value that a program reads by its key."""
+    """Whether a memory has no text to search, such as a value that a program reads by key."""
     return not record.text.strip()
 
 
-#: The fields of a memory by the names under which people meet them, in order.
-RECORD_FIELDS = tuple(each.removesuffix("_json") for each in Record.__struct_fields__)
-#: Fields that a read fills in; no version has them.
+#: The public names of the fields, in order.
+RECORD_FIELDS = tuple(name.removesuffix("_json") for name in Record.__struct_fields__)
+#: Fields added by a read; they are not stored.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
-#: Fields that say who wrote which version when; a diff is about the rest.
+#: Fields of bookkeeping that a diff leaves out.
 VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
-#: Fields beside the text in which a writer's words stand: those of one text, and those of several.
+#: Fields besides the text with words of the writer: one text each, and lists of texts.
 NAME_FIELDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
 NAME_LIST_FIELDS = ("tags", "evidence", "aliases")
 _stored = attrgetter(
-    *(each for each in Record.__struct_fields__ if each not in {*READ_FIELDS, "confidence", "importance"}),
+    *(name for name in Record.__struct_fields__ if name not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",
     "stored_importance",
 )
@@ -243,9 +242,9 @@ def round_share(value: float) -> float:
     return round(value * 10_000) / 10_000
 
 
-#: Importance lost per idle day, as the exponent's rate.
+#: Rate of exponential decay of importance per idle day.
 IMPORTANCE_DECAY_PER_DAY = 0.01
-#: Importance never falls below this.
+#: Importance never decays below this.
 MIN_IMPORTANCE = 0.01
 _DAY = timedelta(days=1)
 _HALF_LIFE = {Kind.SUMMARY: timedelta(days=90), Kind.EVENT: timedelta(days=60)}
@@ -253,19 +252,19 @@ _DEFAULT_HALF_LIFE = timedelta(days=30)
 
 
 def half_life(record: Record) -> timedelta | None:
-    """Return the time in which confidence halves, or None for what does not fade."""
+    """Return the time in which confidence halves; None if it does not decay."""
     return half_life_of(record.tier, record.kind, record.stability)
 
 
 def half_life_of(tier: Tier, kind: Kind, stability: Stability) -> timedelta | None:
-    """Return the same of a memory of which no more is known."""
+    """Return the half-life of a memory with these fields."""
     if tier is Tier.CORE or stability is Stability.PERMANENT:
         return None
     return _HALF_LIFE.get(kind, _DEFAULT_HALF_LIFE)
 
 
 def idle_since(record: Record) -> datetime | None:
-    """Return when a memory last changed, was confirmed or learned from; None: it does not fade."""
+    """Return the last change, confirmation or training of a memory; None if it does not decay."""
     return None if half_life(record) is None else max(record.reinforced_at, record.updated_at or record.created_at)
 
 
@@ -288,17 +287,17 @@ def importance_at(record: Record, now: datetime, last_used: datetime | None = No
 
 
 def decayed_importance(base: float, days: float) -> float:
-    """Return what is left of an importance after some idle days."""
+    """Return an importance after some idle days."""
     return round_share(max(min(MIN_IMPORTANCE, base), base * math.exp(-IMPORTANCE_DECAY_PER_DAY * days)))
 
 
-def as_read(record: Record, now: datetime, **beside: Any) -> Record:
-    """Return a record as a reader sees it at an instant: faded, with what is stored and ``beside`` it."""
+def as_read(record: Record, now: datetime, **extra: Any) -> Record:
+    """Return a record as read at an instant: decayed, with the stored values and ``extra`` fields."""
     return replace(
         record,
         confidence=confidence_at(record, now),
         importance=importance_at(record, now),
         base_confidence=record.stored_confidence,
         base_importance=record.stored_importance,
-        **beside,
+        **extra,
     )

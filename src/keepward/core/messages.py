@@ -1,4 +1,4 @@
-"""Talk: messages as chat APIs write them, what they tell that is worth knowing for longer, and what became of both."""
+"""Conversations: messages as chat APIs write them, facts extracted from them, and the result of adding both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keepward.core.proposal import Outcome
 from keepward.core.value import Data, Value, from_micros, parse_instant
 from keepward.errors import InvalidInput
 
-#: Who may speak, and the source that a memory of it names; None for instructions to the model, which are no memories.
+#: Roles, with the ``source`` of their memories; None for instructions to the model, which are not stored.
 ROLES: Mapping[str, str | None] = {
     "user": "user_message",
     "assistant": "assistant",
@@ -23,25 +23,25 @@ _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 
 
 class Message(Data):
-    """One message as it was given."""
+    """One message."""
 
     role: str
-    #: Who spoke; the empty text where only the role is known.
+    #: Name of the speaker; empty if only the role is known.
     name: str
-    #: Its parts that are text, with an empty line between them; empty for a call of a tool or a picture alone.
+    #: Its text parts, joined by an empty line; empty for a tool call or an image.
     text: str
-    #: Its own id; the empty text where it has none.
+    #: Its id; empty if it has none.
     id: str
     said_at: datetime | None
-    #: How many parts are no text.
+    #: Number of parts that are not text.
     others: int
 
 
 def parse_message(value: Any) -> Message:
-    """Read ``{role, content, name?, id?, timestamp?}``; content is a text or a list of parts.
+    """Parse ``{role, content, name?, id?, timestamp?}``; the content is a text or a list of parts.
 
     Raises:
-        InvalidInput: it is no message; what was given is not repeated.
+        InvalidInput: it is not a message. The error does not repeat the value.
     """
     if not isinstance(value, dict):
         raise InvalidInput("a message is an object with role and content")
@@ -82,17 +82,17 @@ def _text_of(content: Any) -> tuple[str, int]:
 
 
 def _time_of(value: Mapping[str, Any]) -> datetime | None:
-    found = next((value[key] for key in _TIMES if value.get(key) not in (None, "")), None)
-    if found is None or isinstance(found, datetime):
-        return found
+    timestamp = next((value[key] for key in _TIMES if value.get(key) not in (None, "")), None)
+    if timestamp is None or isinstance(timestamp, datetime):
+        return timestamp
     try:
-        return parse_timestamp(found)
-    except InvalidInput as fault:
-        raise InvalidInput("the timestamp is ISO 8601 or seconds or milliseconds since 1970") from fault
+        return parse_timestamp(timestamp)
+    except InvalidInput as exc:
+        raise InvalidInput("the timestamp is ISO 8601 or seconds or milliseconds since 1970") from exc
 
 
 def parse_timestamp(value: Any) -> datetime:
-    """Read ISO 8601, or seconds, milliseconds or microseconds since 1970, told apart by their size.
+    """Parse ISO 8601, or seconds, milliseconds or microseconds since 1970, distinguished by their size.
 
     Raises:
         InvalidInput: neither, or outside the years 1 to 9999.
@@ -108,28 +108,28 @@ def parse_timestamp(value: Any) -> datetime:
     unit = 1 if abs(value) >= 1e14 else 1_000 if abs(value) >= 1e11 else 1_000_000
     try:
         return from_micros(round(value * unit))
-    except (OverflowError, ValueError) as fault:
-        raise InvalidInput("not a time") from fault
+    except (OverflowError, ValueError) as exc:
+        raise InvalidInput("not a time") from exc
 
 
 class Turn(Data):
-    """One message of a talk, as it is stored."""
+    """One stored message of a conversation."""
 
     role: str
-    #: What who spoke is called in facts, such as ``Ana`` or ``The user``.
+    #: Name of the speaker in facts, such as ``Ana`` or ``The user``.
     speaker: str
     text: str
-    #: Microseconds since the epoch; None where nobody said when.
+    #: Microseconds since 1970; None without a timestamp.
     said_at: int | None = None
 
 
 class Fact(Data, kw_only=False):
-    """One thing that a talk tells."""
+    """One extracted fact."""
 
     text: str
-    #: The words that it rests on, as they stand in the turn.
+    #: The words that it is based on, as in the message.
     quote: str
-    #: Number of the turn that told it.
+    #: Number of its message.
     turn: int = 0
     #: 0..1.
     importance: float = 0.5
@@ -138,12 +138,12 @@ class Fact(Data, kw_only=False):
 
 
 class Added(Value):
-    """What became of a talk: its messages, and the facts that they tell."""
+    """The result of ``add``: the outcomes of the messages and of the facts."""
 
-    #: What became of each message that has a text and is no instruction to the model, or of each part of a long one, in
-    #: order.
+    #: Outcome of each message with text that is not an instruction to the model, in order. A long message has one
+    #: outcome for each part.
     turns: tuple[Outcome, ...]
-    #: What became of each fact, in the order in which they were told.
+    #: Outcome of each fact, in the order of the messages.
     facts: tuple[Outcome, ...]
-    #: Plain sentences on what was left out and why.
+    #: Sentences about what was left out and why.
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What takes time to make, and is made when it is first asked for: patterns, and the tables that lie beside modules."""
+"""Values that are expensive to make, made at first use: regular expressions, and TOML files of a package."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, cast
 
 @cache
 def load_toml(package: str, name: str) -> dict[str, Any]:
-    """Return what a file of TOML in a package says; one object for all who ask."""
+    """Return the content of a TOML file of a package; callers share one object."""
     import tomllib
 
     return tomllib.loads((pkgutil.get_data(package, name) or b"").decode())
 
 
 def lazy_regex(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what ``re.compile`` does; a mistake in it is told of at its first use.
+    """Return a pattern that is compiled at its first use.
 
     Raises:
-        re.error: see above.
+        re.error: at the first use, if the source is invalid.
     """
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
@@ -34,6 +34,6 @@ class _LazyPattern:
         return re.compile(self.pattern, self._flags)
 
     def __getattr__(self, name: str) -> Any:
-        # What is asked for once is found in this object from then on, as fast as in a pattern.
-        found = self.__dict__[name] = getattr(self._compiled, name)
-        return found
+        # Cache the attribute on this object, so that later access is as fast as on a pattern.
+        attribute = self.__dict__[name] = getattr(self._compiled, name)
+        return attribute

@@ -1,16 +1,15 @@
-"""Who asks and how far they are relied on: classes of trust, principals and their rights, scopes, tokens.
+"""Actors and trust: trust classes, roles and rights, scopes, tokens.
 
-Invariants
-(1) Trust is set by channel and credential. A caller's claim can lower it and never raise it.
-(2) What is derived has the least trust of its parents and of its writer.
-(3) Two principals are the same when their credential is, or their kind and name are, however they were opened.
-(4) Whether one may approve what another proposed is asked more strictly: a name is no evidence, so neither another
-    class under the same name nor another name without a credential makes a second person, nor a name that looks alike.
-(5) A scope is ``/`` or ``/a/b``: segments of letters, digits, ``.``, ``_``, ``-``, never ``.`` or ``..``. A reader at a
-    path sees that path and its ancestors, decided on whole paths: ``/agents/or`` does not see ``/agents/orion``.
-    A reader at a user of a project, ``/projects/shop/users/ana``, also sees ``/users/ana``.
-(6) A token is ``kw_`` and 256 random bits in base 62; the store keeps its SHA-256 alone. Actor, tenant and scope of its
-    bearer come from it and from nothing else, until it expires or is revoked.
+* Channel and credential set the trust. A caller's claim can only lower it.
+* A derived memory has the lowest trust of its parents and its writer.
+* Two actors are the same if their credential is equal, or their kind and name are.
+* Approval of one's own proposal is checked more strictly, because a name is no evidence. Another role under the same
+  name, another name without a credential, and a name that looks alike do not make a second person.
+* A scope is ``/`` or ``/a/b``. Its segments have letters, digits, ``.``, ``_``, ``-``; ``.`` and ``..`` are invalid.
+  From a scope, that scope and its ancestors are visible: ``/agents/or`` does not see ``/agents/orion``. From
+  ``/projects/shop/users/ana``, ``/users/ana`` is also visible.
+* A token is ``kw_`` and 256 random bits in base 62; the store has only its SHA-256. It determines actor, tenant and
+  scope until it expires or is revoked.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from keepward.errors import InvalidInput
 
 
 class Trust(IntEnum):
-    """Classes of origin, least first; comparison is by rank."""
+    """Trust classes by origin, lowest first."""
 
     UNKNOWN = 0
     WEB = 1
@@ -41,12 +40,12 @@ class Trust(IntEnum):
 
     @property
     def label(self) -> str:
-        """The lower-case name shown to people."""
+        """The lower-case name."""
         return self.name.lower()
 
 
 class ActorKind(StrEnum):
-    """Who asks; it comes from the handle or the token, never from an argument."""
+    """The kind of an actor. It comes from the handle or the token, never from an argument."""
 
     AGENT = "agent"
     USER = "user"
@@ -57,7 +56,7 @@ class ActorKind(StrEnum):
 
 
 class Role(StrEnum):
-    """The class of a credential."""
+    """The role of a credential."""
 
     #: May read and propose.
     AGENT = "agent"
@@ -67,10 +66,10 @@ class Role(StrEnum):
     OWNER = "owner"
 
 
-#: What it is given by name alone: to ask for sensitive memories, to say that a person consented to keeping theirs, to
-#: write to the scopes above that of its token.
+#: Rights that are granted by name: to read sensitive memories, to record a person's consent, and to write to scopes
+#: above that of the token.
 GRANTABLE_RIGHTS = frozenset({"sensitive", "consent", "share"})
-#: What a credential of each class can do. A token may be given less; reading is always among it.
+#: Rights of each role. A token may have fewer, but can always read.
 ROLE_RIGHTS: dict[Role, frozenset[str]] = {
     Role.AGENT: frozenset({"read", "propose"}),
     Role.REVIEWER: frozenset({"read", "approve"}),
@@ -84,10 +83,10 @@ MAX_ROLE_RIGHTS: dict[Role, frozenset[str]] = {
 
 
 def _named(name: str) -> str:
-    """Return the name of an actor: a line that can be read.
+    """Return a valid name of an actor.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: it is not a printable line.
     """
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InvalidInput("an actor has a name: a line of text that can be printed")
@@ -95,80 +94,80 @@ def _named(name: str) -> str:
 
 
 class Actor(Data):
-    """One principal."""
+    """An actor and its rights."""
 
     kind: ActorKind
     name: str
     rights: Role
-    #: Id of the token that it came with; None for a handle that was opened in this process.
+    #: Id of its token; None for a handle opened without a token.
     credential: str | None = None
-    #: What it can do, where that is not what its class can.
+    #: Its rights, if they differ from those of its role.
     can: frozenset[str] | None = None
 
     @classmethod
     def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
-        """An AI agent: reads and proposes; ``also`` gives it rights of ``GRANTABLE_RIGHTS``."""
+        """Return an AI agent, which reads and proposes; ``also`` adds rights of ``GRANTABLE_RIGHTS``."""
         can = ROLE_RIGHTS[Role.AGENT] | GRANTABLE_RIGHTS.intersection(also) if also else None
         return cls(kind=ActorKind.AGENT, name=_named(name), rights=Role.AGENT, can=can)
 
     @classmethod
     def user(cls, name: str = "user") -> Actor:
-        """The person in the conversation, as the host relays them: reads and proposes."""
+        """Return the person in the conversation, relayed by the host; reads and proposes."""
         return cls(kind=ActorKind.USER, name=_named(name), rights=Role.AGENT)
 
     @classmethod
     def operator(cls, name: str = "operator") -> Actor:
-        """The human who owns the store."""
+        """Return the person who owns the store."""
         return cls(kind=ActorKind.OPERATOR, name=_named(name), rights=Role.OWNER)
 
     @classmethod
     def reviewer(cls, name: str = "reviewer") -> Actor:
-        """A human who may decide what waits, and nothing more."""
+        """Return a person who reads, approves and rejects."""
         return cls(kind=ActorKind.OPERATOR, name=_named(name), rights=Role.REVIEWER)
 
     @classmethod
     def importer(cls, name: str = "importer") -> Actor:
-        """A program that brings memories in from elsewhere."""
+        """Return a program that imports memories."""
         return cls(kind=ActorKind.IMPORTER, name=_named(name), rights=Role.AGENT)
 
     @property
     def label(self) -> str:
-        """``kind:name``, as it stands in receipts."""
+        """``kind:name``, as in receipts."""
         return f"{self.kind.value}:{self.name}"
 
     @property
     def is_owner(self) -> bool:
-        """Whether this principal owns the store."""
+        """Whether this actor is the owner of the store."""
         return self.rights is Role.OWNER
 
     @property
     def may_decide(self) -> bool:
-        """Whether this principal may approve and reject what others proposed."""
+        """Whether this actor may approve and reject proposals of others."""
         return self.has_right("approve")
 
     @property
     def may_propose(self) -> bool:
-        """Whether this principal may ask for changes."""
+        """Whether this actor may propose changes."""
         return self.has_right("propose")
 
     def has_right(self, what: str) -> bool:
-        """Whether it has a right: read, propose, approve, erase, admin, or one of ``GRANTABLE_RIGHTS``."""
+        """Whether the actor has a right: read, propose, approve, erase, admin, or one of ``GRANTABLE_RIGHTS``."""
         given = ROLE_RIGHTS[self.rights] if self.can is None else self.can & MAX_ROLE_RIGHTS[self.rights]
         if what in GRANTABLE_RIGHTS and (
             "admin" in given or self.kind in {ActorKind.USER, ActorKind.JOB, ActorKind.SYSTEM}
         ):
-            # The owner may, whatever an older token lists; people ask for their own; programs work on everything.
+            # The owner always has these rights. So have users, for their own data, and jobs.
             return True
         return what in given
 
     def is_same_actor(self, other: Actor) -> bool:
-        """Whether both are one principal (3). Names that look alike once normalised are one name."""
+        """Whether both are the same actor, by credential or by kind and normalized name."""
         if self.credential is not None and self.credential == other.credential:
             return True
         return self.kind is other.kind and _plain(self.name) == _plain(other.name)
 
     def may_be_same_actor(self, other: Actor) -> bool:
-        """Whether nothing but a name or a class tells both apart (4)."""
+        """Whether both may be the same person: same or similar name, or two operators without credentials."""
         if self.is_same_actor(other) or skeleton(self.name) == skeleton(other.name):
             return True
         people = self.kind is other.kind is ActorKind.OPERATOR
@@ -176,7 +175,7 @@ class Actor(Data):
 
 
 def principal_of(actor: Actor) -> str:
-    """Return ``kind:name`` with the form of the name that look-alikes share: equal for one principal."""
+    """Return ``kind:name`` with a normalized name, equal for equal actors."""
     return f"{actor.kind.value}:{_plain(actor.name)}"
 
 
@@ -185,16 +184,16 @@ def _plain(name: str) -> str:
 
 
 class Source(Data):
-    """What a writer may name as the source of a memory."""
+    """A source that a writer may name, with its defaults."""
 
     trust: Trust
-    #: 0..1, used when the writer states none.
+    #: 0..1, default of a write.
     confidence: float
-    #: 0..1, used when the writer states none.
+    #: 0..1, default of a write.
     importance: float = 0.5
 
 
-#: Every accepted source name. A claim above the writer's own class counts as the writer's class.
+#: All source names. A source above the trust of the writer counts as the writer's trust.
 SOURCES: dict[str, Source] = {
     "operator": Source(trust=Trust.OWNER, confidence=1.0),
     "manual": Source(trust=Trust.OWNER, confidence=1.0),
@@ -235,32 +234,32 @@ _DEFAULT_SOURCE = {
 
 
 def may_act_as(actor: Actor, other: Actor) -> bool:
-    """Whether a handle of ``other`` may act as ``actor``: only an owner's, and only as somebody who is none."""
+    """Whether a handle of ``other`` may act as ``actor``: only the owner, and only as an actor who is not an owner."""
     return other.is_owner and not actor.is_owner
 
 
 def is_actor(label: str, named: str) -> bool:
-    """Whether the principal with a label is the one that is named: as ``kind:name``, or by the name alone."""
+    """Whether a label ``kind:name`` matches a filter: the label, or its name."""
     return named in {label, label.partition(":")[2]}
 
 
 def default_source(actor: Actor) -> str:
-    """Return the source name assumed when the writer names none."""
+    """Return the default source of an actor's writes."""
     return _DEFAULT_SOURCE[actor.kind]
 
 
 def trust_of(actor: Actor, source: str, parents: Iterable[Trust] = ()) -> Trust:
-    """Return the least of the actor's ceiling, the claimed source and all parents.
+    """Return the lowest trust of the actor's maximum, the claimed source and all parents.
 
-    An unknown source name ranks as ``UNKNOWN``; the shape gate refuses it before it is stored.
+    An unknown source ranks as ``UNKNOWN``; the validation gate refuses it before it is stored.
     """
     claimed = SOURCES[source].trust if source in SOURCES else Trust.UNKNOWN
     return min(_MAX_TRUST[actor.kind], claimed, *parents)
 
 
 SHARED_SCOPE = "/"
-#: Where the store keeps what is its own, such as which learned weights serve. Not a well-formed scope, so that no
-#: handle stands there, sees it from anywhere, or writes to it.
+#: Scope of the store's own records, such as the active reranker weights. It is not a valid scope, so no handle can
+#: be at it, see it or write to it.
 RESERVED_SCOPE = "/.keepward"
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}", re.ASCII)
@@ -271,29 +270,28 @@ MAX_SCOPE_DEPTH = 8
 
 
 def parse_scope(name: str) -> str:
-    """Return the canonical path of a scope name.
+    """Return the canonical path of a scope.
 
-    ``shared`` and ``user`` are ``/``; a bare name such as ``orion`` is ``/agents/orion``; a path is
-    itself without a trailing slash.
+    ``shared`` and ``user`` are ``/``. A bare name such as ``orion`` is ``/agents/orion``. A trailing slash is dropped.
 
     Raises:
-        InvalidInput: the name breaks (1) or has more than 8 segments.
+        InvalidInput: the name is not valid, or it has more than 8 segments.
     """
-    said = name if isinstance(name, str) else ""
-    if said in {SHARED_SCOPE, "shared", "user"}:
+    given = name if isinstance(name, str) else ""
+    if given in {SHARED_SCOPE, "shared", "user"}:
         return SHARED_SCOPE
-    path = said if said.startswith("/") else f"/agents/{said}"
-    segments = path.removesuffix("/").split("/")[1:] if said else []
+    path = given if given.startswith("/") else f"/agents/{given}"
+    segments = path.removesuffix("/").split("/")[1:] if given else []
     if not segments or len(segments) > MAX_SCOPE_DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
         raise InvalidInput(
             "unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42: at most "
-            f"{MAX_SCOPE_DEPTH} labels of 1 to 64 letters of ASCII, digits and `. _ -`, the first no `.` or `-`"
+            f"{MAX_SCOPE_DEPTH} segments of 1 to 64 ASCII letters, digits and `. _ -`, not starting with `.` or `-`"
         )
     return "/" + "/".join(segments)
 
 
 def is_scope(path: str) -> bool:
-    """Whether a path is the canonical one of a scope that can be named."""
+    """Whether a path is the canonical path of a valid scope."""
     try:
         return parse_scope(path) == path
     except InvalidInput:
@@ -301,12 +299,12 @@ def is_scope(path: str) -> bool:
 
 
 def is_within_scope(path: str, scope: str) -> bool:
-    """Whether a canonical path is a scope or lies below it."""
+    """Whether a canonical path equals a scope or lies below it."""
     return scope in {path, SHARED_SCOPE} or path.startswith(f"{scope}/")
 
 
 def visible_from(path: str) -> tuple[str, ...]:
-    """Return the scopes a reader at a canonical path sees: its own first, ``/`` last."""
+    """Return the scopes visible from a canonical path: its own first, ``/`` last."""
     parts = path.split("/")[1:] if path != SHARED_SCOPE else []
     own = tuple("/" + "/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
     user = user_of(path) if project_of(path) else None
@@ -314,19 +312,19 @@ def visible_from(path: str) -> tuple[str, ...]:
 
 
 def user_of(path: str) -> str | None:
-    """Return the user whom a canonical path belongs to: ``ana`` of ``/users/ana`` and ``/projects/shop/users/ana``."""
-    found = _USER.match(path)
-    return found["user"] if found else None
+    """Return the user of a canonical path: ``ana`` for ``/users/ana`` and ``/projects/shop/users/ana``."""
+    match = _USER.match(path)
+    return match["user"] if match else None
 
 
 def project_of(path: str) -> str | None:
-    """Return the project that a canonical path belongs to: ``shop`` of ``/projects/shop/users/ana``."""
-    found = _PROJECT.match(path)
-    return found["project"] if found else None
+    """Return the project of a canonical path: ``shop`` for ``/projects/shop/users/ana``."""
+    match = _PROJECT.match(path)
+    return match["project"] if match else None
 
 
 def is_task_scope(path: str) -> bool:
-    """Whether a canonical path is a task's scope (``.../tasks/<id>``) or lies in one."""
+    """Whether a canonical path is the scope of a task (``.../tasks/<id>``) or lies below it."""
     return "tasks" in path.split("/")[:-1]
 
 
@@ -341,7 +339,7 @@ def parse_tenant(name: str) -> str:
     return name
 
 
-#: In place of the maker's token: the owner made it at the machine of the store, without a token.
+#: Replaces the id of the maker's token if the owner made it on the machine of the store, without a token.
 AT_MACHINE = "machine"
 TOKEN_PREFIX = "kw_"  # noqa: S105  no password
 #: 62 to the power of 43 is more than 2 to the power of 256.
@@ -350,24 +348,24 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Token(Value):
-    """What the store knows of a token."""
+    """A token as stored, without its secret."""
 
     id: str
-    #: Name of its bearer, as it stands in receipts.
+    #: Name of its actor, as in receipts.
     name: str
     #: SHA-256 of the token.
     hash: bytes
     rights: Role
-    #: Sorted; see ``trust.CAN``.
+    #: Sorted; see ``ROLE_RIGHTS``.
     can: tuple[str, ...]
     tenant: str
     scope: str
-    #: ``kind:name`` of the owner who made it.
+    #: ``kind:name`` of the owner who created it.
     created_by: str
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
-    #: Id of the token that it was made with, ``AT_MACHINE`` where it was made without one; None where nobody noted it.
+    #: Id of the token it was created with; ``AT_MACHINE`` without a token; None if unknown.
     made_with: str | None = None
 
     def __repr__(self) -> str:
@@ -375,7 +373,7 @@ class Token(Value):
 
     @property
     def actor(self) -> Actor:
-        """The principal that bears it."""
+        """The actor of the token."""
         kind = ActorKind.AGENT if self.rights is Role.AGENT else ActorKind.OPERATOR
         return Actor(kind=kind, name=self.name, rights=self.rights, credential=self.id, can=frozenset(self.can))
 
@@ -387,7 +385,7 @@ class Token(Value):
 
 
 class Issued(Value):
-    """A new token: the only moment at which its secret is known."""
+    """A new token with its secret, which is shown only once."""
 
     token: Token
     secret: str
@@ -406,24 +404,26 @@ def encode_token(random: bytes) -> str:
 
 
 def hash_token(secret: str) -> bytes:
-    """Return what the store keeps of a token."""
+    """Return the stored hash of a token."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def token_rights(rights: Role, asked: frozenset[str] | None) -> tuple[str, ...]:
-    """Return what a token of a class can do, sorted; ``asked`` narrows it, or adds ``sensitive`` and ``consent``.
+def token_rights(rights: Role, requested: frozenset[str] | None) -> tuple[str, ...]:
+    """Return the rights of a token of a role, sorted. ``requested`` restricts or extends them.
 
     Raises:
-        InvalidInput: the class cannot do that, or the narrowed token could do nothing.
+        InvalidInput: the role does not allow a right, or no right is left.
     """
-    whole = ROLE_RIGHTS[rights]
-    if asked is None:
-        return tuple(sorted(whole))
-    if rights is Role.OWNER and asked != whole:
-        raise InvalidInput("an owner's token can do everything; make one of an agent or a reviewer for less")
+    of_role = ROLE_RIGHTS[rights]
+    if requested is None:
+        return tuple(sorted(of_role))
+    if rights is Role.OWNER and requested != of_role:
+        raise InvalidInput(
+            "an owner's token has all rights; for fewer rights, create a token of an agent or a reviewer"
+        )
     most = MAX_ROLE_RIGHTS[rights]
-    if not asked or not asked <= most:
-        guess = next((found for each in sorted(asked - most) if (found := suggestion(each, sorted(most)))), "")
-        raise InvalidInput(f"{guess}a token of this class can be given {', '.join(sorted(most))}")
-    # What is proposed or decided has to be read first.
-    return tuple(sorted(asked | {"read"}))
+    if not requested or not requested <= most:
+        guess = next((text for right in sorted(requested - most) if (text := suggestion(right, sorted(most)))), "")
+        raise InvalidInput(f"{guess}a token of this role can have {', '.join(sorted(most))}")
+    # Proposing and deciding need reading.
+    return tuple(sorted(requested | {"read"}))

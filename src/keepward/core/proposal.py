@@ -1,9 +1,8 @@
-"""Proposals: what waits for a person, its form on disk, and what became of a write.
+"""Proposals, their stored form, and the outcomes of writes.
 
-Invariants
-(1) An approval is bound to ``digest``: the hash of the exact steps and of the versions they build on.
-(2) Nothing but a decision by another principal turns a waiting proposal into memory; time only rejects.
-(3) A record inside is stored with all its fields, so that its payload is the one that was approved, byte for byte.
+* An approval is bound to ``digest``: the hash of the exact steps and of the versions that they build on.
+* Only a decision of another actor turns a pending proposal into memory; time can only reject it.
+* A record inside is stored with all fields, so that the stored payload equals the approved one, byte for byte.
 """
 
 from __future__ import annotations
@@ -24,32 +23,32 @@ from keepward.core.value import Data, ResultMixin, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
-#: What became of a proposal that was not stored, in words for who made it.
+#: States of a proposal that was not stored, in words for its proposer.
 NEGATIVE_DECISIONS: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 
 class Evidence(Value):
-    """One reference that a proposal rests on."""
+    """One reference in the evidence of a proposal."""
 
     reference: str
-    #: What the store itself recorded under that name; None where it knows only the name.
+    #: The memory with that name; None if the store knows only the name.
     memory: Record | None
 
 
 class Similar(Value):
-    """A memory that is like what a proposal would store."""
+    """A memory similar to the proposed one."""
 
     memory: Record
-    #: As recall scores it, 0..1.
+    #: The score of recall, 0..1.
     score: float
     why: tuple[str, ...]
 
 
 class ContextExposure(Value):
-    """Which compiled contexts held what a proposal would change."""
+    """The compiled contexts that contained the memories of a proposal."""
 
     contexts: int
-    #: The newest one whose receipt says so; None where none does.
+    #: The newest one by its receipt; None if there is none.
     last: Delivery | None
 
 
@@ -67,14 +66,14 @@ class Flagged(Value):
 
 
 class ReviewContext(Value):
-    """What bears on the decision about a proposal."""
+    """Information for the decision about a proposal."""
 
-    #: What each gate that held it looks for, in one sentence.
+    #: What each gate that quarantined it checks, in one sentence.
     meaning: Mapping[str, str]
     evidence: tuple[Evidence, ...]
-    #: Memories like the text that it would store, most alike first.
+    #: Memories similar to the proposed text, most similar first.
     similar: tuple[Similar, ...]
-    #: Of what it would change, how far that went; None where all of it is new.
+    #: Contexts that contained the memories it changes; None if all are new.
     reached: ContextExposure | None
     #: Words that its gates found, by text and position.
     flagged: tuple[Flagged, ...] = ()
@@ -91,52 +90,52 @@ class Proposal(Value):
     reasons: tuple[Reason, ...]
     #: What would be stored, byte for byte.
     steps: tuple[Step, ...]
-    #: Versions the steps build on, by memory id; 0 for a new memory.
+    #: Versions that the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int]
     digest: str
     created_at: datetime
     expires_at: datetime
-    #: ``kind:name`` of who decided, and why.
+    #: ``kind:name`` of the reviewer, and the reason.
     decided_by: str | None = None
     decision: str | None = None
     decided_at: datetime | None = None
-    #: Whether the proposer has been told of the decision.
+    #: Whether the proposer has been notified of the decision.
     told: bool = False
-    #: Whether whoever reads it may approve it: by their rights and the policy. It is of the reading, and is not kept.
+    #: Whether the reader may approve it, by rights and policy. Computed by a read, not stored.
     may_approve: bool = False
-    #: Whether a memory that it builds on has changed since; and what these memories say now. Not kept either.
+    #: Whether a memory that it builds on has changed, and these memories now. Computed by a read, not stored.
     stale: bool = False
     current: tuple[Record, ...] = ()
-    #: What bears on the decision: only where one proposal is read, by a reviewer or the owner. Not kept either.
+    #: Information for the decision, if a reviewer or the owner reads this proposal alone. Not stored.
     review_context: ReviewContext | None = None
 
 
 def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
-    """Return the hex digest that an approval of these steps is bound to."""
+    """Return the hex digest that an approval of these steps needs."""
     shape = canonical([[step.op, step.after.id] for step in steps])
     parts = [part for step in steps for part in (encode_record(step.after), b"\n")]
     return digest("proposal", shape, canonical(base), b"\n", *parts).hex()
 
 
-# Every outcome has the same attributes, with None or nothing where it has none of a sort, so that a caller can ask
-# without a match statement: ``ok`` (whether what was to be remembered is), ``id``, ``record`` and ``records`` (of what
-# was written or is the same; the first where there are several), ``commit``, ``item`` (what waits), ``receipt``,
+# Every outcome has the same attributes, None or empty if they do not apply: ``ok`` (whether the memory is stored),
+# ``id``, ``record`` and ``records`` (the written or equal memories; the first if there are several), ``commit``,
+# ``item`` (the proposal), ``receipt``,
 # ``reasons``, ``redacted``.
 
 
 class _Outcome:
-    """What every outcome can say of its reasons."""
+    """Base of all outcomes."""
 
     __slots__ = ()
     reasons: tuple[Reason, ...]
 
     @property
     def redacted(self) -> tuple[str, ...]:
-        """Kinds of personal identifiers and secrets that stand as markers in what was stored or is held, in order.
+        """Kinds of personal identifiers and secrets that were replaced by markers, in order.
 
-        Empty where the text stands as it was given, and where nothing was stored.
+        Empty if nothing was replaced or stored.
         """
-        return tuple(dict.fromkeys(each.code for each in self.reasons if _is_redaction(each)))
+        return tuple(dict.fromkeys(reason.code for reason in self.reasons if _is_redaction(reason)))
 
 
 def _is_redaction(reason: Reason) -> bool:
@@ -158,17 +157,17 @@ class Committed(_Outcome, Value):
 
     @property
     def id(self) -> str:
-        """Id of the memory; of the first where there are several."""
+        """Id of the memory; of the first if there are several."""
         return self.records[0].id
 
     @property
     def record(self) -> Record:
-        """The memory; the first where there are several."""
+        """The memory; the first if there are several."""
         return self.records[0]
 
 
 class Quarantined(_Outcome, Value):
-    """The changes wait for a person; what held before still holds."""
+    """The changes are in the review queue; the memories are unchanged."""
 
     item: Proposal
     receipt: Receipt
@@ -181,14 +180,14 @@ class Quarantined(_Outcome, Value):
 
     @property
     def id(self) -> str:
-        """Id that the memory has, or will have if a person approves; ``item.id`` is that of the proposal."""
+        """Id of the memory, existing or proposed; ``item.id`` is the id of the proposal."""
         return self.item.steps[0].after.id
 
 
 class Refused(_Outcome, Value):
-    """Nothing was stored but the receipt."""
+    """Nothing was stored except the receipt."""
 
-    #: None where memory is switched off: then it is not kept either.
+    #: None if memory is switched off; then it is not stored.
     receipt: Receipt | None
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["refused"] = "refused"
@@ -201,17 +200,20 @@ class Refused(_Outcome, Value):
 
     @property
     def redacted(self) -> tuple[str, ...]:
-        """Nothing was stored."""
+        """Empty, because nothing was stored."""
         return ()
 
 
 class Duplicate(_Outcome, Value):
-    """The same is already remembered, or a change changes nothing; ``commit`` is there where that confirmed it."""
+    """The same is remembered already, or the change changes nothing.
+
+    ``commit`` is the commit that confirmed it, if any.
+    """
 
     record: Record
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
-    #: The commit that reinforced the existing memory, where there was one.
+    #: The commit that confirmed the existing memory, if any.
     commit: Commit | None = None
     outcome: Literal["duplicate"] = "duplicate"
     ok: ClassVar[Literal[True]] = True
@@ -219,12 +221,12 @@ class Duplicate(_Outcome, Value):
 
     @property
     def id(self) -> str:
-        """Id of the memory that says the same."""
+        """Id of the equal memory."""
         return self.record.id
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The memory that says the same."""
+        """The equal memory."""
         return (self.record,)
 
 
@@ -232,27 +234,29 @@ Outcome = Committed | Quarantined | Refused | Duplicate
 
 
 def is_too_long_for_tier(outcome: Outcome) -> bool:
-    """Whether a text was refused as longer than its tier takes: an import would keep it, in parts."""
+    """Whether a text was refused as too long for its tier; an import splits it."""
     refused = outcome.outcome == "refused"
-    return refused and any(each.code == "too_long" and each.detail.startswith("the text") for each in outcome.reasons)
+    return refused and any(
+        reason.code == "too_long" and reason.detail.startswith("the text") for reason in outcome.reasons
+    )
 
 
-#: Schema number of kept proposals.
+#: Schema number of stored proposals.
 PROPOSAL_SCHEMA = 1
 
 
 def proposal_to_dict(item: Proposal) -> dict[str, Any]:
-    """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
+    """Return a proposal as JSON values for storage, without the fields that depend on the reader."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
     del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"], fields["review_context"]
     return {"v": PROPOSAL_SCHEMA, **fields}
 
 
 def proposal_from_dict(fields: dict[str, Any]) -> Proposal:
-    """Return the proposal that ``proposal_to_dict`` wrote.
+    """Return the proposal of ``proposal_to_dict``.
 
     Raises:
-        Tampered: it did not write this.
+        Tampered: ``proposal_to_dict`` did not write it.
     """
     try:
         if fields["v"] != PROPOSAL_SCHEMA:
@@ -263,37 +267,37 @@ def proposal_from_dict(fields: dict[str, Any]) -> Proposal:
 
 
 class Match(Data):
-    """A memory that a text matches, as it is now."""
+    """A memory that matches a text, at its current version."""
 
     id: str
     version: int
     text: str
-    #: How well it fits the text, 0..1.
+    #: How well it matches the text, 0..1.
     score: float
-    #: Short words on why it matches: ``words``, ``meaning``.
+    #: Why it matches: ``words``, ``meaning``.
     why: tuple[str, ...]
     tier: Tier
     created_at: datetime
 
 
 class Forgetting(Value):
-    """The memories that forgetting by words would retire, and what became of it."""
+    """The memories that ``forget_matching`` retires, and the outcome."""
 
     #: Best first.
     matches: tuple[Match, ...]
-    #: Names this very plan; 64 hex digits.
+    #: Identifies this plan; 64 hex digits.
     digest: str
-    #: Plain sentences on what could not be searched and why.
+    #: Sentences about what could not be searched and why.
     notes: tuple[str, ...] = ()
-    #: None for a plan, and where nothing matches.
+    #: None for a plan, and if nothing matches.
     outcome: Outcome | None = None
 
 
 class DecisionResult(Value):
-    """What became of one proposal of many."""
+    """The result of one decision of several."""
 
     id: str
-    #: What was stored; None when it was rejected or could not be decided.
+    #: The commit; None if it was rejected or could not be decided.
     outcome: Committed | None = None
     receipt: Receipt | None = None
     #: Why it could not be decided.
@@ -301,12 +305,12 @@ class DecisionResult(Value):
 
     @property
     def ok(self) -> bool:
-        """Whether the decision stands."""
+        """Whether the decision was made."""
         return self.error is None
 
 
 class ProposalPage(list[Proposal], ResultMixin):
-    """One window of the review queue, oldest first."""
+    """A page of the review queue, oldest first."""
 
     __slots__ = ("counts", "offset", "oldest_at", "total")
 
@@ -320,33 +324,33 @@ class ProposalPage(list[Proposal], ResultMixin):
         oldest_at: datetime | None = None,
     ) -> None:
         super().__init__(items)
-        #: Position of the first of them among all that pass the filters, from 0; and how many pass.
+        #: Position of the first item among all that pass the filters, from 0, and their number.
         self.offset = offset
         self.total = total
-        #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
+        #: Numbers by ``proposer``, ``gate``, ``tier`` and ``op``, of all proposals of the state.
         self.counts = counts
-        #: When the oldest that passes was proposed.
+        #: Creation time of the oldest that passes.
         self.oldest_at = oldest_at
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the proposals, and how many there are, as plain JSON values."""
+        """Return the page as JSON values."""
         return {
-            "proposals": [each.to_dict() for each in self],
+            "proposals": [proposal.to_dict() for proposal in self],
             "offset": self.offset,
             "total": self.total,
-            "counts": {name: dict(each) for name, each in self.counts.items()},
+            "counts": {name: dict(counts) for name, counts in self.counts.items()},
             "oldest_at": self.oldest_at.isoformat() if self.oldest_at else None,
         }
 
 
 class ProposedStep(Value):
-    """One step of a proposal."""
+    """One step of a proposal, as a reviewer sees it."""
 
     op: str
     id: str
     #: Version that the step builds on; 0 for a new memory.
     base: int
-    #: The canonical payload that would be stored, see (1).
+    #: The canonical payload that an approval stores.
     payload: str
-    #: (field, before, after) of what differs, by name; None where it is absent.
+    #: (field, before, after) of each change, by name; None if absent.
     changes: tuple[tuple[str, str | None, str | None], ...]

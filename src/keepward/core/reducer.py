@@ -1,12 +1,11 @@
-"""Fold: what a memory looks like after a change, and how a commit is undone.
+"""Reducer: a memory after a change.
 
-Invariants
-(1) Pure: the result depends on the arguments alone.
-(2) A change touches the fields it names and no other; a version follows the one before it.
-(3) What is derived inherits strictest sensitivity, narrowest scope, earliest expiry, least trust and
-    least confidence of its parents.
-(4) A ``Revert`` gives the content of the version that it names, whatever came after that.
-(5) A memory is trusted no more than the least trusted of those who set any of its fields.
+* Pure functions: the result depends only on the arguments.
+* A change alters only the fields that it names; its version follows the one before it.
+* A derived memory gets the strictest sensitivity, narrowest scope, earliest expiry, lowest trust and lowest
+  confidence of its parents.
+* ``Revert`` restores the content of the named version, whatever came after it.
+* The trust of a memory is at most that of the least trusted actor who set one of its fields.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, TypeVar, assert_never
 from msgspec import field
 from msgspec.structs import replace
 
-from keepward.core import change as ask
+from keepward.core import change as changes
 from keepward.core.change import UNSET
 from keepward.core.memory import (
     Access,
@@ -52,14 +51,14 @@ from keepward.core.value import Data, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
-_STATUS_AFTER = {ask.Retire: Status.RETIRED, ask.Archive: Status.ARCHIVED, ask.Expire: Status.EXPIRED}
-#: Fields that an edit names, those that are sorted among them; and shares.
+_STATUS_AFTER = {changes.Retire: Status.RETIRED, changes.Archive: Status.ARCHIVED, changes.Expire: Status.EXPIRED}
+#: Fields that an edit may name.
 _EDITABLE_FIELDS = ("text", "category", "subject", "tags", "evidence")
 _SHARE_FIELDS = ("confidence", "importance")
-#: Fields that a new memory takes from its change as they stand there; each other one is computed.
+#: Fields that a new memory copies from its change; others are computed.
 _COPIED_FIELDS = tuple(
     sorted(
-        set(ask.Insert.__struct_fields__)
+        set(changes.Insert.__struct_fields__)
         & set(Record.__struct_fields__)
         - {"tier", "kind", "tags", "content_type", "source", "evidence", "derived_from", "confidence", "importance"}
         - {"sensitivity", "stability", "access", "subject"}
@@ -68,54 +67,54 @@ _COPIED_FIELDS = tuple(
 
 
 class ChangeContext(Data):
-    """What a fold needs to know besides the change."""
+    """The inputs of the reducer besides the change."""
 
     now: datetime
     actor: Actor
     policy: Policy
     #: Records named in ``derived_from``.
     parents: Mapping[str, Record] = field(default_factory=dict)
-    #: Least trust of what the writer was handed lately, where that is below its own.
+    #: Lowest trust of what the writer had recently read, if below its own.
     heard: Trust | None = None
     #: For Revert: the record at the version to return to.
     earlier: Record | None = None
 
 
-def apply(change: ask.Change, before: Record | None, frame: ChangeContext) -> Record:
+def apply(change: changes.Change, before: Record | None, context: ChangeContext) -> Record:
     """Return the record after a change.
 
     Raises:
-        InvalidInput: a name of a tier, kind, ... is unknown, or parents' scopes exclude each other.
-        Conflict: the change needs a memory that is not there, or one in another status.
+        InvalidInput: a name of a tier or kind is unknown, or the scopes of two parents exclude each other.
+        Conflict: the memory does not exist or has the wrong status.
     """
-    if isinstance(change, ask.Insert):
-        return _insert(change, frame) if before is None else _upsert(change, before, frame)
+    if isinstance(change, changes.Insert):
+        return _insert(change, context) if before is None else _upsert(change, before, context)
     if before is None:
-        raise Conflict("the memory is gone; look it up again")
-    now = frame.now
+        raise Conflict("the memory does not exist any more; list memories again")
+    now = context.now
     match change:
-        case ask.Replace():
-            after = _replace(change, before, frame)
-        case ask.Append():
-            after = _append(change, before, frame)
-        case ask.Supersede():
+        case changes.Replace():
+            after = _replace(change, before, context)
+        case changes.Append():
+            after = _append(change, before, context)
+        case changes.Supersede():
             after = replace(before, status=Status.SUPERSEDED, superseded_by=change.by)
-        case ask.Move():
-            after = _move(change, before, frame)
-        case ask.Promote():
-            after = _promote(change, before, frame)
-        case ask.Retire() | ask.Archive() | ask.Expire():
-            if isinstance(change, ask.Expire) and before.status_at(now) is not Status.EXPIRED:
-                raise Conflict("the memory's term is not over; it holds until then")
+        case changes.Move():
+            after = _move(change, before, context)
+        case changes.Promote():
+            after = _promote(change, before, context)
+        case changes.Retire() | changes.Archive() | changes.Expire():
+            if isinstance(change, changes.Expire) and before.status_at(now) is not Status.EXPIRED:
+                raise Conflict("the memory has not expired yet")
             after = replace(before, status=_STATUS_AFTER[type(change)])
-        case ask.Restore():
-            after = _restore(change, before, frame)
-        case ask.Reinforce():
-            raised = round_share(min(1.0, importance_at(before, now) + change.gain))
+        case changes.Restore():
+            after = _restore(change, before, context)
+        case changes.Reinforce():
+            importance = round_share(min(1.0, importance_at(before, now) + change.gain))
             confirmed = now if change.confirms else before.reinforced_at
-            after = replace(before, reinforced_at=confirmed, importance=raised)
-        case ask.Revert():
-            after = frame.earlier or replace(before, status=Status.RETIRED)
+            after = replace(before, reinforced_at=confirmed, importance=importance)
+        case changes.Revert():
+            after = context.earlier or replace(before, status=Status.RETIRED)
             return replace(after, version=before.version + 1)
         case _:
             assert_never(change)
@@ -123,15 +122,14 @@ def apply(change: ask.Change, before: Record | None, frame: ChangeContext) -> Re
 
 
 def content(record: Record) -> bytes:
-    """Return what a record says regardless of its version number, for comparing states."""
+    """Return the content of a record without its version number, for comparison."""
     return encode_record(replace(record, version=0))
 
 
-def default_tier(change: ask.Insert) -> str:
-    """Return the tier of a write that names none, whoever writes: remembering is for good.
+def default_tier(change: changes.Insert) -> str:
+    """Return the default tier of a write.
 
-    Working in the scope of a task, by kind where the kind decides, else archival. Never core, except for an
-    identity, which no write can store.
+    It is working in the scope of a task, and archival otherwise, unless the kind decides.
     """
     match change.kind:
         case "event" | "summary":
@@ -144,7 +142,7 @@ def default_tier(change: ask.Insert) -> str:
 
 
 def default_kind(tier: Tier, key: str | None) -> Kind:
-    """Return the kind of a write that names none."""
+    """Return the default kind of a write."""
     if tier is Tier.CORE:
         named = {"persona": Kind.IDENTITY, "operating_rules": Kind.RULE, "workspace_state": Kind.STATE}
         return named.get(key or "", Kind.FACT)
@@ -152,7 +150,7 @@ def default_kind(tier: Tier, key: str | None) -> Kind:
 
 
 def default_stability(tier: Tier, kind: Kind) -> Stability:
-    """Return the stability of a write that names none."""
+    """Return the default stability of a write."""
     if kind is Kind.IDENTITY:
         return Stability.PERMANENT
     if tier is Tier.WORKING or kind in {Kind.EVENT, Kind.SUMMARY}:
@@ -161,7 +159,7 @@ def default_stability(tier: Tier, kind: Kind) -> Stability:
 
 
 def default_ttl(tier: Tier, kind: Kind, stability: Stability, policy: Policy) -> timedelta | None:
-    """Return the time to live of a write that names none; only volatile memories get one."""
+    """Return the default time to live of a write; None unless the memory is volatile."""
     if stability is not Stability.VOLATILE:
         return None
     if tier is Tier.WORKING:
@@ -170,39 +168,39 @@ def default_ttl(tier: Tier, kind: Kind, stability: Stability, policy: Policy) ->
 
 
 def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
-    """Return the metadata as JSON text with sorted keys, or None when empty.
+    """Return the metadata as JSON text with sorted keys; None if empty.
 
     Raises:
-        InvalidInput: values JSON cannot hold, such as NaN or a date.
+        InvalidInput: a value that JSON cannot represent, such as NaN or a date.
     """
     if not metadata:
         return None
     try:
         return json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as fault:
+    except (TypeError, ValueError) as exc:
         raise InvalidInput(
-            "metadata holds what JSON has, finite numbers included; write dates, bytes and the like as texts"
-        ) from fault
+            "metadata takes JSON values with finite numbers; write dates, bytes and the like as text"
+        ) from exc
 
 
 def _enum_member(enum: type[_E], value: str, what: str) -> _E:
     try:
         return enum(value)
-    except ValueError as fault:
-        raise InvalidInput(unknown_name_message(what, value, list(enum))) from fault
+    except ValueError as exc:
+        raise InvalidInput(unknown_name_message(what, value, list(enum))) from exc
 
 
-def _insert(change: ask.Insert, frame: ChangeContext) -> Record:
+def _insert(change: changes.Insert, context: ChangeContext) -> Record:
     tier = _enum_member(Tier, default_tier(change) if change.tier is None else change.tier, "tier")
     kind = default_kind(tier, change.key) if change.kind is None else _enum_member(Kind, change.kind, "kind")
     stability = (
         _enum_member(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
     )
-    ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)
-    source = change.source or default_source(frame.actor)
+    ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, context.policy)
+    source = change.source or default_source(context.actor)
     known = SOURCES.get(source, SOURCES["unknown"])
-    trust = trust_of(frame.actor, source)
-    born = Record(
+    trust = trust_of(context.actor, source)
+    record = Record(
         **{name: getattr(change, name) for name in _COPIED_FIELDS},
         subject=change.subject if change.subject is not None else user_of(change.scope),
         version=1,
@@ -213,36 +211,38 @@ def _insert(change: ask.Insert, frame: ChangeContext) -> Record:
         metadata_json=metadata_text(change.metadata),
         source=source,
         trust=trust,
-        heard=frame.heard if frame.heard is not None and frame.heard < trust else None,
+        heard=context.heard if context.heard is not None and context.heard < trust else None,
         evidence=_sorted(change.evidence),
-        derived_from=tuple(frame.parents[name].id if name in frame.parents else name for name in change.derived_from),
+        derived_from=tuple(
+            context.parents[name].id if name in context.parents else name for name in change.derived_from
+        ),
         confidence=round_share(known.confidence if change.confidence is None else change.confidence),
         importance=round_share(known.importance if change.importance is None else change.importance),
         sensitivity=_enum_member(Sensitivity, change.sensitivity or "normal", "sensitivity"),
         stability=stability,
         access=_enum_member(Access, change.access, "access") if change.access else None,
-        author=frame.actor.label,
-        created_at=frame.now,
-        expires_at=None if ttl is None else frame.now + ttl,
-        reinforced_at=frame.now,
+        author=context.actor.label,
+        created_at=context.now,
+        expires_at=None if ttl is None else context.now + ttl,
+        reinforced_at=context.now,
     )
-    return inherit(born, list(frame.parents.values()))
+    return inherit(record, list(context.parents.values()))
 
 
 def inherit(child: Record, parents: Sequence[Record]) -> Record:
-    """Return the child with what it must take over from its parents (3).
+    """Return the child with the restrictions of its parents.
 
     Raises:
-        InvalidInput: two parents lie in scopes neither of which sees the other.
+        InvalidInput: two parents are in scopes that cannot see each other.
     """
     if not parents:
         return child
     scopes = sorted({child.scope, *(parent.scope for parent in parents)}, key=lambda scope: (len(scope), scope))
     narrowest = scopes[-1]
     if not set(scopes) <= set(visible_from(narrowest)):
-        raise InvalidInput("memories of scopes that cannot see each other cannot be joined")
-    ends = [each.expires_at for each in (child, *parents) if each.expires_at is not None]
-    sensitive = any(each.sensitivity is Sensitivity.SENSITIVE for each in (child, *parents))
+        raise InvalidInput("memories of scopes that cannot see each other cannot be combined")
+    expiries = [rec.expires_at for rec in (child, *parents) if rec.expires_at is not None]
+    sensitive = any(rec.sensitivity is Sensitivity.SENSITIVE for rec in (child, *parents))
     return replace(
         child,
         scope=narrowest,
@@ -250,7 +250,7 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         heard=_lowest_taint(child.heard, *(parent.heard for parent in parents)),
         confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
-        expires_at=min(ends) if ends else None,
+        expires_at=min(expiries) if expiries else None,
         evidence=_sorted([*child.evidence, *(item for parent in parents for item in parent.evidence)]),
     )
 
@@ -259,13 +259,13 @@ def _sorted(items: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(items)))
 
 
-def reinforced_by(existing: Record, restated: Record, change: ask.Insert, frame: ChangeContext) -> Record | None:
-    """Return a memory with what a restatement of it adds: trust, evidence, confidence, the kind of a rule.
+def reinforced_by(existing: Record, restated: Record, change: changes.Insert, context: ChangeContext) -> Record | None:
+    """Return a memory with what a restatement adds: trust, evidence, confidence, the kind of a rule.
 
-    Nothing is ever weakened. None where nothing is added; where it comes from somebody who is trusted less; and where
-    a program says again what it may have read here, with more trust than there was: only a person lends that.
+    Nothing is ever weakened. None means: nothing is added, or the restatement has lower trust, or a program repeats
+    with higher trust what it may have read here. Only a person raises the trust.
     """
-    person = frame.actor.kind in {ActorKind.OPERATOR, ActorKind.USER}
+    person = context.actor.kind in {ActorKind.OPERATOR, ActorKind.USER}
     raised = restated.trust > existing.trust
     if restated.trust < existing.trust or (raised and not person) or existing.kind is Kind.EVENT:
         return None
@@ -284,71 +284,71 @@ def reinforced_by(existing: Record, restated: Record, change: ask.Insert, frame:
     )
     if content(after) == content(existing):
         return None
-    importance, now = importance_at(existing, frame.now), frame.now
+    importance, now = importance_at(existing, context.now), context.now
     return replace(after, version=existing.version + 1, importance=importance, updated_at=now, reinforced_at=now)
 
 
-def _trust_of_new_text(before: Record, frame: ChangeContext, source: str | None) -> Trust:
-    """Return the trust of new text: an owner's own words count as the owner's, others' never raise it."""
-    owner = frame.actor.is_owner
-    return trust_of(frame.actor, source or default_source(frame.actor), () if owner else (before.trust,))
+def _trust_of_new_text(before: Record, context: ChangeContext, source: str | None) -> Trust:
+    """Return the trust of new text: the owner's own words count as the owner's; others never raise it."""
+    owner = context.actor.is_owner
+    return trust_of(context.actor, source or default_source(context.actor), () if owner else (before.trust,))
 
 
-def _trust_after_edit(before: Record, frame: ChangeContext, source: str | None = None) -> Trust:
-    """Return the trust of a memory of which somebody sets a field (5)."""
-    return trust_of(frame.actor, source or default_source(frame.actor), (before.trust,))
+def _trust_after_edit(before: Record, context: ChangeContext, source: str | None = None) -> Trust:
+    """Return the trust of a memory after an actor set one of its fields."""
+    return trust_of(context.actor, source or default_source(context.actor), (before.trust,))
 
 
-def _taint_of_new_text(before: Record, frame: ChangeContext) -> Trust | None:
-    """Return the mark of new text: an owner's own words carry none, others' never take one away."""
-    return None if frame.actor.is_owner else _lowest_taint(before.heard, frame.heard)
+def _taint_of_new_text(before: Record, context: ChangeContext) -> Trust | None:
+    """Return the taint of new text: none for the owner's own words; others never remove one."""
+    return None if context.actor.is_owner else _lowest_taint(before.heard, context.heard)
 
 
-def _lowest_taint(*marks: Trust | None) -> Trust | None:
-    return min((mark for mark in marks if mark is not None), default=None)
+def _lowest_taint(*taints: Trust | None) -> Trust | None:
+    return min((taint for taint in taints if taint is not None), default=None)
 
 
-def _upsert(change: ask.Insert, before: Record, frame: ChangeContext) -> Record:
-    """Apply an insert whose key is taken: the occupant takes the new text and the fields that were named."""
-    asked = _insert(replace(change, id=before.id), frame)
-    if access_for(frame.policy, before.tier, before.key, before.access) is Access.APPEND:
-        after = _append(change, before, frame)
-        return replace(after, version=before.version + 1, updated_at=frame.now)
-    sensitive = Sensitivity.SENSITIVE in {asked.sensitivity, before.sensitivity}
-    kept = {name: getattr(before, name) for name in ("tier", "kind", "stability") if not getattr(change, name)}
+def _upsert(change: changes.Insert, before: Record, context: ChangeContext) -> Record:
+    """Apply an insert with a known key: the memory with that key gets the new text and the given fields."""
+    requested = _insert(replace(change, id=before.id), context)
+    if access_for(context.policy, before.tier, before.key, before.access) is Access.APPEND:
+        after = _append(change, before, context)
+        return replace(after, version=before.version + 1, updated_at=context.now)
+    sensitive = Sensitivity.SENSITIVE in {requested.sensitivity, before.sensitivity}
+    unchanged = {name: getattr(before, name) for name in ("tier", "kind", "stability") if not getattr(change, name)}
     named = ("subject", "category", "tags", "evidence", "access")
-    kept |= {name: getattr(before, name) for name in named if not getattr(asked, name)}
+    unchanged |= {name: getattr(before, name) for name in named if not getattr(requested, name)}
     if change.metadata is None:
-        # An object without members is one all the same, and empties what was there.
-        kept["metadata_json"] = before.metadata_json
+        # An empty object empties the metadata; None leaves it unchanged.
+        unchanged["metadata_json"] = before.metadata_json
     return replace(
-        asked,
-        **kept,
+        requested,
+        **unchanged,
         version=before.version + 1,
-        expires_at=_renewed(change, before, frame),
-        trust=min(_trust_of_new_text(before, frame, change.source), asked.trust),
-        heard=_taint_of_new_text(before, frame),
-        importance=before.importance if change.importance is None else asked.importance,
+        expires_at=_renewed_expiry(change, before, context),
+        trust=min(_trust_of_new_text(before, context, change.source), requested.trust),
+        heard=_taint_of_new_text(before, context),
+        importance=before.importance if change.importance is None else requested.importance,
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         aliases=_sorted([*before.aliases, *change.aliases]),
         author=before.author,
         created_at=before.created_at,
-        updated_at=frame.now,
+        updated_at=context.now,
     )
 
 
-def _renewed(change: ask.Insert, before: Record, frame: ChangeContext) -> datetime | None:
+def _renewed_expiry(change: changes.Insert, before: Record, context: ChangeContext) -> datetime | None:
     if change.ttl is not None:
-        return frame.now + change.ttl
+        return context.now + change.ttl
     stability = Stability(change.stability) if change.stability else before.stability
     tier = Tier(change.tier) if change.tier else before.tier
-    ttl = default_ttl(tier, before.kind, stability, frame.policy)
+    ttl = default_ttl(tier, before.kind, stability, context.policy)
     if ttl is not None:
-        return frame.now + ttl
+        return context.now + ttl
     return before.expires_at
 
 
-def _replace(change: ask.Replace, before: Record, frame: ChangeContext) -> Record:
+def _replace(change: changes.Replace, before: Record, context: ChangeContext) -> Record:
     given = {name: value for name in _EDITABLE_FIELDS if (value := getattr(change, name)) is not UNSET}
     after: dict[str, Any] = {
         name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()
@@ -357,82 +357,82 @@ def _replace(change: ask.Replace, before: Record, frame: ChangeContext) -> Recor
     if change.metadata is not UNSET:
         after["metadata_json"] = metadata_text(change.metadata)
     if change.ttl is not UNSET:
-        after["expires_at"] = None if change.ttl is None else frame.now + change.ttl
-    if change.text is not UNSET or (change.source is not None and frame.actor.is_owner):
-        # An owner who names a source vouches for the text as it stands.
+        after["expires_at"] = None if change.ttl is None else context.now + change.ttl
+    if change.text is not UNSET or (change.source is not None and context.actor.is_owner):
+        # An owner who gives a source vouches for the current text.
         after |= {
-            "trust": _trust_of_new_text(before, frame, change.source),
-            "heard": _taint_of_new_text(before, frame),
-            "source": change.source or default_source(frame.actor),
-            "reinforced_at": frame.now,
+            "trust": _trust_of_new_text(before, context, change.source),
+            "heard": _taint_of_new_text(before, context),
+            "source": change.source or default_source(context.actor),
+            "reinforced_at": context.now,
         }
-    elif not (frame.actor.kind is ActorKind.JOB and set(after) <= {"evidence"}):
-        # A job gives what stays the evidence of what it lets go, and says nothing itself.
-        after["trust"] = _trust_after_edit(before, frame, change.source)
+    elif not (context.actor.kind is ActorKind.JOB and set(after) <= {"evidence"}):
+        # A job only moves evidence from a removed memory; it adds no claim of its own.
+        after["trust"] = _trust_after_edit(before, context, change.source)
     if change.sensitivity is not None:
-        wanted = _enum_member(Sensitivity, change.sensitivity, "sensitivity")
-        # Only the owner may declare that something sensitive no longer is.
-        if wanted is Sensitivity.SENSITIVE or frame.actor.is_owner:
-            after["sensitivity"] = wanted
+        sensitivity = _enum_member(Sensitivity, change.sensitivity, "sensitivity")
+        # Only the owner may declare a sensitive memory normal.
+        if sensitivity is Sensitivity.SENSITIVE or context.actor.is_owner:
+            after["sensitivity"] = sensitivity
     return replace(before, **after)
 
 
-def _append(change: ask.Append | ask.Insert, before: Record, frame: ChangeContext) -> Record:
-    surest = before.confidence if change.confidence is None else round_share(change.confidence)
+def _append(change: changes.Append | changes.Insert, before: Record, context: ChangeContext) -> Record:
+    confidence = before.confidence if change.confidence is None else round_share(change.confidence)
     return replace(
         before,
         text=f"{before.text}\n{change.text}",
-        trust=_trust_after_edit(before, frame, change.source),
-        heard=_lowest_taint(before.heard, frame.heard),
+        trust=_trust_after_edit(before, context, change.source),
+        heard=_lowest_taint(before.heard, context.heard),
         evidence=_sorted([*before.evidence, *change.evidence]),
-        confidence=min(before.confidence, surest),
-        reinforced_at=frame.now,
+        confidence=min(before.confidence, confidence),
+        reinforced_at=context.now,
     )
 
 
-def _move(change: ask.Move, before: Record, frame: ChangeContext) -> Record:
+def _move(change: changes.Move, before: Record, context: ChangeContext) -> Record:
     after: dict[str, Any] = {}
     if change.tier is not UNSET:
         after["tier"] = _enum_member(Tier, change.tier, "tier")
         if before.tier is Tier.WORKING and after["tier"] is not Tier.WORKING:
-            # The term was the working tier's, not the memory's.
+            # The time to live was that of the working tier.
             after |= {"stability": Stability.STABLE, "expires_at": None}
         elif before.tier is not Tier.WORKING and after["tier"] is Tier.WORKING:
-            ends = frame.now + frame.policy.ttl_working
-            after |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
+            expiry = context.now + context.policy.ttl_working
+            after |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or expiry, expiry)}
     if change.scope is not UNSET:
         after["scope"] = change.scope
     if change.key is not UNSET and change.key != before.key:
-        # A name is a field like any other (5).
-        after |= {"key": change.key, "trust": _trust_after_edit(before, frame)}
+        # The key is a field, so the trust of the actor applies.
+        after |= {"key": change.key, "trust": _trust_after_edit(before, context)}
     return replace(before, **after)
 
 
-def _promote(change: ask.Promote, before: Record, frame: ChangeContext) -> Record:
+def _promote(change: changes.Promote, before: Record, context: ChangeContext) -> Record:
     return replace(
         before,
         text=change.text,
-        tier=Tier.CORE if before.key in frame.policy.core_keys else Tier.ARCHIVAL,
+        tier=Tier.CORE if before.key in context.policy.core_keys else Tier.ARCHIVAL,
         kind=Kind.FACT if before.kind in {Kind.STATE, Kind.EVENT} else before.kind,
         stability=Stability.PERMANENT,
         expires_at=None,
         source="promotion",
-        trust=trust_of(frame.actor, "promotion", () if frame.actor.is_owner else (before.trust,)),
-        reinforced_at=frame.now,
+        trust=trust_of(context.actor, "promotion", () if context.actor.is_owner else (before.trust,)),
+        reinforced_at=context.now,
     )
 
 
-def _restore(change: ask.Restore, before: Record, frame: ChangeContext) -> Record:
-    if before.is_live(frame.now):
-        raise Conflict("the memory already holds; there is nothing to restore")
-    lapsed = before.expires_at is not None and before.expires_at <= frame.now
+def _restore(change: changes.Restore, before: Record, context: ChangeContext) -> Record:
+    if before.is_live(context.now):
+        raise Conflict("the memory is active already; there is nothing to restore")
+    expired = before.expires_at is not None and before.expires_at <= context.now
     ttl = change.ttl
-    if ttl is None and lapsed:
-        ttl = default_ttl(before.tier, before.kind, before.stability, frame.policy) or frame.policy.ttl_volatile
+    if ttl is None and expired:
+        ttl = default_ttl(before.tier, before.kind, before.stability, context.policy) or context.policy.ttl_volatile
     return replace(
         before,
         status=Status.ACTIVE,
         superseded_by=None,
-        expires_at=before.expires_at if ttl is None else frame.now + ttl,
-        reinforced_at=frame.now,
+        expires_at=before.expires_at if ttl is None else context.now + ttl,
+        reinforced_at=context.now,
     )

@@ -1,14 +1,13 @@
-"""The canonical encoding: everything that is hashed or persisted passes through here.
+"""The canonical encoding: everything that is hashed or stored passes through here.
 
-Invariants
-(1) ``canonical`` is RFC 8785 for the values it accepts: objects, arrays, strings, booleans, null and
-    integers within 2**53. Floating point numbers are refused: shares travel as ten-thousandths.
-(2) A record's payload has the fields of ``Record`` by name. A field at its default is left out, so that old hashes
-    stay valid where a field is added.
-(3) Every payload carries the schema number ``v``; an older number is read by its own upcaster.
-(4) Strings hold no NUL and no lone surrogate.
+* ``canonical`` is RFC 8785 for objects, arrays, strings, booleans, null and integers within 2**53. Floating point
+  numbers are refused; confidence and importance are stored as ten-thousandths.
+* The payload of a record has the fields of ``Record`` by name. A field with its default is left out, so that hashes
+  stay valid when a field is added.
+* Every payload has the schema number ``v``.
+* Strings contain no NUL and no lone surrogate.
 
-The format is written down in docs/internals/journal-format.md and held by golden files.
+docs/internals/journal-format.md describes the format; golden files test it.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from keepward.errors import InvalidInput, Tampered
 T = TypeVar("T")
 #: Schema number of record payloads.
 RECORD_SCHEMA = 1
-#: Largest whole number that every reader of JSON keeps.
+#: Largest integer that every JSON reader represents exactly.
 MAX_SAFE_INTEGER = 2**53
-#: What shares are whole numbers of.
+#: Shares are stored as integers of this fraction.
 _SHARE_SCALE = 10_000
 _PAYLOAD_LABEL = b"keepward/payload/v1\0"
-#: A NUL as JSON spells it: an even number of backslashes before it are characters of their own.
+#: A NUL in JSON: ``\u0000`` after an even number of backslashes.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -61,7 +60,7 @@ def _ordered(value: Any) -> Any:
             return [_ordered(item) for item in value]
         case dict():
             if not all(isinstance(key, str) for key in value):
-                raise InvalidInput("a key that is no text has no canonical form; send it as text")
+                raise InvalidInput("a key that is not text has no canonical form; send it as text")
             # RFC 8785 sorts by UTF-16 code units, which in ASCII is the order of characters.
             units = None if all(map(str.isascii, value)) else lambda key: key.encode("utf-16-be", "surrogatepass")
             return {key: _ordered(value[key]) for key in sorted(value, key=units)}
@@ -69,14 +68,14 @@ def _ordered(value: Any) -> Any:
 
 
 def safe_integer(number: int) -> int:
-    """Return a whole number of at most 2**53; InvalidInput for a larger one."""
+    """Return an integer of at most 2**53; raise InvalidInput for a larger one."""
     if abs(number) > MAX_SAFE_INTEGER:
         raise InvalidInput("an integer beyond 2**53 cannot be stored; send it as text")
     return number
 
 
 def encode(value: Any) -> bytes:
-    """Return a value of the model as JSON with sorted keys: structs by field, enums by value, instants as text.
+    """Return a value as JSON with sorted keys: structs by field, enums by value, instants as text.
 
     Raises:
         InvalidInput: NUL or a lone surrogate.
@@ -88,23 +87,23 @@ def _checked(write: Callable[[Any], bytes], value: Any) -> bytes:
     try:
         data = write(value)
     except UnicodeEncodeError as exc:
-        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from exc
+        raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
     if b"\\u0000" in data and _NUL.search(data):
-        raise InvalidInput("text holds a NUL character; remove it")
+        raise InvalidInput("text contains a NUL character; remove it")
     return data
 
 
 def decode(kind: type[T], data: bytes) -> T:
-    """Return the value of a type that ``encode`` wrote.
+    """Return a value of a type from ``encode``.
 
     Raises:
-        ValueError: it did not.
+        ValueError: ``encode`` did not write it.
     """
     return msgspec.json.decode(data, type=kind)
 
 
 def digest(label: str, *parts: bytes) -> bytes:
-    """Return SHA-256 over ``keepward/<label>/v1``, a zero byte, and the parts joined."""
+    """Return SHA-256 over ``keepward/<label>/v1``, a zero byte, and the joined parts."""
     state = hashlib.sha256(f"keepward/{label}/v1".encode() + b"\0")
     for part in parts:
         state.update(part)
@@ -113,13 +112,13 @@ def digest(label: str, *parts: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def tenant_digest(tenant: str) -> str:
-    """Return the 64 hex digits that stand for a tenant where its name is not to be read."""
+    """Return the 64 hex digits that replace a tenant's name where it must not be readable."""
     return digest("tenant", tenant.encode("utf-8", "surrogatepass")).hex()
 
 
 def commitment(salt: bytes, payload: bytes) -> bytes:
-    """Return the salted commitment to a payload: 32 bytes that say nothing without the 16-byte salt."""
-    # As ``digest`` says it, in one call.
+    """Return the 32-byte salted commitment to a payload; it reveals nothing without the 16-byte salt."""
+    # Equal to ``digest``, in one call for speed.
     return hashlib.sha256(_PAYLOAD_LABEL + salt + payload).digest()
 
 
@@ -135,28 +134,28 @@ def _share(ten_thousandths: int) -> float:
     return ten_thousandths / _SHARE_SCALE
 
 
-#: How a field of a record is written, by its type; the others are written as they are.
+#: Encoders of record fields by type; other types are encoded unchanged.
 _WRITE: Mapping[type, Callable[[Any], Any]] = {
     datetime: _micros,
     float: _ten_thousandths,
-    Trust: {each: each.label for each in Trust}.__getitem__,
+    Trust: {trust: trust.label for trust in Trust}.__getitem__,
 }
-#: How these fields of a payload are read, and the type that they have there; the others are of their own type.
+#: Payload type and decoder of these fields; other fields have the type of the record.
 _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
     *((name, int, from_micros) for name in ("created_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")),
     *((name, int, _share) for name in ("confidence", "importance")),
-    *((name, str, {each.label: each for each in Trust}.__getitem__) for name in ("trust", "heard")),
+    *((name, str, {trust.label: trust for trust in Trust}.__getitem__) for name in ("trust", "heard")),
 ]
-_FIELDS = [each for each in msgspec.structs.fields(Record) if each.name not in READ_FIELDS]
-#: Names in a payload, each with the value that is left out; ``stability`` is written whatever it is.
+_FIELDS = [field for field in msgspec.structs.fields(Record) if field.name not in READ_FIELDS]
+#: Names in a payload, each with the value that is left out; ``stability`` is always written.
 _WRITTEN = [
-    (each.name.removesuffix("_json"), msgspec.NODEFAULT if each.name == "stability" else each.default)
-    for each in _FIELDS
+    (field.name.removesuffix("_json"), msgspec.NODEFAULT if field.name == "stability" else field.default)
+    for field in _FIELDS
 ]
 _values = attrgetter(
-    *(f"stored_{each.name}" if each.name in {"confidence", "importance"} else each.name for each in _FIELDS)
+    *(f"stored_{field.name}" if field.name in {"confidence", "importance"} else field.name for field in _FIELDS)
 )
-_TYPES = {each.name: each.type for each in _FIELDS} | {
+_TYPES = {field.name: field.type for field in _FIELDS} | {
     name: kind if name in {"created_at", "reinforced_at", "confidence", "importance", "trust"} else kind | None
     for name, kind, _ in _READ
 }
@@ -165,8 +164,8 @@ _Payload = msgspec.defstruct(
     [
         ("v", int),
         *(
-            (each.name, _TYPES[each.name], msgspec.field(default=default))
-            for each, (_, default) in zip(_FIELDS, _WRITTEN, strict=True)
+            (field.name, _TYPES[field.name], msgspec.field(default=default))
+            for field, (_, default) in zip(_FIELDS, _WRITTEN, strict=True)
         ),
     ],
     kw_only=True,
@@ -180,7 +179,7 @@ def encode_record(record: Record) -> bytes:
     """Return the canonical payload of a record."""
     fields: dict[str, Any] = {"v": RECORD_SCHEMA}
     for (name, default), value in zip(_WRITTEN, _values(record), strict=True):
-        # A default is None, a member of an enum, or the empty tuple: there is one of each.
+        # Identity is enough: a default is None, an enum member or the empty tuple.
         if value is not default:
             write = _WRITE.get(type(value))
             fields[name] = value if write is None else write(value)
@@ -191,7 +190,7 @@ def decode_record(payload: bytes) -> Record:
     """Return the record of a payload.
 
     Raises:
-        Tampered: the payload is not one that ``encode_record`` wrote.
+        Tampered: ``encode_record`` did not write it.
     """
     try:
         fields = msgspec.structs.asdict(_payload(payload))

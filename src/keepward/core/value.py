@@ -1,7 +1,7 @@
-"""What values of every sort share: plain JSON, instants and durations, names that are chosen from a list, and words.
+"""Shared values: base classes, instants, durations, names of closed sets, and texts of messages.
 
-Instants are aware UTC datetimes in memory and whole microseconds since 1970 on disk; the two forms convert without
-rounding. What was given for a name is never repeated: it may be a secret that went to the wrong place.
+In memory, instants are aware UTC datetimes; on disk, whole microseconds since 1970. The conversion does not round.
+Errors never repeat a given name: it may be a secret in the wrong place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keepward.errors import InvalidInput
 
 
 class _Frozen(msgspec.StructMeta):
-    """Makes each class a frozen Struct whose fields are named where one is made."""
+    """Makes each class a frozen Struct with keyword-only fields."""
 
     def __new__(
         mcls,
@@ -37,36 +37,36 @@ class _Frozen(msgspec.StructMeta):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
-    """What never changes: ``msgspec.structs.replace`` makes another."""
+    """An immutable value; ``msgspec.structs.replace`` makes a changed copy."""
 
 
 def repr_without(value: Data, name: str) -> str:
-    """Return what ``repr`` gives of a value, but for one field that nobody is to read in a log."""
-    shown = (f"{each}={getattr(value, each)!r}" for each in value.__struct_fields__ if each != name)
+    """Return the ``repr`` of a value without one secret field."""
+    shown = (f"{field}={getattr(value, field)!r}" for field in value.__struct_fields__ if field != name)
     return f"{type(value).__name__}({', '.join(shown)})"
 
 
 class ResultMixin:
-    """What an operation returns, as a person and as a program read it."""
+    """Short text and JSON of a result."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        """Return it in a few lines for a person; ``repr`` has everything."""
-        from keepward.core.brief import brief
+        """Return a short text of a few lines; ``repr`` has everything."""
+        from keepward.core.results import brief
 
         return brief(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as an object of plain JSON values that ``json.dumps`` takes.
+        """Return the result as JSON values for ``json.dumps``.
 
-        Instants are ISO 8601 in UTC, spans of time are seconds, enums are their names, bytes are hex digits. Where a
-        command prints the same with ``--json``, the keys are the same.
+        Instants are ISO 8601 in UTC, durations are seconds, enums are their names, bytes are hex digits. ``--json`` of
+        a command prints the same keys.
         """
-        from keepward.core.plain import to_plain
+        from keepward.core.results import to_plain
 
-        found: dict[str, Any] = to_plain(self)
-        return found
+        fields: dict[str, Any] = to_plain(self)
+        return fields
 
 
 class Value(ResultMixin, Data):
@@ -79,21 +79,21 @@ _DURATION = re.compile(r"(-?\d{1,12})\s*(s|m|h|d|w)", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 #: The longest accepted time to live.
 MAX_DURATION = timedelta(days=36_525)
-#: A span of time as people give it: see ``parse_duration``.
+#: A duration in any form that ``parse_duration`` accepts.
 Duration = timedelta | float | str
 
 
-#: Characters that show nothing and are neither white space nor of the category Cf.
+#: Invisible characters that are neither white space nor of the category Cf.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 )
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: white space, zero-width characters and the like."""
+    """Whether a text has only white space and invisible characters."""
     if text and text[0].isascii() and text[0].isprintable() and text[0] != " ":
         return False
-    return all(each.isspace() or each in _INVISIBLE or unicodedata.category(each) == "Cf" for each in text)
+    return all(char.isspace() or char in _INVISIBLE or unicodedata.category(char) == "Cf" for char in text)
 
 
 def to_micros(instant: datetime) -> int:
@@ -107,7 +107,7 @@ def from_micros(micros: int) -> datetime:
 
 
 def parse_instant(text: str) -> datetime:
-    """Read an ISO 8601 instant; one without an offset is taken as UTC.
+    """Parse an ISO 8601 instant; without an offset it is UTC.
 
     Raises:
         InvalidInput: not ISO 8601, or outside the years 1 to 9999.
@@ -116,17 +116,17 @@ def parse_instant(text: str) -> datetime:
         instant = datetime.fromisoformat(text)
         aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
         return aware.astimezone(UTC)
-    except (ValueError, OverflowError) as fault:
-        raise InvalidInput("not an instant: use ISO 8601 such as 2026-03-01T09:30:00Z") from fault
+    except (ValueError, OverflowError) as exc:
+        raise InvalidInput("not an instant: use ISO 8601 such as 2026-03-01T09:30:00Z") from exc
 
 
 def parse_duration(value: Duration) -> timedelta:
-    """Read a span of time: a timedelta, a number of seconds, or text such as ``90s``, ``15m``, ``24h``, ``30d``.
+    """Parse a duration: a timedelta, a number of seconds, or text such as ``90s``, ``15m``, ``24h``, ``30d``, ``2w``.
 
-    ``w`` is a week. It may be negative or zero.
+    It may be negative or zero.
 
     Raises:
-        InvalidInput: anything else, such as text without a unit, or beyond a hundred years.
+        InvalidInput: anything else, such as text without a unit, or more than a hundred years.
     """
     if isinstance(value, timedelta):
         return value
@@ -145,34 +145,34 @@ def parse_duration(value: Duration) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-#: A name of a field as somebody may mistype it.
+#: A name that may be a misspelt field.
 _FIELD = re.compile(r"[A-Za-z_-]{1,32}")
-#: Most characters of a name that is compared with those there are.
+#: Maximum length of a name for which a suggestion is computed.
 _MAX_SUGGESTION_INPUT = 64
 
 
 def plain_key(key: str) -> str:
-    """Return a key as it is kept and looked for: in Unicode's compatible form (NFKC), without blanks at its ends."""
+    """Return a key as stored and searched: NFKC, without surrounding blanks."""
     return key if key.isascii() and key == key.strip() else unicodedata.normalize("NFKC", key).strip()
 
 
 def plain_name(name: str) -> str:
-    """Return a name as it is kept and looked for: composed (NFC), so that "Zoë" is one name however it was typed."""
+    """Return a name as stored and searched: composed (NFC), so that all spellings of "Zoë" are equal."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def name_forms(names: Iterable[str]) -> list[str]:
-    """Return names composed and decomposed, without repeats: an earlier release kept them as they were typed."""
+    """Return names composed and decomposed, without repeats."""
     return list(dict.fromkeys(unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD")))
 
 
 def unknown_name_message(what: str, given: Any, known: Collection[str]) -> str:
-    """Return the sentence about a name that there is not: the one that was probably meant, and all there are."""
+    """Return the message about an unknown name: the nearest name and all known names."""
     return f"unknown {what}: {suggestion(given, known)}use one of {', '.join(map(str, known))}"
 
 
 def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
-    """Return the sentence about a field or parameter that does not exist, with the nearest name or all names.
+    """Return the message about an unknown field or parameter, with the nearest name or all names.
 
     A name that might be a value, such as one with digits, is not repeated.
     """
@@ -184,28 +184,28 @@ def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
 
 
 def suggestion(given: Any, known: Collection[str]) -> str:
-    """Return ``did you mean archival? `` where one of the names is near to what was given, else nothing."""
+    """Return ``did you mean archival? `` with the nearest known name; empty if none is near."""
     word = given.strip().casefold() if isinstance(given, str) and len(given) <= _MAX_SUGGESTION_INPUT else ""
     near = get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.6) if word else []
     return f"did you mean {near[0]}? " if near else ""
 
 
 def one_of(what: str, given: Any, known: Collection[str]) -> str:
-    """Return a name of the list as plain text.
+    """Return a name of a closed set as text.
 
     Raises:
-        InvalidInput: it is not on the list, or no text.
+        InvalidInput: it is not a name of the set.
     """
     if not isinstance(given, str):
         raise InvalidInput(f"{what} is a text: use one of {', '.join(map(str, known))}")
-    # A member of an enum is equal to its text, and a list may hold either.
+    # A member of a StrEnum equals its text; the set may contain either.
     if given not in known:
         raise InvalidInput(unknown_name_message(what, given, known))
     return str(given)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host names this machine alone."""
+    """Whether a host is this machine."""
     from ipaddress import ip_address
 
     try:
@@ -220,6 +220,6 @@ def pluralize(number: int, one: str, many: str) -> str:
 
 
 def redaction_note(kinds: Iterable[str]) -> str:
-    """Return the words that say what was replaced and how to keep an identifier; empty where nothing was."""
-    named = ", ".join(each.replace("_", " ") for each in kinds)
+    """Return the note about redacted texts and how to keep identifiers; empty if nothing was redacted."""
+    named = ", ".join(kind.replace("_", " ") for kind in kinds)
     return f"redacted: {named} (identifiers given with consent are kept)" if named else ""

@@ -1,18 +1,16 @@
-"""Credentials: who makes a request, by token, by the page's session, or as a stranger where reads were opened.
+"""Authentication: the actor of a request, by token, login session or anonymous read.
 
-Invariants
-(1) A request acts under its own credential: a token, else a session, else, where reads are open and the path is one
-    of them, as a stranger. Anything else is a 401. A token is taken from ``Authorization: Bearer`` alone.
-(2) A one-time code opens one session, once, within ten minutes; a session lasts twelve hours, for as long as the token
-    holds by which it was opened: the owner's, or that of the reviewer who asked for the code. Of both only SHA-256 is
-    held.
-(3) Ten wrong codes in a minute, whoever sent them, and further wrong ones are turned away for a minute; one that holds
-    opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
-(4) A call of a session that is not a GET carries the session's CSRF token in ``Keepward-Csrf``.
-(5) A stranger reads status, core blocks, search and compiled contexts, nothing sensitive, and changes nothing.
-(6) ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User`` and ``Keepward-Agent`` move the
-    handle as far as its credential reaches, else 403.
-(7) Every comparison of a secret takes the same time wherever it differs.
+* A request acts under its token (``Authorization: Bearer`` only), else its login session, else as anonymous reader
+  if the server allows it for this path. Otherwise it gets 401.
+* A one-time code opens one login session within ten minutes. A session lasts twelve hours, while its token is valid:
+  the owner's, or that of the reviewer who requested the code. Only the SHA-256 of codes and sessions is stored.
+* After ten wrong codes in a minute, from any clients, further wrong codes are refused for a minute. A correct code
+  still works: it has 192 bits, so many guesses reveal nothing.
+* A request of a session other than GET needs the CSRF token of the session in ``Keepward-Csrf``.
+* An anonymous reader reads status, core blocks, search and contexts, nothing sensitive, and changes nothing.
+* ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User`` and ``Keepward-Agent`` select a
+  handle within the reach of the credential, else 403.
+* Secrets are compared in constant time.
 """
 
 from __future__ import annotations
@@ -43,10 +41,10 @@ if TYPE_CHECKING:
     from keepward.http.app_state import AppState
 
 CSRF_HEADER = "Keepward-Csrf"
-#: Seconds that a session lasts, and wrong codes in a minute.
+#: Lifetime of a login session in seconds, and wrong codes in a minute.
 SESSION_LIFETIME_S = 12 * 3600
 MAX_WRONG_CODES_PER_MINUTE = 10
-#: Characters of 24 and of 32 random bytes in base64, without padding.
+#: Length of 24 and of 32 random bytes in base64, without padding.
 _CODE_LENGTH, _NAME_LENGTH = 32, 43
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER = "keepward.caller"
@@ -54,18 +52,18 @@ _CALLER = "keepward.caller"
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """One browser's session."""
+    """The login session of one browser."""
 
-    #: Id of the token by which it was opened.
+    #: Id of its token.
     credential: str | None
-    #: Instant of its end, in seconds of the state's clock.
+    #: End, in seconds of the clock of the state.
     until: float
 
 
 class LoginSessions:
-    """The one-time codes and the sessions. ``random`` gives that many random bytes."""
+    """The one-time codes and the login sessions; ``random`` returns random bytes."""
 
-    #: Of each code the id of the reviewer's token that asked for it; the empty text where it is the owner's.
+    #: Of each code, the id of the reviewer's token that requested it; empty for the owner.
     CODES = EntryKind(name="link", of=str, ttl_s=600, max_entries=8)
     OPEN = EntryKind(name="session", of=LoginSession, ttl_s=SESSION_LIFETIME_S, max_entries=64)
     WRONG = EntryKind(name="wrong code", of=tuple[float, ...], ttl_s=60, renewed=True, max_entries=1)
@@ -74,8 +72,8 @@ class LoginSessions:
         self._state, self._random = state, random
 
     def issue(self, credential: str = "") -> str:
-        """Return a new one-time code: of the owner's, or of a reviewer's token by its id."""
-        # 192 bits: as safe as 256 for ten minutes, and the link fits a line.
+        """Return a new one-time code of the owner, or of a reviewer by the id of the token."""
+        # 192 bits are enough for ten minutes, and the link fits into a line.
         code = _owner_prefix(credential) + self._secret(24)
         self._change(self.CODES, code, lambda _: credential)
         return code
@@ -84,44 +82,44 @@ class LoginSessions:
         return self._state.change(kind, _hash(secret), new, owner=self._owner_of_secret(kind, secret))
 
     def _owner_of_secret(self, kind: EntryKind, secret: str) -> str:
-        """Return whose a code or session is; a reviewer's begins with a digest of its token's id."""
+        """Return the owner of a code or session; a reviewer's begins with a digest of the token id."""
         return secret[: -(_CODE_LENGTH if kind is self.CODES else _NAME_LENGTH)]
 
-    def wait(self) -> float:
+    def seconds_to_wait(self) -> float:
         """Return the seconds until another code may be tried; 0 for now."""
         wrong = self._recent_wrong_codes(self._state.get(self.WRONG, ""))
         return max(0.0, wrong[0] + 60 - self._state.now()) if len(wrong) >= MAX_WRONG_CODES_PER_MINUTE else 0.0
 
     def redeem(self, code: str) -> str | None:
-        """Use up a code; return whose it is, None for one that does not hold, however many were wrong before it (3)."""
-        held: list[str | None] = []
-        self._change(self.CODES, code, held.append)
-        if held[0] is None and not self.wait():
+        """Use up a code; return its owner, or None for an invalid code."""
+        owners: list[str | None] = []
+        self._change(self.CODES, code, owners.append)
+        if owners[0] is None and not self.seconds_to_wait():
             self._state.change(self.WRONG, "", lambda wrong: (*self._recent_wrong_codes(wrong), self._state.now()))
-        return held[0]
+        return owners[0]
 
     def _recent_wrong_codes(self, instants: tuple[float, ...] | None) -> tuple[float, ...]:
-        return tuple(each for each in instants or () if each > self._state.now() - 60)
+        return tuple(instant for instant in instants or () if instant > self._state.now() - 60)
 
     def open(self, credential: str | None, reviewer: str = "") -> tuple[str, LoginSession]:
-        """Return the name of a new session and the session, after a code was redeemed, as ``redeem`` said whose."""
+        """Return the name of a new login session and the session, for an owner from ``redeem``."""
         name = _owner_prefix(reviewer) + self._secret(32)
         session = LoginSession(credential, self._state.now() + SESSION_LIFETIME_S)
         self._change(self.OPEN, name, lambda _: session)
         return name, session
 
     def find(self, name: str) -> LoginSession | None:
-        found: LoginSession | None = self._state.get(
+        session: LoginSession | None = self._state.get(
             self.OPEN, _hash(name), owner=self._owner_of_secret(self.OPEN, name)
         )
-        return found
+        return session
 
     def end(self, name: str) -> None:
-        """End the session of a cookie, if it is one."""
+        """End the login session of a cookie, if there is one."""
         self._change(self.OPEN, name, lambda _: None)
 
     def remaining(self, session: LoginSession) -> int:
-        """Return the whole seconds that a session still lasts."""
+        """Return the remaining seconds of a login session."""
         return max(0, int(session.until - self._state.now()))
 
     def _secret(self, size: int) -> str:
@@ -129,7 +127,7 @@ class LoginSessions:
 
 
 def csrf_token_of(name: str) -> str:
-    """Return what a changing call of a session has to send, by the session's name, which scripts cannot read."""
+    """Return the CSRF token of a login session from its name, which scripts cannot read."""
     return _text(hashlib.sha256(b"keepward/csrf/v1\0" + name.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -138,7 +136,7 @@ def _text(secret: bytes) -> str:
 
 
 def _owner_prefix(credential: str) -> str:
-    """Return what a reviewer's codes and sessions begin with; an owner's begin with nothing."""
+    """Return the prefix of a reviewer's codes and sessions; an owner's have none."""
     return _hash(credential)[:16] if credential else ""
 
 
@@ -146,48 +144,48 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-#: What ``open_reads`` opens, by method and path.
+#: The reads of ``open_reads``, by method and path.
 ANONYMOUS_READS = frozenset(
     {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
 )
-#: It has no right to what is sensitive.
+#: It may not read sensitive memories.
 _ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=frozenset({"read"}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who makes a request."""
+    """The actor of a request."""
 
     handle: Memory = field(repr=False)
-    #: The session it came by and its name; None for a token.
+    #: The login session and its name; None for a token.
     session: LoginSession | None = field(default=None, repr=False)
     name: str = field(default="", repr=False)
 
 
 def app_state_of(request: Request) -> AppState:
-    """Return what the requests of this server share."""
+    """Return the shared state of this server."""
     serving: AppState = request.app.state.serving
     return serving
 
 
 def handle_of(serving: AppState, headers: Headers) -> Memory:
-    """Return the handle of a request that brings a token, as for `/mcp`; reads the store, so call it in a thread.
+    """Return the handle of a request with a token, as for `/mcp`. It reads the store, so call it in a thread.
 
     Raises:
-        Problem: 401 without a credential that holds, 403 where it does not reach, 400 for a wrong name.
+        Problem: 401 without a valid credential, 403 if it does not reach the tenant or scope, 400 for an invalid name.
     """
     try:
         caller = caller_of(serving, headers)
-    except KeepwardError as fault:
-        raise problem_of(fault) from fault
+    except KeepwardError as exc:
+        raise problem_of(exc) from exc
     require_valid_credential(caller.handle)
     return caller.handle
 
 
 def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path: str = "") -> Caller:
-    """Return who makes a request; see (1) to (6). Reads the store only for a token that was not seen before.
+    """Return the actor of a request. The store is read only for a token that is not cached.
 
-    Without ``path`` only a token counts.
+    Without ``path``, only a token counts.
     """
     session: LoginSession | None = None
     name = cookie_parser(headers.get("cookie", "")).get(serving.cookie) if path else None
@@ -195,16 +193,16 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
         handle = _by_token(serving, headers)
     elif name and (session := serving.sessions.find(name)):
         try:
-            handle = inspection_handle(serving.bearer(session.credential))
-        except Unauthorised as fault:
-            raise unauthenticated(wrong=True) from fault
+            handle = inspection_handle(serving.session_handle(session.credential))
+        except Unauthorised as exc:
+            raise unauthenticated(wrong=True) from exc
         if method not in _SAFE and not _same(headers.get(CSRF_HEADER, ""), csrf_token_of(name)):
             raise Problem(
-                403, "csrf", f"a changing call of a session carries its token in {CSRF_HEADER}; GET /session has it"
+                403, "csrf", f"a change by a login session needs its token in {CSRF_HEADER}; GET /session returns it"
             )
     elif serving.options.open_reads and (method, path) in ANONYMOUS_READS:
         if any(name in headers for name in (*SCOPE_HEADERS, NAMES_HEADER)):
-            raise Unauthorised("open reads show one tenant and scope; another takes a token")
+            raise Unauthorised("anonymous reads see one tenant and scope; another needs a token")
         handle = serving.memory.as_actor(_ANONYMOUS_READER)
     else:
         raise unauthenticated(wrong=name is not None)
@@ -219,14 +217,14 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
 
 
 def _handle_for_names(handle: Memory, headers: Headers) -> Memory:
-    """Return the handle of the project, the user and the agent that a request names."""
+    """Return the handle of the project, user and agent in the headers."""
     if any(len(headers.getlist(name)) > 1 for name in (*NAMED_HANDLE_HEADERS.values(), NAMES_HEADER)):
-        raise InvalidInput("a request names one user, one agent and one project: each header once")
+        raise InvalidInput("a request may name one user, one agent and one project, each header once")
     user, agent, project = (headers.get(NAMED_HANDLE_HEADERS[kind]) for kind in ("user", "agent", "project"))
     if project is not None:
         handle = handle.project(project)
     if user is not None:
-        names = [unquote(each) for each in headers.get(NAMES_HEADER, "").split(",") if each]
+        names = [unquote(name) for name in headers.get(NAMES_HEADER, "").split(",") if name]
         handle = handle.user(user, names=names)
     return handle if agent is None else handle.agent(agent)
 
@@ -239,38 +237,38 @@ def _by_token(serving: AppState, headers: Headers) -> Memory:
         raise unauthenticated(wrong=True)
     try:
         return serving.handle_of_token(token)
-    except Unauthorised as fault:
-        raise unauthenticated(wrong=True) from fault
+    except Unauthorised as exc:
+        raise unauthenticated(wrong=True) from exc
 
 
 async def identify(request: Request) -> Caller:
-    """Return who makes this request; asked once, remembered with it."""
+    """Return the actor of this request, cached in the request."""
     known: Caller | None = request.scope.get(_CALLER)
     if known is not None:
         return known
     serving, headers = app_state_of(request), request.headers
-    asked: Any = {"method": request.method, "path": request.scope["path"]}
+    params: Any = {"method": request.method, "path": request.scope["path"]}
     token = headers.get("authorization", "").partition(" ")[2].strip()
     if serving.cached_handle(token) is None if token else serving.shares is not None:
-        caller = await run_in_threadpool(caller_of, serving, headers, **asked)
+        caller = await run_in_threadpool(caller_of, serving, headers, **params)
     else:
-        # Nothing is read, so no thread is needed.
-        caller = caller_of(serving, headers, **asked)
+        # The store is not read, so no thread is needed.
+        caller = caller_of(serving, headers, **params)
     request.scope[_CALLER] = caller
     return caller
 
 
 def require_valid_credential(handle: Memory) -> None:
-    """See that the credential of a handle still holds, else 401; reads the store."""
+    """Raise 401 unless the credential of a handle is valid; reads the store."""
     try:
-        # Asking for anything of the store asks for the token too.
+        # Any access to the store checks the token.
         _ = handle.policy
-    except Unauthorised as fault:
-        raise unauthenticated(wrong=True) from fault
+    except Unauthorised as exc:
+        raise unauthenticated(wrong=True) from exc
 
 
 def unauthenticated(*, wrong: bool = False) -> Problem:
-    """Return the problem of a caller without a credential, or with one that does not hold."""
+    """Return the problem of a request without a credential, or with an invalid one."""
     challenge = 'Bearer realm="keepward"' + (', error="invalid_token"' if wrong else "")
     detail = (
         "this credential does not open this store; ask the owner for a token, or open the link of `keepward serve`"
@@ -280,8 +278,8 @@ def unauthenticated(*, wrong: bool = False) -> Problem:
     return Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": challenge})
 
 
-def _same(args: str, held: str) -> bool:
-    return hmac.compare_digest(args.encode("utf-8", "surrogatepass"), held.encode("ascii"))
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("ascii"))
 
 
 async def _handle(request: Request) -> Memory:
@@ -297,13 +295,13 @@ async def _writes(request: Request) -> None:
     if wait:
         seconds = max(1, math.ceil(wait))
         detail = (
-            f"too many changes in a minute; go on in {seconds} s, or send many at once; "
-            "the owner sets how many with `writes_per_minute` under [server]"
+            f"too many changes in a minute; continue in {seconds} s, or send many items in one request; "
+            "the owner sets the limit as `writes_per_minute` under [server]"
         )
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
 
-#: The caller's own handle.
+#: The handle of the caller.
 Handle = Annotated[Memory, Depends(_handle)]
-#: Counts a change; for ``dependencies=[Writes]`` of every changing route.
+#: Counts a change; every changing route has ``dependencies=[Writes]``.
 Writes = Depends(_writes)

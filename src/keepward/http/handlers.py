@@ -1,8 +1,7 @@
-"""Answers: the call of an operation over HTTP, and how its result becomes an answer where that is more than the result.
+"""Handlers: run operations over HTTP and turn results into responses.
 
-Invariants
-(1) A page after the first is read from the state, and by the clock, of the first.
-(2) A write answers 201 committed, 202 held for review, 200 the same was there already, 422 refused by a gate.
+* Later pages are read from the state and the clock of the first page.
+* A write answers 201 committed, 202 quarantined, 200 duplicate, 422 refused.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from keepward.core import plain as present
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Receipt
 from keepward.core.memory import Record
@@ -35,6 +33,7 @@ from keepward.core.proposal import (
     is_too_long_for_tier,
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
+from keepward.core.results import format_instant, record_as_dict, to_json, to_plain
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
@@ -54,7 +53,6 @@ from keepward.http.requests import (
 )
 from keepward.memory import Memory, request_context_of
 from keepward.operations import Operation, operation
-from keepward.results import to_json
 from keepward.services import review
 from keepward.services.edits import parse_change
 from keepward.services.search import is_counted
@@ -63,33 +61,33 @@ _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
 
 def json_value(value: Any) -> Any:
-    """Return any value of an operation as JSON values; an error in it says what it would have been by itself."""
+    """Return a result as JSON values; an error inside has its HTTP status."""
     if isinstance(value, list):
-        return [json_value(each) for each in value]
+        return [json_value(item) for item in value]
     if isinstance(value, DecisionResult) and value.error is not None:
         return {**to_json(value), "error": error_fields(value.error)}
     return to_json(value)
 
 
 def error_fields(exc: KeepwardError) -> dict[str, Any]:
-    """Return an error that is part of an answer."""
+    """Return an error as a part of a response."""
     return {**to_json(exc), "status": STATUS_OF_CODE.get(exc.code, 500)}
 
 
-def page_fields(items: list[Any], cursor: str | None = None, **more: Any) -> dict[str, Any]:
-    """Return one page of a list; ``cursor`` leads to the next one, null at the end."""
-    return {"items": items, "cursor": cursor, **more}
+def page_fields(items: list[Any], cursor: str | None = None, **extra: Any) -> dict[str, Any]:
+    """Return one page of a list; ``cursor`` leads to the next page, null at the end."""
+    return {"items": items, "cursor": cursor, **extra}
 
 
 def write_response(result: Outcome) -> Response:
-    """Answer a write: 201 committed, 202 held for review, 200 the same was there, 422 refused."""
+    """Return the response of a write: 201 committed, 202 quarantined, 200 duplicate, 422 refused."""
     body = to_json(result)
     if isinstance(result, Refused):
-        said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
-        said += (
+        detail = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
+        detail += (
             ": POST /memory/import?format=markdown with the text as the body" if is_too_long_for_tier(result) else ""
         )
-        return Problem(422, "refused", said, **body).response()
+        return Problem(422, "refused", detail, **body).response()
     headers: dict[str, str] = {}
     if isinstance(result, Committed) and len(result.records) == 1:
         headers = {"Location": f"/memory/items/{body['id']}", "ETag": memory_etag(result.records[0])}
@@ -99,16 +97,16 @@ def write_response(result: Outcome) -> Response:
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with JSON values; what cannot be encoded as UTF-8 is escaped."""
+    """Return a JSON response; characters that UTF-8 cannot encode are escaped."""
     try:
         return JSONResponse(body, status, dict(headers or {}))
     except UnicodeEncodeError:
-        # Text from a store of long ago, or of a file name, may hold half a character.
+        # A text, for example from a file name, may contain a lone surrogate.
         return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
 
 
 def parse_as_of(value: str) -> int | str | datetime:
-    """Return the moment that a caller names."""
+    """Return the past state that a request names."""
     if not value.strip():
         raise InvalidInput("as_of is a commit's number or id, the name of a head, or an ISO 8601 instant")
     if value.isascii() and value.isdecimal():
@@ -119,29 +117,29 @@ def parse_as_of(value: str) -> int | str | datetime:
         return value
 
 
-#: What is no operation and has a route all the same, by operation.
+#: Operations that exist only over HTTP, by name.
 HTTP_OPERATIONS: dict[str, Operation] = {}
-#: Gives a route to what is HTTP's own.
+#: Registers an operation that exists only over HTTP.
 http_operation = partial(operation, into=HTTP_OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCall:
-    """One call of an operation over HTTP."""
+    """One request of an operation."""
 
     http: Request
     memory: Memory
     operation: Operation
-    #: What was sent, by wire name; ``beside`` it what is of HTTP alone.
+    #: Sent arguments by JSON name; ``http_only`` are HTTP-only parameters.
     given: dict[str, Any]
-    beside: dict[str, Any]
+    http_only: dict[str, Any]
 
     def run(self, **overrides: Any) -> Any:
-        """Carry it out; ``instead`` takes the place of what was sent."""
+        """Run the operation; ``overrides`` replace sent arguments."""
         return getattr(self.memory, self.operation.name)(**self.arguments(**overrides))
 
     def arguments(self, **overrides: Any) -> dict[str, Any]:
-        """Return what was sent as Python takes it."""
+        """Return the sent arguments by their names in Python."""
         own: dict[str, Any] = {}
         groups: dict[str, dict[str, Any]] = {}
         for wire, value in {**self.given, **overrides}.items():
@@ -160,178 +158,182 @@ def propose(call: OperationCall) -> Response:
 
 
 def status(call: OperationCall) -> Response:
-    memory, found = call.memory, call.run()
-    tag = text_etag(found["head"])
-    beside = {
-        "path": found["path"] if memory.actor.is_owner else None,
+    memory, report = call.memory, call.run()
+    tag = text_etag(report["head"])
+    extra = {
+        "path": report["path"] if memory.actor.is_owner else None,
         "etag": tag,
         "actor_record": json_value(memory.actor),
-        "now": present.format_instant(memory.now),
+        "now": format_instant(memory.now),
     }
-    return json_response({**present.to_plain(found), **beside}, headers={"ETag": tag})
+    return json_response({**to_plain(report), **extra}, headers={"ETag": tag})
 
 
 @http_operation("GET /memory/core", name="core", right="read")
 def about_core(self: Any) -> Any:
-    """Return the core blocks as they stand now; of two with one key the nearer scope's counts."""
+    """Return the core blocks. If two have the same key, that of the nearer scope applies."""
 
 
 def core(call: OperationCall) -> Response:
     memory = call.memory
-    found = memory.status()
+    report = memory.status()
     listing = memory.list_memories(tiers=["core"], limit=None)
     scopes = visible_from(memory.scope)
-    nearest = {each.key: each for each in sorted(listing, key=lambda each: (-scopes.index(each.scope), each.id))}
+    nearest = {
+        record.key: record for record in sorted(listing, key=lambda record: (-scopes.index(record.scope), record.id))
+    }
     blocks = [
-        {"key": name, "tokens": each["tokens"], "budget": each["budget"], **_block(nearest.pop(name, None))}
-        for name, each in found["blocks"].items()
+        {"key": name, "tokens": block["tokens"], "budget": block["budget"], **_block(nearest.pop(name, None))}
+        for name, block in report["blocks"].items()
     ]
-    body = {"head": found["head"], "scope": memory.scope, "blocks": blocks}
-    body["items"] = [present.record_as_dict(each) for each in nearest.values()]
+    body = {"head": report["head"], "scope": memory.scope, "blocks": blocks}
+    body["items"] = [record_as_dict(record) for record in nearest.values()]
     return json_response({**body, "withheld": list(listing.withheld), "notes": list(listing.notes)})
 
 
 def _block(record: Record | None) -> dict[str, Any]:
     own = {name: record and getattr(record, name) for name in ("id", "version", "text")}
-    return {**own, "memory": record and present.record_as_dict(record)}
+    return {**own, "memory": record and record_as_dict(record)}
 
 
 def search(call: OperationCall) -> Response:
-    start, moment = page_offset(call.http, call.beside["cursor"])
+    start, moment = page_offset(call.http, call.http_only["cursor"])
     end = start + call.given["limit"]
-    asked = {"limit": min(end, MAX_HITS)}
+    params = {"limit": min(end, MAX_HITS)}
     try:
-        # From the state of an earlier page: by its clock, or where a write has since slipped in before it, by the
-        # clock of that state's own commit.
-        found: Recall = call.run(**asked, as_of=moment.at) if moment else call.run(**asked)
-        if moment and head_seq(found.head) != moment.seq:
-            found = call.run(**asked, as_of=moment.seq)
-    except NotFound as fault:
-        raise _missing_state_error(call, fault) from fault
-    more = len(found.hits) == end < MAX_HITS
-    moment = moment or PageState(seq=head_seq(found.head), at=found.now)
-    page = to_json(replace(found, hits=found.hits[start:]))
-    return json_response({**page, "cursor": cursor_of(call.http, end, moment) if more else None})
+        # Read the state of the first page: by its clock, or, if a write was committed just before it, by the clock of
+        # the commit of that state.
+        recall: Recall = call.run(**params, as_of=moment.at) if moment else call.run(**params)
+        if moment and head_seq(recall.head) != moment.seq:
+            recall = call.run(**params, as_of=moment.seq)
+    except NotFound as exc:
+        raise _missing_state_error(call, exc) from exc
+    has_more = len(recall.hits) == end < MAX_HITS
+    moment = moment or PageState(seq=head_seq(recall.head), at=recall.now)
+    page = to_json(replace(recall, hits=recall.hits[start:]))
+    return json_response({**page, "cursor": cursor_of(call.http, end, moment) if has_more else None})
 
 
-#: What orders a list, with its defaults.
+#: Parameters that order a list, with their defaults.
 _ORDER: Mapping[str, Any] = {"offset": None, "sort": "created", "ascending": False}
 
 
 def find(call: OperationCall) -> Response:
-    memory, (start, moment) = call.memory, page_offset(call.http, call.beside["cursor"])
-    given = call.arguments()
-    order = {name: given.pop(name, usual) for name, usual in _ORDER.items()}
-    if is_counted(given, **order):
+    memory, (start, moment) = call.memory, page_offset(call.http, call.http_only["cursor"])
+    params = call.arguments()
+    order = {name: params.pop(name, usual) for name, usual in _ORDER.items()}
+    if is_counted(params, **order):
         return _ordered_page(call, start, moment)
-    end, asked = start + call.given["limit"], call.given.get("as_of")
-    asked = parse_as_of(asked) if isinstance(asked, str) else asked
-    if asked is not None and not (isinstance(asked, datetime) and asked > memory.now):
-        # What is past does not move; a future instant is a state that does.
-        found = call.run(limit=end + 1)
+    end, as_of = start + call.given["limit"], call.given.get("as_of")
+    as_of = parse_as_of(as_of) if isinstance(as_of, str) else as_of
+    if as_of is not None and not (isinstance(as_of, datetime) and as_of > memory.now):
+        # A past state does not change; the state of a future instant does.
+        memories = call.run(limit=end + 1)
     elif moment is None:
-        found, moment = _read_settled_state(call, end + 1, asked)
+        memories, moment = _read_settled_state(call, end + 1, as_of)
     else:
         try:
-            found = _read_past_state(call, moment)
-        except NotFound as fault:
-            raise _missing_state_error(call, fault) from fault
-    cursor = cursor_of(call.http, end, moment) if len(found) > end else None
-    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [present.record_as_dict(each) for each in found[start:end]]
+            memories = _read_past_state(call, moment)
+        except NotFound as exc:
+            raise _missing_state_error(call, exc) from exc
+    cursor = cursor_of(call.http, end, moment) if len(memories) > end else None
+    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
+    items = [record_as_dict(each) for each in memories[start:end]]
     return json_response(page_fields(items, cursor, head=memory.head, total=None, **lost))
 
 
 def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> Response:
-    """Answer with one window of an order; a page after the first is of the state of the first."""
+    """Return one page of an ordered list; later pages are of the state of the first."""
     start = start or call.given.get("offset", 0)
-    # The present by its clock, as long as it is still that state.
+    # Read the present while it is still that state.
     moved = {"as_of": moment.seq} if moment and moment.seq != head_seq(call.memory.head) else {}
     try:
-        found: Memories = call.run(offset=start, **moved)
-    except NotFound as fault:
-        raise _missing_state_error(call, fault) from fault
-    end, total = start + call.given["limit"], found.total or 0
-    moment = moment or PageState(seq=head_seq(found.head or ""), at=call.memory.now)
+        memories: Memories = call.run(offset=start, **moved)
+    except NotFound as exc:
+        raise _missing_state_error(call, exc) from exc
+    end, total = start + call.given["limit"], memories.total or 0
+    moment = moment or PageState(seq=head_seq(memories.head or ""), at=call.memory.now)
     cursor = cursor_of(call.http, end, moment) if end < total else None
-    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    items = [present.record_as_dict(each) for each in found]
-    return json_response(page_fields(items, cursor, head=found.head, total=total, **lost))
+    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
+    items = [record_as_dict(each) for each in memories]
+    return json_response(page_fields(items, cursor, head=memories.head, total=total, **lost))
 
 
-def _read_settled_state(call: OperationCall, limit: int, asked: Any) -> tuple[Memories, PageState]:
-    """Read the present, and return the state that it was; only where writes keep coming is that state asked for."""
+def _read_settled_state(call: OperationCall, limit: int, as_of: Any) -> tuple[Memories, PageState]:
+    """Read the present and return its state. If writes keep coming, read that state explicitly."""
     memory = call.memory
     for _ in range(3):
-        head, now = memory.head, asked or memory.now
-        found = call.run(limit=limit)
+        head, now = memory.head, as_of or memory.now
+        memories = call.run(limit=limit)
         if memory.head == head:
-            return found, PageState(seq=head_seq(head), at=now)
-    moment = PageState(seq=head_seq(memory.head), at=asked or memory.now)
+            return memories, PageState(seq=head_seq(head), at=now)
+    moment = PageState(seq=head_seq(memory.head), at=as_of or memory.now)
     return _read_past_state(call, moment), moment
 
 
 def _read_past_state(call: OperationCall, moment: PageState) -> Memories:
-    """Return all that pass in a state, by a clock that need not be that of its last commit."""
-    found: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
+    """Return all memories that pass in a state, by the clock of the first page."""
+    memories: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
     if call.given.get("include_ended"):
-        return found
-    return Memories((each for each in found if each.is_live(moment.at)), withheld=found.withheld, notes=found.notes)
+        return memories
+    return Memories(
+        (record for record in memories if record.is_live(moment.at)), withheld=memories.withheld, notes=memories.notes
+    )
 
 
 def _missing_state_error(call: OperationCall, exc: NotFound) -> Exception:
-    """Return the error of a state that is not there: with a cursor it is the cursor that is wrong."""
-    return bad_cursor("is of a state that is gone") if call.beside["cursor"] else exc
+    """Return the error of a missing state; with a cursor, the cursor is wrong."""
+    return bad_cursor("belongs to a state that no longer exists") if call.http_only["cursor"] else exc
 
 
 def get(call: OperationCall) -> Response:
     record: Record = call.run()
     tag = memory_etag(record)
-    return not_modified(call.http, tag) or json_response(present.record_as_dict(record), headers={"ETag": tag})
+    return not_modified(call.http, tag) or json_response(record_as_dict(record), headers={"ETag": tag})
 
 
 def log(call: OperationCall) -> Response:
-    tag, limit, found = text_etag(call.memory.head), call.given["limit"], call.run()
-    hidden = () if call.beside["events"] else ("events",)
+    tag, limit, commits = text_etag(call.memory.head), call.given["limit"], call.run()
+    hidden = () if call.http_only["events"] else ("events",)
     body = {
-        "items": [{**to_json(each, without=hidden), **dict.fromkeys(hidden)} for each in found],
-        "next_before": found[-1].commit.seq if len(found) == limit and found[-1].commit.seq > 1 else None,
+        "items": [{**to_json(commit, without=hidden), **dict.fromkeys(hidden)} for commit in commits],
+        "next_before": commits[-1].commit.seq if len(commits) == limit and commits[-1].commit.seq > 1 else None,
         "etag": tag,
     }
     return json_response(body, headers={"ETag": tag})
 
 
 def rollback(call: OperationCall) -> Response:
-    """Undo a commit, where the head is the one that the caller saw, or say what would happen."""
+    """Undo a commit if the head is the one that the caller saw, or return what would happen."""
     memory, dry = call.memory, call.given.get("dry_run", False)
     where = "GET /memory/status or /memory/commits"
     try:
         require_match(call.http, text_etag(memory.head), required=not dry, where=where, any_version=False)
     except Problem:
-        # Who may not do it is told so, and not which header is missing.
+        # Report missing rights before a missing header.
         call.run(dry_run=True)
         raise
     done = call.run()
     data = {**json_value(done), "dry_run": dry, "etag": text_etag(memory.head)}
     if done.conflicts and not dry:
-        detail = "later commits touched the same memories, nothing was changed; undo them too by with_later"
+        detail = "later commits changed the same memories, so nothing was changed; `with_later` undoes them too"
         return Problem(409, "conflict", detail, **data).response()
     return json_response(data)
 
 
 def pending(call: OperationCall) -> Response:
-    found: ProposalPage = call.run()
-    end = found.offset + len(found)
+    page: ProposalPage = call.run()
+    end = page.offset + len(page)
     body = {
-        "items": [_review_fields(call.memory, each) for each in found],
-        "next_offset": end if end < found.total else None,
-        **{name: to_json(getattr(found, name)) for name in found.__slots__},
+        "items": [_review_fields(call.memory, item) for item in page],
+        "next_offset": end if end < page.total else None,
+        **{name: to_json(getattr(page, name)) for name in page.__slots__},
     }
     return json_response(body)
 
 
 def _review_fields(memory: Memory, item: Proposal) -> dict[str, Any]:
-    """Return a proposal as its reviewer needs it: ``shown`` has every character that would be stored."""
+    """Return a proposal for its reviewer; ``shown`` has every character that would be stored."""
     return {**to_json(item), "shown": to_json(memory.shown(item))}
 
 
@@ -341,14 +343,14 @@ def get_proposal(call: OperationCall) -> Response:
 
 
 def approve(call: OperationCall) -> Response:
-    """Approve what the caller saw, as it is or amended; who may not decide is told so first."""
+    """Approve the version that the caller saw, also amended. Missing rights are reported first."""
     if not call.memory.actor.may_decide:
         return write_response(call.run())
     item = review.proposal(request_context_of(call.memory), call.given["id"])
     where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
     require_match(call.http, text_etag(item.digest), where=where, any_version=False)
     if call.given.get("digest") not in {None, item.digest}:
-        # The body's own must not contradict it.
+        # The value in the body must not contradict the header.
         raise StaleVersion
     return write_response(call.run(digest=item.digest))
 
@@ -358,9 +360,9 @@ def tokens(call: OperationCall) -> Response:
 
     def used_at(item: Token) -> str | None:
         then = serving.used.get(item.id)
-        return None if then is None else present.format_instant(now - timedelta(seconds=serving.monotonic() - then))
+        return None if then is None else format_instant(now - timedelta(seconds=serving.monotonic() - then))
 
-    return json_response(page_fields([token(call.memory, each, used_at(each)) for each in call.run()]))
+    return json_response(page_fields([token(call.memory, item, used_at(item)) for item in call.run()]))
 
 
 def create_token(call: OperationCall) -> Response:
@@ -369,48 +371,48 @@ def create_token(call: OperationCall) -> Response:
 
 
 def token(memory: Memory, item: Token, used_at: str | None = None) -> dict[str, Any]:
-    """Return a token; its hash is of use to nobody who may not read the store itself."""
-    fields = {name: value for name, value in present.to_plain(item).items() if name != "hash"}
+    """Return a token without its hash."""
+    fields = {name: value for name, value in to_plain(item).items() if name != "hash"}
     return {**fields, "state": item.state(memory.now), "used_at": used_at}
 
 
 def remember_many(call: OperationCall) -> Response:
-    found, mode = call.run(), call.given.get("mode", "each")
-    told = [to_json(each) for each in (found[:1] if mode == "atomic" else found)]
-    return json_response({"mode": mode, "count": len(found), "outcomes": told})
+    results, mode = call.run(), call.given.get("mode", "each")
+    outcomes = [to_json(outcome) for outcome in (results[:1] if mode == "atomic" else results)]
+    return json_response({"mode": mode, "count": len(results), "outcomes": outcomes})
 
 
 def update_memory(call: OperationCall) -> Response:
-    """Change the version that the caller saw; who may not propose is told so first."""
+    """Change the version that the caller saw. Missing rights are reported first."""
     if not call.memory.actor.may_propose:
         return write_response(call.run())
     seen = check_if_match(call, required=call.operation.name == "revise")
     if seen is None:
         return write_response(call.run())
     if call.given.get("if_version") not in {None, seen}:
-        # The body's own must not contradict it.
+        # The value in the body must not contradict the header.
         raise StaleVersion
     return write_response(call.run(if_version=seen))
 
 
 def check_if_match(call: OperationCall, *, required: bool) -> int | None:
-    """Return the version that the caller saw, where it said so in ``If-Match``."""
+    """Return the version that the caller saw, from ``If-Match``."""
     request, memory = call.http, call.memory
     if not required and "if-match" not in request.headers:
         return None
     try:
         record = memory.get(call.given["id"])
     except Unauthorised:
-        # What one wrote and may not read any more has no version that one saw; the change itself is judged.
+        # The writer may no longer read the memory, so there is no version to compare; the gates check the change.
         if request.headers.get("if-match", "").strip() == "*":
             return None
         raise
     versions = {memory_etag(record): record.version}
     if record.version > 1:
-        for each in reversed(memory.history(record.id)):
-            versions.setdefault(memory_etag(each.record), each.record.version)
-            # What was read before mere bookkeeping is still what is there.
-            if each.op not in BOOKKEEPING:
+        for version in reversed(memory.history(record.id)):
+            versions.setdefault(memory_etag(version.record), version.record.version)
+            # A version before bookkeeping has the same content.
+            if version.op not in BOOKKEEPING:
                 break
     tag = require_match(request, *versions)
     return None if tag is None else versions[tag]
@@ -418,35 +420,35 @@ def check_if_match(call: OperationCall, *, required: bool) -> int | None:
 
 def erase(call: OperationCall) -> Response:
     done = call.run()
-    return json_response({**json_value(done), "certificate": present.to_plain(call.memory.certificate(done.commit.id))})
+    return json_response({**json_value(done), "certificate": to_plain(call.memory.certificate(done.commit.id))})
 
 
 def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Callable[[OperationCall], Response]:
-    """Return what answers with the result as it is and ``more`` keys, which follow from it."""
+    """Return a handler that answers with the result and ``extra`` keys computed from it."""
 
     def answer(call: OperationCall) -> Response:
         result = call.run()
         if result is None:
-            # Of a write that has nothing to do.
+            # The write had nothing to do.
             return json_response({"outcome": None})
         if isinstance(result, Committed | Quarantined | Refused | Duplicate):
             return write_response(result)
-        keys, found = call.operation.answer.split(), json_value(result)
+        keys, body = call.operation.answer.split(), json_value(result)
         if isinstance(result, Receipt):
-            found = {"receipt": result.id, keys[0]: found}
+            body = {"receipt": result.id, keys[0]: body}
         elif keys == ["items"]:
-            found = page_fields(found)
+            body = page_fields(body)
         elif keys:
-            found = dict(zip(keys, found if len(keys) > 1 else [found], strict=True))
-        return json_response({**found, **extra(call, result)}, call.operation.status)
+            body = dict(zip(keys, body if len(keys) > 1 else [body], strict=True))
+        return json_response({**body, **extra(call, result)}, call.operation.status)
 
     return answer
 
 
 def _decision_counts(word: str) -> Callable[[OperationCall, Any], dict[str, Any]]:
-    def counts(_: OperationCall, found: list[DecisionResult]) -> dict[str, Any]:
-        done = sum(each.ok for each in found)
-        return {word: done, "failed": len(found) - done}
+    def counts(_: OperationCall, results: list[DecisionResult]) -> dict[str, Any]:
+        done = sum(result.ok for result in results)
+        return {word: done, "failed": len(results) - done}
 
     return counts
 
@@ -456,20 +458,20 @@ _approve_many, reject_many = json_endpoint(_decision_counts("approved")), json_e
 
 
 def approve_many(call: OperationCall) -> Response:
-    """Approve what the caller saw, each by its digest; who may not decide is told so first."""
-    lacking = [number for number, each in enumerate(call.given["items"]) if not each.get("digest")]
+    """Approve several proposals by digest. Missing rights are reported first."""
+    lacking = [number for number, item in enumerate(call.given["items"]) if not item.get("digest")]
     if lacking and call.memory.actor.may_decide:
-        detail = f"body.items.{lacking[0]}.digest: send the digest that was seen, as GET /memory/quarantine shows it"
+        detail = f"body.items.{lacking[0]}.digest: send the digest that you saw in GET /memory/quarantine"
         raise Problem(428, "precondition_required", detail)
     return _approve_many(call)
 
 
 diff = json_endpoint(
-    lambda call, found: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)}
+    lambda call, items: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(items)}
 )
 revoke_token = json_endpoint(lambda call, _: {"id": call.given["id"]})
 reject = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "rejected"})
 reopen = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = json_endpoint(lambda _, versions: {"id": versions[-1].record.id})
-doctor = json_endpoint(lambda _, found: {"ok": all(each.ok for each in found)})
+doctor = json_endpoint(lambda _, checks: {"ok": all(check.ok for check in checks)})
 rebuild = json_endpoint(lambda call, _: {"head": call.memory.head})

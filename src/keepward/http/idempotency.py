@@ -1,10 +1,9 @@
-"""A POST under an ``Idempotency-Key``: what it committed is answered again, and not committed again.
+"""Idempotency keys: a repeated POST returns the result of the first one.
 
-Invariants
-(1) A key belongs to its principal and its tenant, for as long as the commit has its content. The store has keyed hashes
-    of the key and of the call; see ``storage.writer``.
-(2) The same key with another call is refused. A call that committed nothing is judged anew.
-(3) The answer is made from the commit and its receipt, so any server of the store gives it, also after a restart.
+* A key belongs to its actor and tenant while the commit has its content. The store has keyed hashes of the key and the
+  request; see ``storage.writer``.
+* The same key with another request is refused. A request that committed nothing runs again.
+* The response is built from the commit and its receipt, so any server of the store returns it, also after a restart.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:
-    """Answer a call under its key; ``repeats`` is whether what it committed is answered again.
+    """Answer a request under its key; ``repeats`` says whether a committed result is returned again.
 
     Raises:
         Problem: the key is not 1 to 255 printable ASCII characters.
-        IdempotencyReused: the key was sent with another call.
+        IdempotencyReused: the key was sent with another request.
     """
     name, handle = request.headers[KEY_HEADER], (await identify(request)).handle
     if not _KEY.fullmatch(name):
@@ -51,7 +50,7 @@ async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Re
         with idempotency.with_key(key):
             return await inner(request)
     except (KeepwardError, Problem):
-        # The same call may have been carried out at this moment, by this server or another.
+        # Another server may have just run the same request.
         before = await run_in_threadpool(_stored_response, handle, key)
         if before is None:
             raise

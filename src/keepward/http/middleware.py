@@ -1,22 +1,19 @@
-"""The edge: what stands between the network and the routes, once around every request and its answer.
+"""Security middleware around every request and response.
 
-Invariants
-(1) ``Host`` is a name of this server, so that no other name that leads here (DNS rebinding) is served.
-(2) A page of another site cannot call: its ``Origin`` is refused, and so is what a browser marks as cross-site.
-    There are no CORS headers.
-(3) Every answer has ``SECURITY_HEADERS`` and an ``X-Request-Id``: the caller's own if it sent a plain one. Its log line
-    and its problem document have the same id.
-(4) A path or query with NUL or broken UTF-8 comes to nothing.
-(5) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and whatever
-    the route would have made of it. It comes within ``body_timeout`` seconds and one more for each 64 KB, or the
-    answer is 408: whoever sends a byte now and then holds nothing up. What is over the limit is read past before it
-    is answered, for some seconds: a connection that is closed on what is still being sent loses the answer.
-(6) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
-(7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
-    logged by its type and place, without its message.
-(8) A reader that does not take 64 KB of an answer within ``SEND_TIMEOUT_S`` seconds is dropped.
-(9) A request says the length of its body once: Content-Length, or Transfer-Encoding: chunked. Any other is refused,
-    and its connection closed.
+* ``Host`` must be a name of this server; this prevents DNS rebinding.
+* Requests from pages of other sites are refused, by ``Origin`` and ``Sec-Fetch-Site``. There are no CORS headers.
+* Every response has ``SECURITY_HEADERS`` and an ``X-Request-Id``, a valid one of the caller or a new one. The log line
+  and the problem document have the same id.
+* A path or query with NUL or invalid UTF-8 is refused.
+* A body over its limit gets 413, also a chunked one. A body must arrive within ``body_timeout`` seconds plus one
+  second for each 64 KB, else 408: a slow sender blocks nothing. The rest of a body over the limit is read for some
+  seconds before the response, because a connection closed during an upload loses the response.
+* ``HEAD`` has the route of ``GET``, without a body.
+* Each request is counted and logged once, by its documented path. An unexpected error gets 500 and is logged by type
+  and location, without its message.
+* A client that does not read 64 KB of a response within ``SEND_TIMEOUT_S`` seconds is disconnected.
+* A request must give the length of its body once: Content-Length, or Transfer-Encoding: chunked. Otherwise it is
+  refused and the connection closed.
 """
 
 from __future__ import annotations
@@ -52,24 +49,24 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _ENCODED_HEADERS = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in SECURITY_HEADERS.items()]
-#: Headers that an answer may have of its own: static files are cached.
+#: Headers that a response may override, because static files are cached.
 _OVERRIDABLE_HEADERS = frozenset({b"cache-control"})
 _FIXED_HEADERS = frozenset(name for name, _ in _ENCODED_HEADERS) - _OVERRIDABLE_HEADERS
 _REQUEST_ID_HEADER = b"x-request-id"
 _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-#: Static files without data, which a link elsewhere may lead to.
+#: Static files without data, which other sites may link to.
 PUBLIC_PATHS = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
-#: Paths of calls that bring a file.
+#: Paths of file uploads.
 UPLOAD_PATHS = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
-#: Bytes that a slow line brings in a second.
+#: Minimum upload rate.
 _MIN_UPLOAD_BYTES_PER_S = 65_536
-#: Bytes that are read past of a body over its limit, and for how many seconds.
+#: Maximum bytes, and seconds, of reading the rest of a body over its limit.
 _MAX_DRAINED_BYTES, _DRAIN_TIMEOUT_S = 64 << 20, 5
-#: Seconds in which a reader takes a piece of an answer, and bytes of a piece.
+#: Maximum seconds for a client to read a chunk of a response, and the size of a chunk.
 SEND_TIMEOUT_S, _SEND_CHUNK_BYTES = 30.0, 65_536
-#: What is counted where the caller went away before its body was whole.
+#: Status in the metrics if the client disconnected before its body was complete.
 CLIENT_CLOSED_REQUEST = 499
-#: Route of a request to a path that there is not.
+#: Route of a request to an unknown path.
 NO_ROUTE = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -87,7 +84,7 @@ class SecurityMiddleware:
         self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(UPLOAD_PATHS, options.import_limit)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it here."""
+        """Pass a request on, or refuse it."""
         match scope["type"]:
             case "http":
                 await _RequestState(self, scope, receive, send).run()
@@ -97,27 +94,30 @@ class SecurityMiddleware:
                 await self.app(scope, receive, send)
 
     def check(self, scope: Scope) -> int:
-        """Return how long the body of a request may be, if it comes in by (1), (2), (4) and (5)."""
+        """Return the maximum body length of a request after checking host, origin, address and framing."""
         headers: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
         host = headers.get(b"host", [])
         if len(host) != 1 or host[0].lower() not in self._hosts:
-            detail = "this server does not go by that name; name it in allow_hosts of [server] if it should"
+            detail = "this server does not have that host name; add it to allow_hosts of [server] if it should"
             raise Problem(421, "bad_host", detail)
         own = {f"{scheme}://{host[0].lower()}" for scheme in self._schemes} | self._origins
         path = scope["path"]
         linked = scope["method"] == "GET" and (path in PUBLIC_PATHS or path.startswith("/console/"))
         sites = [] if linked or b"origin" in headers else headers.get(b"sec-fetch-site", [])
-        if any(each.lower() not in own for each in headers.get(b"origin", [])) or {*sites} - {"same-origin", "none"}:
+        if any(origin.lower() not in own for origin in headers.get(b"origin", [])) or {*sites} - {
+            "same-origin",
+            "none",
+        }:
             raise Problem(403, "foreign_origin", "a page of another site may not call this server")
         if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
-            raise Problem(400, "bad_request", "the address holds NUL or is not UTF-8; send it percent-encoded")
+            raise Problem(400, "bad_request", "the address contains NUL or is not UTF-8; send it percent-encoded")
         limit = self._limits.get(scope["path"], self._limit)
         lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
-        if len(lengths) + len(codings) > 1 or any(each.strip().lower() != "chunked" for each in codings):
-            # A proxy may have read the other of the two, and would take the rest of the body for a request.
-            detail = "a body has one Content-Length, or one Transfer-Encoding: chunked"
+        if len(lengths) + len(codings) > 1 or any(coding.strip().lower() != "chunked" for coding in codings):
+            # A proxy that uses the other header would treat the rest of the body as a request.
+            detail = "a body needs one Content-Length, or one Transfer-Encoding: chunked"
             raise Problem(400, "bad_request", detail, headers={"Connection": "close"})
         announced = lengths[0] if lengths else "0"
         if not (announced.isascii() and announced.isdigit()):
@@ -128,7 +128,7 @@ class SecurityMiddleware:
 
 
 class _RequestState:
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, edge: SecurityMiddleware, scope: Scope, receive: Receive, send: Send) -> None:
         self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
@@ -139,8 +139,8 @@ class _RequestState:
         self._began = edge.serving.monotonic()
         self._until = asyncio.get_running_loop().time() + edge.timeout
         self._limit = self._read = self._status = 0
-        self._whole = self._ended = self._slow = False
-        #: What is wrong with the body; it takes the place of whatever a route makes of one half read.
+        self._complete = self._ended = self._slow = False
+        #: The problem of the body; it replaces the response of a route that read a part of it.
         self._fault: Problem | None = None
 
     async def run(self) -> None:
@@ -151,14 +151,14 @@ class _RequestState:
                 scope["method"] = "GET"
             await self._answer()
         except ClientDisconnect:
-            # Whoever asked has gone, so there is nobody to answer.
+            # The client has disconnected, so no response is sent.
             self._status = self._status or CLIENT_CLOSED_REQUEST
-        except Exception as fault:  # noqa: BLE001  (7)
+        except Exception as exc:  # noqa: BLE001  logged
             if self._slow:
                 return
-            _log_exception(fault)
+            _log_exception(exc)
             if not self._status:
-                detail = "something went wrong in the server; its log has the place. Nothing was lost."
+                detail = "an error occurred in the server; its log has the location. Nothing was lost."
                 await self._send_problem(Problem(500, "internal", detail))
         finally:
             scope[RELEASE_STACK_KEY].close()
@@ -168,7 +168,7 @@ class _RequestState:
     async def _answer(self) -> None:
         try:
             self._limit = self._edge.check(self._scope)
-            await self._edge.app(self._scope, self._take, self._send_message)
+            await self._edge.app(self._scope, self._receive_limited, self._send_message)
         except Problem as problem:
             if self._status:
                 raise
@@ -178,7 +178,7 @@ class _RequestState:
 
     async def _send_problem(self, problem: Problem) -> None:
         self._fault = None
-        # Whoever asks first whether to go on sends nothing until then.
+        # A client with ``Expect`` has not sent the body yet.
         if problem.status == 413 and not any(name.lower() == b"expect" for name, _ in self._scope["headers"]):
             await self._drain_body()
         await problem.response()(self._scope, self._receive, self._send_message)
@@ -187,21 +187,23 @@ class _RequestState:
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_TIMEOUT_S):
                 passed = 0
-                while not self._whole and passed < _MAX_DRAINED_BYTES:
+                while not self._complete and passed < _MAX_DRAINED_BYTES:
                     message = await self._receive()
                     passed += len(message.get("body", b""))
-                    self._whole = not message.get("more_body", False)
+                    self._complete = not message.get("more_body", False)
 
-    async def _take(self) -> Message:
+    async def _receive_limited(self) -> Message:
         try:
-            async with asyncio.timeout_at(None if self._whole else self._until + self._read / _MIN_UPLOAD_BYTES_PER_S):
+            async with asyncio.timeout_at(
+                None if self._complete else self._until + self._read / _MIN_UPLOAD_BYTES_PER_S
+            ):
                 message = await self._receive()
         except TimeoutError:
-            detail = "the body did not come in time; send it in one go, or raise body_timeout of [server]"
+            detail = "the body did not arrive in time; send it without pauses, or raise body_timeout of [server]"
             self._fault = Problem(408, "timeout", detail, headers={"Connection": "close"})
             raise self._fault from None
         if message["type"] == "http.request":
-            self._whole = not message.get("more_body", False)
+            self._complete = not message.get("more_body", False)
             self._read += len(message.get("body", b""))
             if self._read > self._limit:
                 self._fault = _too_large(self._limit, self._scope["path"])
@@ -214,15 +216,15 @@ class _RequestState:
                 return
             self._status = message["status"]
             own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _FIXED_HEADERS]
-            kept = {name.lower() for name, _ in own} & _OVERRIDABLE_HEADERS
-            always = [pair for pair in _ENCODED_HEADERS if pair[0] not in kept]
+            overridden = {name.lower() for name, _ in own} & _OVERRIDABLE_HEADERS
+            always = [pair for pair in _ENCODED_HEADERS if pair[0] not in overridden]
             message = {**message, "headers": [*own, (_REQUEST_ID_HEADER, self._id.encode("ascii")), *always]}
         elif not self._status:
             return
         elif self._head and message["type"] == "http.response.body":
             if self._ended:
-                # (6) What would go on for ever ends as if its reader had gone.
-                raise OSError("the answer to HEAD has no body")
+                # End a HEAD on an endless stream as if the client had disconnected.
+                raise OSError("the response to HEAD has no body")
             self._ended, message = True, {"type": "http.response.body", "body": b""}
         body = memoryview(message.get("body", b""))
         for start in range(0, max(len(body), 1), _SEND_CHUNK_BYTES):
@@ -238,18 +240,18 @@ class _RequestState:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._send(message)
         except TimeoutError:
-            # (8) Its answer ends as if the reader had gone, and everything it held is released.
+            # End the response as if the client had disconnected, and release its resources.
             self._slow = True
             raise ClientDisconnect from None
 
     def _log_request(self) -> None:
-        """Count and log the request (7)."""
+        """Count and log the request."""
         serving, scope = self._edge.serving, self._scope
         seconds = serving.monotonic() - self._began
         route = getattr(scope.get("route"), "path_format", None)
         if route is None and "endpoint" in scope and scope["path"] == "/mcp":
             route = "/mcp"
-        # A method is free text from the network; it must not make labels.
+        # A method is arbitrary text from the network, so it must not become a label.
         method, route = scope["method"] if scope["method"] in _METHODS else "OTHER", str(route or NO_ROUTE)
         if serving.meters is not None:
             serving.meters.count(method, route, self._status, seconds)
@@ -265,17 +267,17 @@ class _RequestState:
 
 
 def hosts_of(options: ServerOptions) -> frozenset[str]:
-    """Return the values of ``Host`` that are this server's, in lower case."""
+    """Return the valid values of ``Host`` in lower case."""
     names = {f"[{name}]" if ":" in name else name for name in LOOPBACK}
     if is_loopback(options.host) or options.host not in {"", "0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         names.add(options.host_in_addresses.lower())
-    found = {f"{name}:{options.port}" for name in names}
+    hosts = {f"{name}:{options.port}" for name in names}
     if options.port in {80, 443}:
-        found |= names
+        hosts |= names
     for name in options.allow_hosts:
         lower = name.lower()
-        found |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
-    return frozenset(found)
+        hosts |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
+    return frozenset(hosts)
 
 
 def _clean(raw: bytes) -> bool:
@@ -288,14 +290,14 @@ def _clean(raw: bytes) -> bool:
 
 
 def _too_large(limit: int, path: str) -> Problem:
-    way = "import the file on the server's machine" if path in UPLOAD_PATHS else "send less at once"
+    advice = "import the file on the server's machine" if path in UPLOAD_PATHS else "send less at once"
     size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
-    # The rest of the body stays unread, so the connection cannot be used again.
-    return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})
+    # The rest of the body is not read, so the connection cannot be reused.
+    return Problem(413, "too_large", f"the body may have at most {size}; {advice}", headers={"Connection": "close"})
 
 
 def _log_exception(exc: BaseException) -> None:
     frames = traceback.extract_tb(exc.__traceback__)
-    place = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames[-4:]))
-    facts = {"action": "internal", "error": type(exc).__name__, "place": place}
-    logger.error("unexpected %s at %s", facts["error"], place, extra=facts)
+    location = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames[-4:]))
+    facts = {"action": "internal", "error": type(exc).__name__, "place": location}
+    logger.error("unexpected %s at %s", facts["error"], location, extra=facts)

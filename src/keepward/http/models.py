@@ -1,11 +1,10 @@
-"""Models: what routes take, as pydantic models made from the parameters of operations.
+"""Request models: pydantic models made from the parameters of operations.
 
-Invariants
-(1) A field that is not listed is refused; in a body a value of another JSON type is refused, never converted.
-(2) What a gate judges (lengths, ranges) is told in the schema and judged by the gate, so that a write refused here
-    is refused as anywhere else: with reasons and a receipt.
-(3) A field that is left out is not the same as null: out leaves a memory as it is, null empties it.
-(4) In a query a number is written in digits, a switch is ``true`` or ``false``; nothing else is taken for one.
+* Unknown fields are refused. In a body, a value of another JSON type is refused, never converted.
+* Limits that a gate checks (lengths, ranges) are documented in the schema and checked by the gate. So a refusal has
+  reasons and a receipt on every surface.
+* An omitted field differs from null: omitted leaves a field unchanged, null empties it.
+* In a query, a number is decimal and a boolean is ``true`` or ``false``.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from keepward.types import (
     TierName,
 )
 
-#: What words of JSON Schema are called in pydantic.
+#: Pydantic names of JSON Schema keywords.
 _PYDANTIC_NAMES = {
     "minimum": "ge",
     "maximum": "le",
@@ -55,17 +54,17 @@ _PYDANTIC_NAMES = {
 _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,32})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _MOMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.+-]*", re.ASCII)
-#: Stands for a parameter that was left out; nobody sends it.
+#: The type of an omitted parameter; it cannot be sent.
 Absent = SkipJsonSchema[None]
 
 
 def _integral(value: Any) -> Any:
-    # 3.0 is an integer to JSON, which has one kind of number.
+    # In JSON, 3.0 is an integer.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _parse_matching(pattern: re.Pattern[str], read: Callable[[str], Any], what: str) -> BeforeValidator:
-    """Return what reads a value of a query, where it is written like that; see (4)."""
+    """Return the validator of a query value that must match a pattern."""
 
     def validate(value: str) -> Any:
         if not pattern.fullmatch(value):
@@ -90,33 +89,33 @@ _QUERY_VALIDATORS: Mapping[Any, Any] = {
 
 
 def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, judged: bool = True) -> Any:
-    """Return a type of an argument with its limits as pydantic reads them; see (2) and (4).
+    """Return the pydantic type of a parameter with its limits.
 
-    ``judged`` is whether what a gate judges stands in the schema.
+    ``judged`` says whether the schema contains limits that a gate checks.
     """
     inside = partial(pydantic_type, query=query, described=described, judged=judged)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         inner = inside(parts[0])
         base, *readers = get_args(inner) if parts[0] in (int, float, bool) and inner is not parts[0] else (inner,)
-        notes = [each for each in parts[1:] if isinstance(each, Limit)]
-        fields = [_field(each, described=described, judged=judged) for each in notes]
-        if query and any(each.schema.get("pattern") == AS_OF_PATTERN for each in notes):
+        notes = [note for note in parts[1:] if isinstance(note, Limit)]
+        fields = [_field(note, described=described, judged=judged) for note in notes]
+        if query and any(note.schema.get("pattern") == AS_OF_PATTERN for note in notes):
             readers.append(AfterValidator(_moment))
-        # What reads a value stands behind its bounds.
+        # A validator must follow its bounds.
         return Annotated[(base, *fields, *readers)] if fields or readers else base
     if origin in (Union, types.UnionType):
         bare = [_bare(part) for part in parts]
         if float in bare:
-            # As it was written: one that is not whole must not be read as one that is.
-            made = [part if part in (int, float) else inside(part) for part in parts]
+            # Keep the number as written, so that a fraction is not converted to an integer.
+            parts_here = [part if part in (int, float) else inside(part) for part in parts]
         elif query and int in bare and str in bare:
-            # In a query a number is a text too.
-            made = [inside(parts[bare.index(str)])]
+            # In a query, a number is text.
+            parts_here = [inside(parts[bare.index(str)])]
         else:
             empty = Absent if query else None
-            made = [empty if part is type(None) else inside(part) for part in parts]
-        return Union[tuple(made)]  # noqa: UP007  known when it runs
+            parts_here = [empty if part is type(None) else inside(part) for part in parts]
+        return Union[tuple(parts_here)]  # noqa: UP007  known when it runs
     if origin is list:
         return list[inside(parts[0])]  # type: ignore[misc]
     reader = (_QUERY_VALIDATORS if query else _BODY_VALIDATORS).get(kind)
@@ -125,9 +124,9 @@ def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, jud
 
 @cache
 def accepts_as_of(kind: Any) -> bool:
-    """Return whether a type takes a commit, a head or an instant as text, rather than an instant alone."""
+    """Return whether a type accepts a commit or a head, not only an instant."""
     notes = kind.__metadata__ if get_origin(kind) is Annotated else ()
-    here = any(isinstance(each, Limit) and each.schema.get("pattern") == AS_OF_PATTERN for each in notes)
+    here = any(isinstance(note, Limit) and note.schema.get("pattern") == AS_OF_PATTERN for note in notes)
     return here or any(accepts_as_of(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
 
 
@@ -143,14 +142,14 @@ def _field(note: Limit, *, described: bool, judged: bool) -> Any:
 
 
 class Body(BaseModel):
-    """A JSON object of named fields, and no others (1)."""
+    """A JSON object without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        """Name a field that there is not, and the one that is most like it."""
+        """Report an unknown field with the nearest known one."""
         if isinstance(value, dict) and cls.model_config.get("extra") == "forbid":
             wrong = next((name for name in value if name not in cls.model_fields), None)
             if wrong is not None:
@@ -159,15 +158,15 @@ class Body(BaseModel):
                 )
         return value
 
-    def given(self) -> dict[str, Any]:
-        """Return the fields that were sent (3), as JSON values."""
+    def sent_fields(self) -> dict[str, Any]:
+        """Return the sent fields as JSON values."""
         return self.model_dump(exclude_unset=True)
 
 
 def body_model(
     name: str, doc: str, asked: Iterable[Argument], kinds: Mapping[str, Any] | None = None, **config: Any
 ) -> type[Body]:
-    """Return the model of a body with these arguments; ``kinds`` gives some of them another type."""
+    """Return the model of a body with these arguments; ``kinds`` replaces the types of some."""
     fields: dict[str, Any] = {}
     for each in asked:
         kind = (kinds or {}).get(each.wire) or pydantic_type(each.kind)
@@ -189,12 +188,12 @@ def body_model(
     return made
 
 
-#: Fields of an edit that names one block or tier, and what they are called in a change.
+#: Fields of an edit with a ``target``, with their names in a change.
 _SINGLE_EDIT_FIELDS = {"content": "text", "confidence": "confidence", "provenance": "source"}
 
 
 def _expand_single_edit(value: Any) -> Any:
-    """Return an edit of one ``target``, such as ``core:mission``, as the proposal of one change that it is."""
+    """Return an edit of one ``target``, such as ``core:mission``, as a proposal of one change."""
     if not isinstance(value, dict) or "target" not in value or "changes" in value:
         return value
     rest = dict(value)
@@ -207,18 +206,18 @@ def _expand_single_edit(value: Any) -> Any:
 
 
 def _remove_defaults(schema: dict[str, Any]) -> None:
-    """Take the defaults out of a schema whose fields mean nothing unless they are sent (3)."""
+    """Remove defaults from a schema in which an omitted field means unchanged."""
     for each in schema.get("properties", {}).values():
         each.pop("default", None)
 
 
 def _nothing_left_out(schema: dict[str, Any]) -> None:
-    """Tell in a schema that nothing is left out unless it is named."""
+    """Document that `without` is empty by default."""
     schema["properties"]["without"]["default"] = []
 
 
 def _exactly_one_schema(word: str, *names: str) -> dict[str, Any]:
-    """Return the schema of an object in which one of these is given, and not as null; `ids[]` is a list."""
+    """Return the schema of an object with one of these fields, not null; `ids[]` is a list."""
     lists = {"type": "array", "minItems": 1}
     ways = {name.removesuffix("[]"): lists if name.endswith("[]") else {"type": "string"} for name in names}
     return {word: [{"required": [name], "properties": {name: schema}} for name, schema in ways.items()]}
@@ -228,22 +227,22 @@ def _memory_arguments() -> list[Argument]:
     return [each for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"]
 
 
-#: Changes of one proposal by the word for them: the name of the model, what it says, and the change itself.
+#: Changes of a proposal by ``op``: name and description of the model, and the class of the change.
 CHANGES: Mapping[str, tuple[str, str, Any]] = {
-    "insert": ("InsertOp", "Remember something new.", None),
+    "insert": ("InsertOp", "Insert a new memory.", None),
     "replace": ("ReplaceOp", "Give a memory new text or fields.", change.Replace),
     "append": ("AppendOp", "Add text to a memory.", change.Append),
-    "supersede": ("SupersedeOp", "Mark a memory as replaced by another.", change.Supersede),
-    "move": ("MoveOp", "Put a memory in another tier or scope, or under another key.", change.Move),
-    "promote": ("PromoteOp", "Raise a memory to lasting knowledge.", change.Promote),
-    "retire": ("RetireOp", "Stop a memory from holding; it can be restored.", change.Retire),
-    "archive": ("ArchiveOp", "Put a memory away; it can be restored.", change.Archive),
-    "restore": ("RestoreOp", "Bring back what had ended.", change.Restore),
+    "supersede": ("SupersedeOp", "Replace a memory by another.", change.Supersede),
+    "move": ("MoveOp", "Give a memory another tier, scope or key.", change.Move),
+    "promote": ("PromoteOp", "Make a memory permanent, with its final text.", change.Promote),
+    "retire": ("RetireOp", "Retire a memory; it can be restored.", change.Retire),
+    "archive": ("ArchiveOp", "Archive a memory; it can be restored.", change.Archive),
+    "restore": ("RestoreOp", "Make an inactive memory active again.", change.Restore),
     "reinforce": ("ReinforceOp", "Confirm a memory.", change.Reinforce),
 }
 
 
-#: Types that differ from those of a new memory: a place is not taken away by null, and an edit says of consent no more.
+#: Types that differ from those of a new memory: some fields do not accept null here.
 _NARROWED_TYPES: Mapping[Any, Mapping[str, Any]] = {
     change.Replace: {"consent": bool},
     change.Append: {"consent": bool},
@@ -260,8 +259,8 @@ def _change_model(word: str) -> type[Body]:
     asked = _memory_arguments() if makes is None else [_argument(each) for each in msgspec.structs.fields(makes)]
     asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], REQUIRED, ""))
     if makes is None:
-        told = "Id of the new memory, by which later changes name it; without one it is given one."
-        asked.append(Argument("id", "id", Annotated[str, Limit(told, pattern=NEW_ID_PATTERN)] | None, None, told))
+        doc = "Id of the new memory, for later changes of the proposal. Default: a new id."
+        asked.append(Argument("id", "id", Annotated[str, Limit(doc, pattern=NEW_ID_PATTERN)] | None, None, doc))
     config = {"json_schema_extra": _remove_defaults} if word in {"replace", "move"} else {}
     return body_model(name, doc, asked, _NARROWED_TYPES.get(makes), **config)
 
@@ -275,14 +274,14 @@ Ops: Any = Annotated[list[Annotated[Op, Field(discriminator="op")]], Field(min_l
 
 
 class Approval(Body):
-    """One proposal and the digest that was seen."""
+    """One proposal and the digest that you saw."""
 
     id: pydantic_type(Id)  # type: ignore[valid-type]
     digest: pydantic_type(Digest) | None = None  # type: ignore[valid-type]
 
 
 class TalkMessage(Body):
-    """One message, as chat APIs write it; what else they write beside it is passed over."""
+    """One message in the format of chat APIs; other fields are ignored."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -293,14 +292,14 @@ class TalkMessage(Body):
     timestamp: str | int | float | None = None
 
 
-_ITEM_DOC = "One of several memories to be; each is judged by itself."
-#: An item that a gate refuses is told in its place, so its description has but the limits that refuse the whole call.
+_ITEM_DOC = "One of several new memories; the gates check each separately."
+#: The outcome of an item reports a refusal by a gate, so the schema has only the limits that refuse the request.
 _ITEM_TYPES = {
     each.wire: pydantic_type(each.kind, judged=each.wire in {"scope", "ttl", "occurred_at"})
     for each in _memory_arguments()
 }
 OneOfMany = body_model("OneOfMany", _ITEM_DOC, _memory_arguments(), _ITEM_TYPES)
-#: Types of what the registry leaves open.
+#: Types of nested parameters, which the registry does not define.
 _NESTED_TYPES: Mapping[str, Mapping[str, Any]] = {
     "propose": {"changes": Ops},
     "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MAX_DECISIONS)]},
@@ -309,7 +308,7 @@ _NESTED_TYPES: Mapping[str, Mapping[str, Any]] = {
 }
 #: Paths whose body is a file.
 _FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
-#: What is changed in the schema of a body.
+#: Changes of the schema of a body, by operation.
 _SCHEMA_CHANGES: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(
         ("plan_contain", "contain"), _exactly_one_schema("oneOf", "source", "actor", "session", "commit", "memory")
@@ -321,7 +320,7 @@ _SCHEMA_CHANGES: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]]
 
 
 def body_of(operation: Operation) -> type[Body] | None:
-    """Return the model of a operation's body; None where it takes none."""
+    """Return the body model of an operation; None without a body."""
     asked = [each for wire, each in operation.arguments.items() if f"{{{wire}}}" not in operation.path]
     if (
         not asked
@@ -329,7 +328,7 @@ def body_of(operation: Operation) -> type[Body] | None:
         or operation.path.startswith(_FILES)
         or operation.name == "approve"
     ):
-        # What an approval names, the digest, stands in `If-Match`.
+        # The digest of an approval is in `If-Match`.
         return None
     name, changed = operation.name.title().replace("_", "") + "Request", _SCHEMA_CHANGES.get(operation.name)
     kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes)

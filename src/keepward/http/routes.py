@@ -1,14 +1,12 @@
-"""Routes: each is made from its request in the registry, and from what a row says beside.
+"""Routes, made from the registry of operations and the table of HTTP details.
 
-Invariants
-(1) Where a call names the version it saw, a change made since refuses it before and while it is written; mere
-    bookkeeping does not. An approval is bound to the digest of what its reviewer saw, a rollback to the head.
-(2) What changes something counts against the rate of changes.
-(3) An endpoint confirms the credential of its handle in the thread in which it reads the store; what first receives a
-    body of another kind than JSON confirms it before.
-(4) Who has no credential learns nothing of how a call is read.
-(5) A POST may carry an ``Idempotency-Key``; where ``openapi_extra`` holds ``x-streaming`` it may not.
-(6) An endpoint is only called while the credential of its handle still holds. Every error leaves as a problem.
+* If a request names the version it saw, a newer change refuses it, before and during the write. Bookkeeping does not.
+  An approval is bound to the digest that its reviewer saw, a rollback to the head.
+* Changes count against the rate limit.
+* An endpoint checks its credential in the thread that reads the store. A route that receives a file checks it before.
+* Authentication runs before validation: a request without a valid token gets 401, never 422.
+* A POST may have an ``Idempotency-Key``, except with ``x-streaming`` in ``openapi_extra``.
+* Every error is sent as a problem.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ from keepward.types import GateLimit, Limit
 
 
 class _Named(StringConvertor):
-    # A name in a path is never one of the words that stand there for a call, such as `merge`: these answer 405.
+    # A name in a path is never the name of an action, such as `merge`; these get 405.
     regex = "(?!(?:approve|batch|forget|merge|reject)(?:/|$))[^/]+"
 
 
@@ -72,43 +70,42 @@ _COSTLY_OPERATIONS = (
     "bisect impact plan_contain contain contradictions merge_candidates verify doctor replay "
     "receipt export rebuild reindex train_reranker run_jobs plan_erase"
 )
-#: What a call counts as, by operation; any other is a call.
+#: Kind of work, by operation; default: a call.
 WORK_OF_OPERATION: Mapping[str, slots.Work] = {
     **dict.fromkeys(_COSTLY_OPERATIONS.split(), slots.COSTLY),
     **dict.fromkeys(("import", "plan_restore_export", "restore_export"), slots.IMPORT),
     "events": slots.STREAM,
 }
-#: Errors that are an answer; any other is the server's own to tell of, with its place.
+#: Errors that become problems; others are logged with their location.
 EXPECTED_ERRORS = (KeepwardError, HTTPException, RequestValidationError)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class PublicRoute(APIRoute):
-    """A route that takes no token; its query and body are read strictly."""
+    """A route without a token; its query and body are parsed strictly."""
 
     takes_token = False
-    #: Whether the endpoint itself sees to (6), in the thread in which it reads the store.
+    #: Whether the endpoint checks the credential itself, in the thread that reads the store.
     confirms = False
 
     @functools.cached_property
-    def _start(self) -> str:
+    def _static_prefix(self) -> str:
         return self.path.partition("{")[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether this route answers a request.
+        """Return whether this route matches a request.
 
-        Most of the table is ruled out by the text before the first parameter: to try every expression takes a few
-        hundredths of the time of a call.
+        Comparing the text before the first parameter first is much faster than trying every regular expression.
         """
-        if not scope.get("root_path") and not scope["path"].startswith(self._start):
+        if not scope.get("root_path") and not scope["path"].startswith(self._static_prefix):
             return Match.NONE, {}
         return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
-        """Return what answers a request to this route, within its span."""
+        """Return the handler of this route, within its span."""
         inner, parsed = super().get_route_handler(), self.body_field is not None
-        # The parameters of the query, and whether each may stand more than once.
-        known = {each.alias: accepts_many(each.field_info.annotation) for each in self.dependant.query_params}
+        # Query parameters, and whether each may be repeated.
+        known = {param.alias: accepts_many(param.field_info.annotation) for param in self.dependant.query_params}
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def answer(request: Request) -> Response:
@@ -126,18 +123,18 @@ class PublicRoute(APIRoute):
                 if not self.takes_token or strict.method != "POST" or KEY_HEADER.lower() not in strict.headers:
                     return await inner(strict)
                 if (self.openapi_extra or {}).get(streams.STREAMING):
-                    raise Problem(400, "bad_request", f"this call is a stream and takes no {KEY_HEADER}; leave it out")
+                    raise Problem(400, "bad_request", f"a stream takes no {KEY_HEADER}; leave it out")
                 about = ALL_OPERATIONS.get(self.operation_id or self.name)
                 return await respond_once(strict, inner, repeats=about is not None and about.is_one_write)
-            except EXPECTED_ERRORS as fault:
-                return error_response(strict, fault)
+            except EXPECTED_ERRORS as exc:
+                return error_response(strict, exc)
 
         async def watched(request: Request) -> Response:
             serving = app_state_of(request)
             if serving.spans is None or operation is None:
                 response = await answer(request)
             else:
-                with serving.spans.of(operation, request.headers) as note:
+                with serving.spans.start_span(operation, request.headers) as note:
                     response = await answer(request)
                     note(response.status_code)
             return response
@@ -146,24 +143,24 @@ class PublicRoute(APIRoute):
 
 
 class KeepwardRoute(PublicRoute):
-    """A route that takes a token."""
+    """A route that requires a token."""
 
     takes_token = True
 
 
 class SelfConfirmingRoute(KeepwardRoute):
-    """A route whose endpoint confirms the credential itself; see (3)."""
+    """A route whose endpoint checks the credential itself."""
 
     confirms = True
 
 
 def _query(kind: Any, doc: str = "") -> Any:
-    """Return an argument's type as a parameter of a query; what is said of it stands beside its schema."""
+    """Return the type of a query parameter with its description."""
     return Annotated[pydantic_type(kind, query=True, described=False), Query(description=doc or None)]
 
 
 def _header(name: str, kind: Any, doc: str) -> Any:
-    """Return a header that may be left out, and its default."""
+    """Return an optional header and its default."""
     return Annotated[pydantic_type(kind | None, query=True), Header(alias=name, description=doc)], None
 
 
@@ -171,36 +168,34 @@ _ETag = Annotated[str, GateLimit(pattern=r'^(\*|"[!#-~]*")$')]
 _Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
 _Cursor = Annotated[str, Limit(minLength=1, maxLength=MAX_CURSOR_LENGTH, pattern=r"^[A-Za-z0-9_-]+$")]
 _Why = Annotated[str, Limit(maxLength=1000, pattern=r"^[^\x00]*$")]
-_IF_MATCH = {"if_match": _header("If-Match", _ETag, "The ETag that was read.")}
-_IF_NONE_MATCH = {
-    "if_none_match": _header("If-None-Match", _ETag, "An ETag; 304 where it is still that of the answer.")
-}
-_LAST_EVENT_ID = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
-_CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
-_EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
+_IF_MATCH = {"if_match": _header("If-Match", _ETag, "The ETag that you read.")}
+_IF_NONE_MATCH = {"if_none_match": _header("If-None-Match", _ETag, "An ETag; 304 if it is current.")}
+_LAST_EVENT_ID = {"last_event_id": _header("Last-Event-ID", _Number, "As `after`, which it replaces.")}
+_CURSOR = {"cursor": (_query(_Cursor | None, "`cursor` of the previous page."), None)}
+_EVENTS = {"events": (_query(bool, "Include each memory before and after."), False)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec:
-    """What a route has beside its operation."""
+    """The HTTP details of an operation."""
 
-    #: The problems that are not every route's.
+    #: Statuses of problems besides those of every route.
     problems: tuple[int, ...]
     answer: Callable[[OperationCall], Response] = handlers.plain_endpoint
-    #: Model of the answer; None for that of the operation's result.
+    #: Model of the response; None for that of the operation's result.
     model: Any = None
-    #: Documentation of other answers, by status.
+    #: Documentation of other responses, by status.
     also: Mapping[int, Any] | None = None
-    #: Parameters of HTTP alone, with their defaults.
-    beside: Mapping[str, tuple[Any, Any]] | None = None
-    #: What receives a body that is no JSON, once all else was read; the answer finds it as ``received``.
+    #: HTTP-only parameters, with their defaults.
+    http_only: Mapping[str, tuple[Any, Any]] | None = None
+    #: Receives a body that is not JSON; the handler gets it as ``received``.
     receives: Callable[[Request], Awaitable[Any]] | None = None
-    #: Types of parameters that are narrower in a path or query; None for what is not sent there.
+    #: Narrower types of parameters in a path or query; None if not sent there.
     kinds: Mapping[str, Any] | None = None
-    #: Further parts of the description.
+    #: Further parts of the OpenAPI operation.
     extra: dict[str, Any] | None = None
-    #: What the description calls it, where that is not the name of the operation.
+    #: Title in the OpenAPI document, if it differs from the name of the operation.
     title: str = ""
 
 
@@ -214,10 +209,10 @@ def _write_spec(*problems: int, **options: Any) -> RouteSpec:
 
 
 def _edit_spec(*problems: int, **options: Any) -> RouteSpec:
-    return _write_spec(412, *problems, answer=handlers.update_memory, beside=_IF_MATCH, **options)
+    return _write_spec(412, *problems, answer=handlers.update_memory, http_only=_IF_MATCH, **options)
 
 
-#: Rows by tag and operation, in the order of the description.
+#: HTTP details by tag and operation, in the order of the OpenAPI document.
 ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
     "blobs": {
         "put_blob": route_spec(
@@ -227,9 +222,9 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
             404,
             500,
             answer=streams.read_blob,
-            beside=_IF_NONE_MATCH,
+            http_only=_IF_NONE_MATCH,
             kinds=_REF,
-            also={200: streams.BLOB_ANSWER, 304: {"description": "They are the bytes that were named."}},
+            also={200: streams.BLOB_ANSWER, 304: {"description": "The bytes have that ETag."}},
         ),
     },
     "carry": {
@@ -271,7 +266,9 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "adopt": route_spec(409),
     },
     "events": {
-        "events": route_spec(404, 429, answer=streams.events, beside=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER})
+        "events": route_spec(
+            404, 429, answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}
+        )
     },
     "inquiry": {
         "blame": route_spec(404),
@@ -284,7 +281,7 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "contradictions": route_spec(),
     },
     "journal": {
-        "log": route_spec(404, answer=handlers.log, model=schemas.Commits, beside=_EVENTS),
+        "log": route_spec(404, answer=handlers.log, model=schemas.Commits, http_only=_EVENTS),
         "show": route_spec(404),
         "diff": route_spec(
             404,
@@ -292,7 +289,7 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
             model=page_model(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
         ),
         "rollback": route_spec(
-            404, 409, 412, 428, answer=handlers.rollback, model=schemas.RolledBack, beside=_IF_MATCH
+            404, 409, 412, 428, answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH
         ),
         "receipt": route_spec(404, model=schemas.AnyReceipt),
         "replay": route_spec(404),
@@ -302,17 +299,17 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
     "read": {
         "status": route_spec(answer=handlers.status, model=schemas.Status),
         "core": route_spec(answer=handlers.core, model=schemas.Core),
-        "recall": route_spec(404, answer=handlers.search, model=schemas.Found, beside=_CURSOR),
+        "recall": route_spec(404, answer=handlers.search, model=schemas.Found, http_only=_CURSOR),
         "identity": route_spec(404),
         "context": route_spec(404, 409, title="compile_context"),
         "memory_block": route_spec(409, title="block"),
         "snapshot": route_spec(409),
-        "list_memories": route_spec(404, answer=handlers.find, model=schemas.Memories, beside=_CURSOR),
+        "list_memories": route_spec(404, answer=handlers.find, model=schemas.Memories, http_only=_CURSOR),
         "get": route_spec(
             404,
             answer=handlers.get,
-            beside=_IF_NONE_MATCH,
-            also={304: {"description": "It is still the version that was named."}},
+            http_only=_IF_NONE_MATCH,
+            also={304: {"description": "The version has that ETag."}},
         ),
         "history": route_spec(
             404, answer=handlers.history, model=page_model(schemas.MemoryVersion, "Versions", id=str)
@@ -330,9 +327,9 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "pending": route_spec(answer=handlers.pending, model=schemas.Proposals),
         "proposal": route_spec(404, answer=handlers.get_proposal, model=schemas.Reviewed),
         "approve": route_spec(
-            404, 409, 412, 428, answer=handlers.approve, beside=_IF_MATCH, kinds={"id": types.Name, "digest": None}
+            404, 409, 412, 428, answer=handlers.approve, http_only=_IF_MATCH, kinds={"id": types.Name, "digest": None}
         ),
-        "amend": _write_spec(412, 428, answer=handlers.approve, beside=_IF_MATCH),
+        "amend": _write_spec(412, 428, answer=handlers.approve, http_only=_IF_MATCH),
         "reject": route_spec(404, 409, answer=handlers.reject, model=schemas.Rejected),
         "reopen": route_spec(404, 409, answer=handlers.reopen, model=schemas.Reopened),
         "approve_many": route_spec(428, answer=handlers.approve_many, model=schemas.Approved),
@@ -378,44 +375,46 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "propose": _write_spec(title="edit", answer=handlers.propose),
     },
 }
-#: Whatever has a route, by operation.
+#: All operations with a route, by name.
 ALL_OPERATIONS: Mapping[str, Operation] = LIBRARY | HTTP_OPERATIONS
-#: What each call takes. Every token reads; ``owner`` is a class and not a right.
-RIGHTS: Mapping[str, str] = {name: each.right for name, each in ALL_OPERATIONS.items()}
-#: Operations that need nothing beside their signature.
+#: The right of each operation, or the role ``owner``.
+RIGHTS: Mapping[str, str] = {name: operation.right for name, operation in ALL_OPERATIONS.items()}
+#: Operations without HTTP details.
 DEFAULT_ROUTE_SPECS = {
-    name: route_spec(*((404,) if "{" in each.path else ()), *((409,) if each.changes else ()))
-    for name, each in ALL_OPERATIONS.items()
+    name: route_spec(*((404,) if "{" in operation.path else ()), *((409,) if operation.changes else ()))
+    for name, operation in ALL_OPERATIONS.items()
     if not any(name in rows for rows in ROUTE_SPECS.values())
 }
 
 
 @cache
 def routes() -> tuple[APIRouter, ...]:
-    """Return the routes by tag; they are the same for every application."""
+    """Return the routers by tag; all applications share them."""
     return tuple(_router(tag, rows) for tag, rows in [*ROUTE_SPECS.items(), ("other", DEFAULT_ROUTE_SPECS)] if rows)
 
 
 def _router(tag: str, rows: Mapping[str, RouteSpec]) -> APIRouter:
-    # What brings a file is let in before its body is received.
+    # An upload is authorized before its body is received.
     kind = KeepwardRoute if tag in ("blobs", "carry") else SelfConfirmingRoute
-    made = APIRouter(route_class=kind, tags=[tag])
-    for name, each in rows.items():
-        _add(made, ALL_OPERATIONS[name], each, confirms=kind.confirms)
-    return made
+    router = APIRouter(route_class=kind, tags=[tag])
+    for name, spec in rows.items():
+        _add(router, ALL_OPERATIONS[name], spec, confirms=kind.confirms)
+    return router
 
 
-def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
-    aside = {"http", "handle", "body", "received", *(row.beside or ())}
+def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
+    aside = {"http", "handle", "body", "received", *(row.http_only or ())}
 
     def endpoint(**sent: Any) -> Response:
         if confirms:
             require_valid_credential(sent["handle"])
         given = {name: value for name, value in sent.items() if name not in aside and value is not None}
-        given |= sent["body"].given() if sent.get("body") is not None else {}
-        beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
-        call = OperationCall(http=sent["http"], memory=sent["handle"], operation=operation, given=given, beside=beside)
-        # A streamed answer goes on after this returns: what makes it is limited by itself.
+        given |= sent["body"].sent_fields() if sent.get("body") is not None else {}
+        http_only = {name: sent.get(name) for name in ("received", *(row.http_only or ()))}
+        call = OperationCall(
+            http=sent["http"], memory=sent["handle"], operation=operation, given=given, http_only=http_only
+        )
+        # A streamed response continues after this returns; its work has its own limits.
         streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
         with (
             nullcontext() if streamed else app_state_of(call.http).http_limits(call.memory, reads=not operation.changes)
@@ -438,7 +437,7 @@ def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: boo
         }
     body, changes = body_of(operation) is not None, operation.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
-    made.add_api_route(
+    router.add_api_route(
         operation.path.replace("{id}", "{id:named}"),
         called,
         methods=[operation.http_method],
@@ -452,7 +451,7 @@ def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: boo
 
 
 def _parameters(operation: Operation, row: RouteSpec) -> Iterator[Parameter]:
-    """Yield the parameters of an endpoint: of its path, of its query where it has no body, and of HTTP alone."""
+    """Yield the parameters of an endpoint: path, query (without a body), and HTTP-only ones."""
 
     def named(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
         return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
@@ -460,19 +459,19 @@ def _parameters(operation: Operation, row: RouteSpec) -> Iterator[Parameter]:
     yield named("http", Request)
     yield named("handle", Handle)
     kinds, body = row.kinds or {}, body_of(operation)
-    # What has to be given stands first.
-    for wire, each in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
-        kind = kinds.get(wire, each.kind)
-        doc = each.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
+    # Required parameters first.
+    for wire, argument in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
+        kind = kinds.get(wire, argument.kind)
+        doc = argument.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
         if f"{{{wire}}}" in operation.path:
             yield named(
                 wire, Annotated[pydantic_type(kind, query=True, described=False), Path(description=doc or None)]
             )
         elif body is None and kind is not None:
-            default = [] if each.default == () else each.default
+            default = [] if argument.default == () else argument.default
             yield named(wire, _query(kind, doc), Parameter.empty if default is REQUIRED else default)
-    for name, (kind, default) in (row.beside or {}).items():
+    for name, (kind, default) in (row.http_only or {}).items():
         yield named(name, kind, default)
     if body is not None:
-        optional = not any(each.is_required() for each in body.model_fields.values())
+        optional = not any(field.is_required() for field in body.model_fields.values())
         yield named("body", body | None if optional else body, None if optional else Parameter.empty)

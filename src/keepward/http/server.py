@@ -1,13 +1,13 @@
-"""The server: the HTTP API, the page and `/mcp` as one application over one store, from the first request to the last.
+"""The server: HTTP API, console and `/mcp` as one application over one store.
 
-Invariants
-(1) Without a credential there is `/health`, `/ready`, the static files of the page, and the exchange of a code. Every
-    other route takes a token or a session, whose cookie is HttpOnly, SameSite=Strict, and Secure behind TLS.
-(2) What no route answers is a problem too: 404, or 405 with every method of the path in ``Allow``.
-(3) The application holds one store; whoever made it closes it.
-(4) Nothing is bound that ``ServerOptions.checked`` refuses, and nothing is served before the port is ours.
-(5) A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
-(6) `/mcp` stands among the routes, behind the same edge, limits and watch; its changes count like any other.
+* Without a credential, only `/health`, `/ready`, the static files of the console, and the exchange of a login code
+  work. Every other route needs a token or a login session. The session cookie is HttpOnly, SameSite=Strict, and
+  Secure behind TLS.
+* An unknown path gets a problem too: 404, or 405 with all methods of the path in ``Allow``.
+* The application has one store; its creator closes it.
+* ``ServerOptions.checked`` runs before the port is bound.
+* A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
+* `/mcp` is one of the routes, with the same middleware and limits; its changes count like others.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ProblemDetail(BaseModel):
 
 
 class Health(BaseModel):
-    """The server is there."""
+    """The server is running."""
 
     ok: bool
 
@@ -91,25 +91,25 @@ class LoginCode(BaseModel):
 
 
 class SessionInfo(BaseModel):
-    """A session, as the page needs it."""
+    """A login session, for the console."""
 
-    #: ``kind:name`` of who the page acts as.
+    #: ``kind:name`` of the actor of the console.
     principal: str
-    #: Whether that is the owner, and not a reviewer, who decides on what waits and changes nothing else.
+    #: Whether that is the owner; otherwise it is a reviewer.
     owner: bool
-    #: To be sent as ``Keepward-Csrf`` with every call that is not a GET.
+    #: Send it as ``Keepward-Csrf`` with every request except GET.
     csrf: str
-    #: Seconds until it ends.
+    #: Seconds until it expires.
     expires_in: int
 
 
 class Link(BaseModel):
-    """A link that opens the page once, within ten minutes."""
+    """A link that opens the console once, within ten minutes."""
 
     url: str
 
 
-#: Seconds within which a worker has to become free, else the server is not ready.
+#: The server is not ready if no worker becomes free within so many seconds.
 READY_TIMEOUT_S = 2.0
 public = APIRouter(route_class=PublicRoute, tags=["server"])
 private = APIRouter(route_class=KeepwardRoute, tags=["server"])
@@ -117,25 +117,25 @@ private = APIRouter(route_class=KeepwardRoute, tags=["server"])
 
 @public.get("/health", responses=problems_of(400, 403, 421))
 async def health() -> Health:
-    """Say that the server is there, and nothing else."""
+    """Return that the server is running."""
     return Health(ok=True)
 
 
 @public.get("/ready", responses=problems_of(400, 403, 421, 503))
 async def ready(request: Request) -> Health:
-    """Say whether calls are answered: a worker is free, the store can be read, the server is not about to stop."""
+    """Return whether requests can be answered: a worker is free, the store is readable, the server is not stopping."""
     serving = app_state_of(request)
     if serving.stopping.is_set():
-        raise Problem(503, "store_unavailable", "the server is about to stop", headers={"Retry-After": "1"})
+        raise Problem(503, "store_unavailable", "the server is stopping", headers={"Retry-After": "1"})
     try:
         with anyio.fail_after(READY_TIMEOUT_S):
-            await anyio.to_thread.run_sync(serving.newest, serving.memory.tenant, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(serving.newest_seq, serving.memory.tenant, abandon_on_cancel=True)
     except TimeoutError:
-        detail = f"no worker became free within {READY_TIMEOUT_S:g} seconds: other calls use all of them"
+        detail = f"no worker became free within {READY_TIMEOUT_S:g} seconds: other requests use all of them"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "5"}) from None
-    except KeepwardError as fault:
+    except KeepwardError as exc:
         detail = "the store cannot be read now; `keepward doctor` says why"
-        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
+        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from exc
     return Health(ok=True)
 
 
@@ -148,12 +148,12 @@ def _add_static_route(path: str, name: str) -> None:
 
 for file in ("docs.css", "docs.js"):
     _add_static_route(f"/{file}", file)
-for file in (*(each.name for each in PAGE_FOLDER.glob("console-*")), "licences.txt"):
+for file in (*(path.name for path in PAGE_FOLDER.glob("console-*")), "licences.txt"):
     _add_static_route(f"/console/{file}", file)
 
 
 async def screen(request: Request) -> Response:
-    """Return the console, for any deeper address: it is one of its screens, and so is what stands in the query."""
+    """Return the console for any deeper path: its screens use path and query."""
     return static(request, "index.html")
 
 
@@ -163,7 +163,7 @@ public.routes.append(Route("/console/{path:path}", screen, methods=["GET"], incl
 @public.get("/", include_in_schema=False)
 @public.get("/console", include_in_schema=False)
 async def console() -> Response:
-    """Lead to the console; a browser takes the code of a link along, for it stands behind ``#``."""
+    """Redirect to the console; the browser keeps the code after ``#``."""
     return RedirectResponse("/console/")
 
 
@@ -171,16 +171,16 @@ async def console() -> Response:
 def open_session(request: Request, body: LoginCode) -> Response:
     """Exchange the one-time code of a console link for a session."""
     serving = app_state_of(request)
-    wait = math.ceil(serving.sessions.wait())
+    wait = math.ceil(serving.sessions.seconds_to_wait())
     credential = serving.sessions.redeem(body.code)
     if credential is None:
         if wait:
-            held = {"Retry-After": str(wait)}
-            raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=held)
-        detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
+            retry = {"Retry-After": str(wait)}
+            raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=retry)
+        detail = "the code was used or is older than ten minutes; create another link with POST /session/link"
         raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
-    # Only now: the owner's token is made where there is none, which a wrong code must not cause.
-    handle = serving.bearer(credential) if credential else serving.owner()
+    # Only after the check of the code, because this may create the owner's token.
+    handle = serving.session_handle(credential) if credential else serving.owner_handle()
     name, session = serving.sessions.open(handle.actor.credential, credential)
     caller = Caller(handle=handle, session=session, name=name)
     response = JSONResponse(_session_info(serving, caller).model_dump())
@@ -190,7 +190,7 @@ def open_session(request: Request, body: LoginCode) -> Response:
 
 @private.get("/session", responses=problems_of(400, 401, 403, 421))
 async def get_session(request: Request) -> SessionInfo:
-    """Return the session of the cookie that came along."""
+    """Return the login session of the cookie."""
     caller = await identify(request)
     if caller.session is None:
         raise unauthenticated()
@@ -199,7 +199,7 @@ async def get_session(request: Request) -> SessionInfo:
 
 @private.delete("/session", status_code=204, responses=problems_of(400, 401, 403, 421))
 async def end_session(request: Request) -> Response:
-    """End the session of the cookie that came along."""
+    """End the login session of the cookie."""
     serving, caller = app_state_of(request), await identify(request)
     if caller.session is None:
         raise unauthenticated()
@@ -211,34 +211,32 @@ async def end_session(request: Request) -> Response:
 
 @private.post("/session/link", dependencies=[Writes], responses=problems_of(400, 401, 403, 421, 429))
 def new_link(request: Request, memory: Handle) -> Link:
-    """Return a link that opens the console as who calls: the owner, or a reviewer by their token."""
+    """Return a link that opens the console as the caller: the owner, or a reviewer by token."""
     actor = memory.actor
     if not actor.may_decide:
-        raise Problem(
-            403, "unauthorised", "the console is for people who decide: call with an owner's or reviewer's token"
-        )
+        raise Problem(403, "unauthorised", "the console requires the token of a reviewer or the owner")
     return Link(url=app_state_of(request).console_link("" if actor.is_owner else actor.credential or ""))
 
 
 @private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
 def get_metrics(request: Request, memory: Handle) -> Response:
-    """Return counts of requests and the depth of the queue, for Prometheus."""
+    """Return request counts and the length of the review queue, for Prometheus."""
     meters = app_state_of(request).meters
     if meters is None:
-        detail = "this server counts nothing: install keepward[metrics] and start it again"
+        detail = "this server has no metrics: install keepward[metrics] and restart it"
         raise Problem(501, "not_installed", detail)
     return Response(meters.text(memory), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @private.get("/openapi.json", responses=problems_of(400, 401, 403, 421))
 def openapi(request: Request, memory: Handle) -> Response:
-    """Return the description of every call, as OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     return JSONResponse(request.app.openapi())
 
 
 @private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
 def docs(request: Request, memory: Handle) -> Response:
-    """Return the description of every call, for people."""
+    """Return the documentation of all requests as a page."""
     return static(request, "docs.html")
 
 
@@ -247,7 +245,7 @@ _compressed = cache(lambda name: gzip.compress(_file(name), mtime=0))
 
 
 def static(request: Request, name: str) -> Response:
-    """Return a file of the page, compressed where that is understood; one whose name has its hash is kept for good."""
+    """Return a file of the console, compressed if accepted; a file with a hash in its name may be cached forever."""
     headers = {"Content-Type": f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8", "Vary": "Accept-Encoding"}
     if name.startswith("console-"):
         headers["Cache-Control"] = "public, max-age=31536000, immutable"
@@ -267,11 +265,11 @@ def _set_cookie(serving: AppState, response: Response, value: str, age: int) -> 
     response.set_cookie(serving.cookie, value, max_age=age, **settings)
 
 
-API_DESCRIPTION = """Memory for AI agents that one can audit, approve and undo.
+API_DESCRIPTION = """Memory for AI agents with audit, approval and rollback.
 
-Every call takes a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
-`application/problem+json` with a stable `code`. A write answers 201 committed, 202 held for review, 200 the same was
-there already, 422 refused by a gate."""
+Every request needs a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
+`application/problem+json` with a stable `code`. A write answers 201 committed, 202 quarantined, 200 duplicate,
+422 refused."""
 
 
 def create_app(
@@ -282,16 +280,16 @@ def create_app(
     routers: Sequence[APIRouter] | None = None,
     lifespan: Any = None,
 ) -> FastAPI:
-    """Return the application that serves the store of an owner's handle.
+    """Return the application for the store of an owner's handle.
 
-    ``serving`` takes the place of a fresh one, as with a clock of a test's own, and ``routers`` that of the routes.
-    ``lifespan`` is what runs for as long as the application does.
+    ``serving`` replaces the default state, for example with a test clock; ``routers`` replaces the routes. ``lifespan``
+    runs as long as the application.
 
     Raises:
-        InvalidInput: the options cannot be served safely.
+        InvalidInput: the options are not safe.
     """
     chosen = (options or ServerOptions()).checked()
-    held = serving or AppState(memory=memory, options=chosen)
+    state = serving or AppState(memory=memory, options=chosen)
     app = FastAPI(
         title="Keepward",
         version=version("keepward"),
@@ -301,22 +299,22 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        # Ours are in `spans`: the framework's would carry the query.
+        # Keepward has its own spans: those of the framework would contain the query.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.serving = held
+    app.state.serving = state
     app.router.routes.extend(_routes(routers))
     for kind in (HTTPException, KeepwardError, RequestValidationError):
         app.add_exception_handler(kind, _answer)
-    app.add_middleware(SecurityMiddleware, serving=held)
-    _extend_openapi(app, held.cookie)
+    app.add_middleware(SecurityMiddleware, serving=state)
+    _extend_openapi(app, state.cookie)
     return app
 
 
 def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
     routers = application_routes() if routers is None else routers
-    # One flat table: a path's methods may stand in several modules, and `Allow` names all of them.
-    return [route for each in (public, private, *routers) for route in each.routes]
+    # One flat table, because `Allow` needs all methods of a path.
+    return [route for router in (public, private, *routers) for route in router.routes]
 
 
 async def _answer(request: Request, exc: Exception) -> Response:
@@ -327,21 +325,21 @@ async def _answer(request: Request, exc: Exception) -> Response:
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Return every method of a request's path, sorted; see (2)."""
+    """Return all methods of a request's path, sorted."""
     routes: list[Any] = request.app.routes
-    found = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    named = {method for methods in found for method in methods or ()}
+    methods_of_routes = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    named = {method for methods in methods_of_routes for method in methods or ()}
     return sorted(named | {"HEAD"} if "GET" in named else named)
 
 
 def _extend_openapi(app: FastAPI, cookie: str) -> None:
-    """Add to the description what holds for every route: the schema of problems and the two credentials."""
-    made = app.openapi
+    """Add the schema of problems and the two credentials to the OpenAPI document."""
+    original = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is not None:
             return app.openapi_schema
-        described = made()
+        described = original()
         parts = described.setdefault("components", {})
         problem = ProblemDetail.model_json_schema()
         parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
@@ -359,14 +357,14 @@ def _extend_openapi(app: FastAPI, cookie: str) -> None:
 
 
 logger = logging.getLogger("keepward.server")
-#: Seconds that a request may take after the server was asked to stop.
+#: Maximum seconds of a request after the server was asked to stop.
 SHUTDOWN_TIMEOUT_S = 10
 
 
 def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> FastAPI:
-    """Return the whole application for an owner's handle; ``app.state.serving`` is what it shares.
+    """Return the complete application for an owner's handle; ``app.state.serving`` is its state.
 
-    ``settings`` are those that the store was opened with, to be shown to its owner.
+    ``settings`` are those of the opened store; its owner can read them.
     """
     serving = AppState(memory=memory, options=options.checked(), settings=settings)
     from keepward.mcp import is_installed
@@ -382,7 +380,7 @@ def build(memory: Memory, options: ServerOptions, settings: Settings | None = No
         return 0.0 if handle.actor.is_owner else serving.rates.take(actor_key(handle.actor))
 
     async def enter(scope: Scope, handle: Memory) -> None:
-        # A GET is a stream of what a session has to say.
+        # A GET is the event stream of an MCP session.
         await serving.admit(scope, handle, STREAM if scope["method"] == "GET" else CALL)
 
     def bounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
@@ -393,42 +391,44 @@ def build(memory: Memory, options: ServerOptions, settings: Settings | None = No
     hooks |= {"enter": enter, "stateless": serving.shares is not None}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
-    # Among the routes (6): a mount would answer the exact path with a redirect.
+    # Not a mount, which would redirect the exact path.
     app.router.routes.extend(routes)
     return app
 
 
 def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
-    """Return a bound socket, and the options with the port that it has."""
+    """Return a bound socket, and the options with its port."""
     options = options.checked()
     try:
-        found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(
+            options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = addresses[0]
         bound = socket.socket(family, kind, protocol)
-    except OSError as fault:
-        raise InvalidInput("that host is not a name or address of this machine; give another with --host") from fault
+    except OSError as exc:
+        raise InvalidInput("that host is not a name or address of this machine; choose another with --host") from exc
     try:
-        # A port that a stopped server left a moment ago can be taken again; one that listens cannot.
+        # Allow the port of a server that stopped a moment ago.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
         bound.listen(2048)
-    except OSError as fault:
+    except OSError as exc:
         bound.close()
-        raise InvalidInput(_bind_error(fault, options)) from fault
+        raise InvalidInput(_bind_error(exc, options)) from exc
     bound.setblocking(False)
     return bound, replace(options, port=bound.getsockname()[1])
 
 
 def _bind_error(exc: OSError, options: ServerOptions) -> str:
     if exc.errno == errno.EADDRINUSE:
-        return f"port {options.port} is taken; stop what listens there, or name another with --port"
+        return f"port {options.port} is in use; stop the process that listens on it, or choose another with --port"
     if exc.errno in {errno.EACCES, errno.EPERM}:
-        return f"this user may not listen on port {options.port}; name one above 1023 with --port"
-    return "that host is not an address of this machine; give another with --host"
+        return f"this user may not listen on port {options.port}; choose one above 1023 with --port"
+    return "that host is not an address of this machine; choose another with --host"
 
 
 def prepare(app: FastAPI) -> Server:
-    """Return the server of an application, ready to run."""
+    """Return the server of an application."""
     serving: AppState = app.state.serving
     options = serving.options
     config = uvicorn.Config(
@@ -439,7 +439,7 @@ def prepare(app: FastAPI) -> Server:
         proxy_headers=False,
         lifespan="on",
         ws="none",
-        # One parser, whatever else is installed: it decides where a request ends.
+        # Always the same parser, because it decides where a request ends.
         http="h11",
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         ssl_certfile=options.tls_cert,
@@ -447,21 +447,21 @@ def prepare(app: FastAPI) -> Server:
     )
     try:
         config.load()
-    except OSError as fault:
-        # ssl.SSLError is one of these.
-        raise InvalidInput("the certificate or its key cannot be read; give PEM files that belong together") from fault
+    except OSError as exc:
+        # ssl.SSLError is a subclass.
+        raise InvalidInput("the certificate or its key cannot be read; give matching PEM files") from exc
     return Server(config, serving)
 
 
 class Server(uvicorn.Server):
-    """Ends streams when it is asked to stop, and then returns instead of ending the process (5)."""
+    """A server that ends streams when it is stopped, and then returns instead of ending the process."""
 
     def __init__(self, config: uvicorn.Config, serving: AppState) -> None:
         super().__init__(config)
         self._serving = serving
 
     def answer(self, bound: socket.socket) -> None:
-        """Answer requests on a bound socket until the process is asked to stop; the store is the caller's to close."""
+        """Answer requests on a bound socket until the process is stopped; the caller closes the store."""
         options = self._serving.options
         with logging_to(as_json=options.log_json, quiet=options.quiet):
             self.run(sockets=[bound])
@@ -472,10 +472,10 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Take the signals that stop; afterwards the caller closes the store and chooses the exit code."""
+        """Capture stop signals; afterwards the caller closes the store and chooses the exit code."""
         with super().capture_signals():
             try:
                 yield
             finally:
-                # What was captured would be raised again, and end the process with the store still open.
+                # Otherwise uvicorn raises the signals again and ends the process with an open store.
                 self._captured_signals.clear()

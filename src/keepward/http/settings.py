@@ -1,4 +1,4 @@
-"""The settings in force, for the owner; they are read here and never changed."""
+"""The settings in force, readable by the owner."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from keepward.settings import EffectiveSetting, Settings, changed_since, effecti
 
 @http_operation("GET /memory/settings", name="settings", right="owner")
 def about_settings(self: Any) -> Any:
-    """Return each setting with its origin, and whether the settings file still has to be accepted.
+    """Return each setting with its origin, and whether the settings file needs to be accepted.
 
-    For the owner alone; a file is accepted where the server runs.
+    Requires the owner. A settings file is accepted on the machine of the server.
     """
 
 
 _SettingsFile: Any = model_with_fields(
     "SettingsFile",
-    "The settings file that was read when the server started.",
-    # ``accepted``: all of it holds; ``changed``: it says something else by now, which holds after a restart.
+    "The settings file read at the start of the server.",
+    # ``accepted``: all of it is in force; ``changed``: the file has changed, which takes effect after a restart.
     {"path": str, "digest": str, "named": bool, "accepted": bool, "changed": bool},
     {"loosens": dict[str, str], "withheld": list[str], "accept_with": str | None},
 )
 EffectiveSettingsModel: Any = model_with_fields(
     "SettingsInForce",
-    "The settings of a server as they hold.",
+    "The settings in force of a server.",
     {"file": _SettingsFile | None, "items": list[model_from_dataclass(EffectiveSetting, "SettingInForce")]},  # type: ignore[misc]
 )
 
 
 def settings(call: OperationCall) -> Response:
     if not call.memory.actor.is_owner:
-        raise Unauthorised("reading the settings takes the owner")
+        raise Unauthorised("reading the settings requires the owner")
     serving = app_state_of(call.http)
     read = serving.settings or Settings(policy=serving.memory.policy, server=serving.options)
     found = effective_settings(read, serving.memory.policy, serving.options)

@@ -1,17 +1,16 @@
-"""Streams: commits as they come, export and import line by line, and the bytes of blobs.
+"""Streams: commit events, export and import line by line, and the bytes of blobs.
 
-Invariants
-(1) The id of an event is the number of its commit. Whoever names the last one it saw gets every later one that it
-    may see, in order, each once; commits of other processes too. An event says which memories were touched and how:
-    ids, operations, tiers; never a text or a reason. Of the review queue it says, to who may decide and asked for it,
-    that it changed. It ends when its credential no longer holds, and with the server.
-(2) What writes line by line works in one thread of its own, for a reader of the store belongs to its thread. What fails
-    before the first line is an error of the call, what fails later is the last line. Where the reader goes away the
-    work ends at its next line; what it had done stays done.
-(3) An export that breaks off ends without its last lines; its first line names the head that it must end in.
-(4) An import is read to its end before anything of it is stored, so that a file that was cut stores nothing; each line
-    then has an answer of its own. Until its lines are judged it is held in memory, and no byte of it is in a file.
-(5) A blob is handed over and never shown: an attachment of its own type, or of none where a browser might run it.
+* The id of an event is the number of its commit. A client that sends the last id gets every later visible event, in
+  order, each once, also of other processes. An event names the touched memories (ids, operations, tiers), never a
+  text or a reason. On request, reviewers also get an event when the review queue changes. A stream ends with its
+  credential and with the server.
+* A stream of lines is written in one thread, because a read connection belongs to its thread. A failure before the
+  first line is an error of the request; a later one is the last line. If the client disconnects, the work ends at its
+  next line; finished work stays.
+* An interrupted export lacks its last lines; its first line contains the head that it must end with.
+* An import is read completely before anything is stored, so a truncated file stores nothing. Each line then has its
+  own result. Until then the file is only in memory.
+* A blob is sent as an attachment with its type, or without one if a browser might execute it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keepward.core import plain
+from keepward.core import results
 from keepward.core.journal import CommitView
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.app_state import RELEASE_STACK_KEY, AppState
@@ -47,23 +46,23 @@ from keepward.memory import Memory, queue_version, request_context_of
 from keepward.services import blobs
 from keepward.types import FilterText, Limit
 
-#: Seconds between two looks at the head, and between two signs of life.
+#: Seconds between two polls of the head, and between two heartbeats.
 HEAD_POLL_INTERVAL_S = 0.5
 HEARTBEAT_INTERVAL_S = 15
-#: Commits that are read in one go.
+#: Maximum number of commits in one read.
 MAX_COMMITS_PER_READ = 100
-#: Lines that may wait for a slow reader.
+#: Maximum number of lines queued for a slow client.
 MAX_QUEUED_RESULTS = 64
 
-#: Writes one line, or raises where nobody reads it any more.
+#: Writes one line; raises if the client has disconnected.
 WriteText = Callable[[str], object]
 
 STREAMING = "x-streaming"
 NDJSON = "application/x-ndjson"
 OCTET_STREAM = "application/octet-stream"
-NDJSON_CONTENT = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
-_UPLOAD_SCHEMA = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
-#: What the description says of the body of a call that brings a file.
+NDJSON_CONTENT = {NDJSON: {"schema": {"type": "string", "description": "One JSON value on each line."}}}
+_UPLOAD_SCHEMA = {"type": "string", "minLength": 1, "description": "Lines of the format; not empty."}
+#: OpenAPI description of the body of an upload.
 UPLOAD_BODY = {
     STREAMING: True,
     "requestBody": {
@@ -77,33 +76,33 @@ BLOB_BODY = {
         "required": True,
     }
 }
-EXPORT_ANSWER = {"description": "One memory version a line, oldest first.", "content": NDJSON_CONTENT}
+EXPORT_ANSWER = {"description": "One memory version on each line, oldest first.", "content": NDJSON_CONTENT}
 IMPORT_ANSWER = {
-    "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
+    "description": "The result of each line; the last line has `summary` or `error`.",
     "content": NDJSON_CONTENT,
 }
 EVENTS_ANSWER = {
-    "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: review` where it was asked "
-    "for; `event: end` says why.",
+    "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: review` if requested; "
+    "`event: end` has the reason.",
     "content": {"text/event-stream": {}},
 }
 BLOB_ANSWER = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-Ref = Annotated[str, Limit("As `POST /memory/blobs` gave it.", pattern=r"^sha256:[0-9a-f]{64}$")]
-LastSeq = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
+Ref = Annotated[str, Limit("From `POST /memory/blobs`.", pattern=r"^sha256:[0-9a-f]{64}$")]
+LastSeq = Annotated[int, Limit("Number of the last commit that you have.", minimum=0, maximum=2**53)]
 
 
 @http_operation("GET /memory/events", name="events", right="read")
 def about_events(self: Any, *, after: LastSeq | None = None, reviews: bool = False) -> Any:
-    """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
+    """Return commits as they happen: ids, operations and tiers of visible memories, no text.
 
-    Without `after` or `Last-Event-ID` it begins with what comes next. With `reviews` it also says when the review queue
-    changed, to whoever may decide: `event: review`, with how many wait.
+    Without `after` or `Last-Event-ID`, it begins with the next commit. With `reviews`, reviewers and the owner also get
+    `event: review` with the number of pending proposals when the review queue changes.
     """
 
 
 @http_operation("GET /memory/export", name="export", right="owner")
 def about_export(self: Any) -> Any:
-    """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
+    """Return every version of every memory of the tenant. Requires the owner; `restore-export` restores it."""
 
 
 @http_operation("POST /memory/import", name="import", right="propose")
@@ -111,7 +110,9 @@ def about_import(
     self: Any,
     *,
     format: Format = "auto",  # noqa: A002  the word people use
-    user: Annotated[FilterText, Limit("Put all of it into this user; without one, each user of the file has a scope.")]
+    user: Annotated[
+        FilterText, Limit("Import all memories for this user; without it, each user of the file gets a scope.")
+    ]
     | None = None,
     session: FilterText | None = None,
     name: FilterText | None = None,
@@ -119,78 +120,77 @@ def about_import(
     subject: FilterText | None = None,
     dry_run: bool = False,
 ) -> Any:
-    """Bring memories in, each through the gates, those of an export too; it counts as one change.
+    """Import memories, each through the gates; the request counts as one change.
 
-    The body is a file of any system that `keepward import` knows: lines, a document, or the bytes of a zip archive or
-    of a SQLite file. Where the caller goes away half way, what was stored stays, and sending all of it again stores
-    nothing twice.
+    The body is a file of any system that `keepward import` reads: lines, a document, a zip archive or a SQLite file. If
+    the connection breaks, stored memories stay, and sending the file again stores nothing twice.
     """
 
 
 @http_operation("POST /memory/restore-export/plan", name="plan_restore_export", right="owner", changes=True)
 def about_plan_restore_export(self: Any) -> Any:
-    """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
+    """Return what restoring your export would write, with a digest. Requires the owner."""
 
 
 @http_operation("POST /memory/restore-export", name="restore_export", right="owner")
 def about_restore_export(self: Any, *, digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]) -> Any:
-    """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+    """Restore an export into an empty tenant. `digest` is that of its plan. Requires the owner."""
 
 
 def events(call: OperationCall) -> Response:
-    serving, last = app_state_of(call.http), call.beside["last_event_id"]
+    serving, last = app_state_of(call.http), call.http_only["last_event_id"]
     newest = head_seq(call.memory.head)
     start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:
-        raise NotFound("there is no such commit yet; the `head` of GET /memory/status begins with the newest")
+        raise NotFound("there is no such commit yet; `head` of GET /memory/status begins with the newest number")
     begin, reviews = newest if start is None else start, bool(call.given.get("reviews"))
     body = _commits(call.memory, serving, begin, reviews=reviews)
     return EventSourceResponse(
         body,
         ping=HEARTBEAT_INTERVAL_S,
         ping_message_factory=lambda: ServerSentEvent(comment="still here"),
-        # It sees by itself that the server stops, and ends its answer; one that is cut off is an error in the log.
+        # The stream notices the stop and ends by itself; a forced end would be an error in the log.
         shutdown_grace_period=4 * HEAD_POLL_INTERVAL_S,
     )
 
 
 async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
-    mark: tuple[int, ...] | None = None
-    # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
+    version: tuple[int, ...] | None = None
+    # The headers are sent with the first chunk, so a comment shows the client that the stream is open.
     yield ServerSentEvent(comment="commits after " + str(seq))
     while not serving.stopping.is_set():
         try:
-            found, seq = await run_in_threadpool(_commits_after, memory, seq)
-            before, mark = mark, await run_in_threadpool(queue_version, memory) if reviews else None
-        except KeepwardError as fault:
-            yield _event("end", {"code": fault.code, "detail": str(fault)})
+            views, seq = await run_in_threadpool(_commits_after, memory, seq)
+            before, version = version, await run_in_threadpool(queue_version, memory) if reviews else None
+        except KeepwardError as exc:
+            yield _event("end", {"code": exc.code, "detail": str(exc)})
             return
-        for view in found:
-            told = view.to_dict()
-            data = {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+        for view in views:
+            fields = view.to_dict()
+            data = {name: fields[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
             # Events carry no text.
             data["changes"] = [
                 {name: value for name, value in change.items() if name != "title"} for change in data["changes"]
             ]
             yield _event("commit", data, view.commit.seq)
-        if before is not None and mark is not None and before != mark:
-            yield _event("review", {"waiting": mark[0]})
-        if not found:
+        if before is not None and version is not None and before != version:
+            yield _event("review", {"waiting": version[0]})
+        if not views:
             await asyncio.sleep(HEAD_POLL_INTERVAL_S)
 
 
 def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
-    """Return commits after a number that the handle may see, oldest first, and the number of the last one looked at."""
+    """Return visible commits after a number, oldest first, and the number of the last commit read."""
     newest = head_seq(memory.head)
-    found: list[CommitView] = []
-    while seq < newest and len(found) < MAX_COMMITS_PER_READ:
+    views: list[CommitView] = []
+    while seq < newest and len(views) < MAX_COMMITS_PER_READ:
         seq += 1
         try:
-            found.append(memory.show(str(seq)))
+            views.append(memory.show(str(seq)))
         except NotFound:
-            # Nothing in it is within the caller's reach.
+            # The caller may see nothing of it.
             continue
-    return found, seq
+    return views, seq
 
 
 def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSentEvent:
@@ -199,13 +199,13 @@ def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSen
 
 
 class LineStreamResponse(StreamingResponse):
-    """An answer of the JSON lines that some work writes, in a thread of its own; see (2)."""
+    """A response of JSON lines written by a function in its own thread."""
 
     def __init__(self, call: OperationCall, work: Callable[[WriteText], None]) -> None:
-        """Begin the work; return once there is a first line, or none. The slot of the call is released at its end.
+        """Begin the work and wait for its first line or its end. The slot of the request is released at its end.
 
         Raises:
-            Exception: whatever the work raised before its first line.
+            Exception: the work failed before its first line.
         """
         self._loop = from_thread.run_sync(asyncio.get_running_loop)
         self._sent, self._received = create_memory_object_stream[bytes](MAX_QUEUED_RESULTS)
@@ -223,12 +223,12 @@ class LineStreamResponse(StreamingResponse):
             try:
                 work(lambda text: self._wait_in_loop(self._sent.send(text.encode())))
                 self._done.set_result(None)
-            except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
-                self._done.set_exception(fault)
+            except BaseException as exc:  # noqa: BLE001  raised where the response is made
+                self._done.set_exception(exc)
             try:
                 self._loop.call_soon_threadsafe(self._sent.close)
             except RuntimeError:
-                # The server has stopped: nobody waits.
+                # The server has stopped.
                 self._sent.close()
 
     def _wait_in_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -243,15 +243,15 @@ class LineStreamResponse(StreamingResponse):
         while line:
             yield line
             line = await anext(self._received, b"")
-        fault = self._done.exception()
-        if isinstance(fault, KeepwardError | Problem):
-            told = fault.facts() if isinstance(fault, Problem) else error_fields(fault)
-            yield line_of({"error": told}).encode()
-        elif fault is not None:
-            raise fault
+        exc = self._done.exception()
+        if isinstance(exc, KeepwardError | Problem):
+            problem = exc.to_dict() if isinstance(exc, Problem) else error_fields(exc)
+            yield line_of({"error": problem}).encode()
+        elif exc is not None:
+            raise exc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Where the reader has gone, the work fails at its next line.
+        # If the client disconnects, the work fails at its next line.
         with self._received:
             await super().__call__(scope, receive, send)
 
@@ -261,7 +261,7 @@ def line_of(value: dict[str, Any]) -> str:
 
 
 class _ExportTarget:
-    """What an export is written to."""
+    """The target of an export."""
 
     encoding = "utf-8"
 
@@ -276,7 +276,7 @@ class Upload(io.BytesIO):
 
 
 async def receive_upload(request: Request) -> Upload:
-    """Read the body of a call that brings a file."""
+    """Read the body of an upload."""
     upload = Upload()
     async for piece in request.stream():
         upload.write(piece)
@@ -293,43 +293,43 @@ def export(call: OperationCall) -> Response:
 
 
 def import_file(call: OperationCall) -> Response:
-    upload: Upload = call.beside["received"]
+    upload: Upload = call.http_only["received"]
     names = ("format", "user", "session", "facts", "subject", "dry_run")
     how: dict[str, Any] = {name: call.given.get(name) for name in names}
     upload.name = call.given.get("name") or upload.name
 
     def work(write: WriteText) -> None:
         def judged(result: LineResult) -> None:
-            why = plain.to_plain(result.reasons)
+            why = results.to_plain(result.reasons)
             write(line_of({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail}))
 
         with app_state_of(call.http).call_limits(call.memory, reads=False), upload:
             done = load(call.memory, upload, **how, on_result=judged)
-            write(line_of({"summary": plain.to_plain(done.as_dict())}))
+            write(line_of({"summary": results.to_plain(done.as_dict())}))
 
     return LineStreamResponse(call, work)
 
 
 def plan_restore(call: OperationCall) -> Response:
-    with call.beside["received"] as upload:
+    with call.http_only["received"] as upload:
         return json_response(json_value(plan_restore_export(call.memory, upload)))
 
 
 def restore_upload(call: OperationCall) -> Response:
-    with call.beside["received"] as upload:
+    with call.http_only["received"] as upload:
         return json_response(json_value(restore_export(call.memory, upload, call.given["digest"])))
 
 
 def put_blob(call: OperationCall) -> Response:
     kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
-    held = call.memory.put_blob(call.beside["received"], media_type=None if kind in {"", OCTET_STREAM} else kind)
-    return json_response(json_value(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
+    blob = call.memory.put_blob(call.http_only["received"], media_type=None if kind in {"", OCTET_STREAM} else kind)
+    return json_response(json_value(blob), 201, {"Location": f"/memory/blobs/{blob.ref}"})
 
 
 def read_blob(call: OperationCall) -> Response:
-    held = blobs.blob_info(request_context_of(call.memory), call.given["ref"])
-    tag = text_etag(held.ref)
+    blob = blobs.blob_info(request_context_of(call.memory), call.given["ref"])
+    tag = text_etag(blob.ref)
     if same := not_modified(call.http, tag):
         return same
-    headers, kind = {"Content-Disposition": "attachment", "ETag": tag}, OCTET_STREAM if held.active else held.media_type
+    headers, kind = {"Content-Disposition": "attachment", "ETag": tag}, OCTET_STREAM if blob.active else blob.media_type
     return Response(call.run(), headers=headers, media_type=kind)

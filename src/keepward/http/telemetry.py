@@ -1,12 +1,11 @@
-"""Telemetry: the server's log, its metrics for Prometheus, and a span around each memory operation.
+"""Telemetry: the log, metrics for Prometheus, and a span around each memory operation.
 
-Invariants
-(1) A line of the log says what happened and how long it took; no content, no query, no id of a memory, no trace.
-    JSON lines have ``at``, ``level``, ``action`` and the facts of the action, in that order.
-(2) Labels of metrics are methods, paths as they are documented, and statuses; never an id, a name or a text.
-(3) A span carries the operation's name, the provider and the kind of error, nothing else. A caller that is traced
-    itself (``traceparent``) is its parent; its baggage is not read. Where spans go is configured outside, as usual.
-(4) Without ``prometheus_client`` nothing is counted, without ``opentelemetry-api`` there are no spans.
+* A log line says what happened and how long it took: no content, query, memory id or traceback. JSON lines have
+  ``at``, ``level``, ``action`` and the fields of the action, in that order.
+* Labels of metrics are methods, documented paths and statuses; never an id, a name or a text.
+* A span has the operation, the provider and the type of an error. ``traceparent`` of the caller is its parent; baggage
+  is ignored. The exporter is configured outside, as usual.
+* Without ``prometheus_client`` there are no metrics, without ``opentelemetry-api`` no spans.
 
 Source: OpenTelemetry, semantic conventions for generative AI, memory operations.
 """
@@ -24,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-#: Facts that a line may carry, by name; anything else of a record stays where it is.
+#: Fields of a log line; other attributes of a record are left out.
 LOG_FIELDS = ("method", "route", "status", "ms", "error", "place", "job", "outcome", "request")
-#: Loggers that are listened to, and from which level on; those of others for their warnings, asyncio for errors.
+#: Loggers and their levels.
 _LOGGERS = {
     "keepward": logging.INFO,
     "uvicorn.error": logging.WARNING,
@@ -36,7 +35,7 @@ _LOGGERS = {
 #: Upper bounds of the histogram of durations, in seconds.
 DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OPERATION, _PROVIDER, _ERROR = "gen_ai.operation.name", "gen_ai.provider.name", "error.type"
-#: Operation by the id of a route; what is not here is no operation on memories.
+#: Memory operation by the id of a route.
 OPERATIONS: Mapping[str, str] = {
     name: operation
     for operation, names in {
@@ -51,14 +50,14 @@ OPERATIONS: Mapping[str, str] = {
 
 
 class LogFormatter(logging.Formatter):
-    """One record as one line."""
+    """Formats a record as one line."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a trace that came along is left out (1)."""
+        """Return the line without a traceback."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         facts = {name: getattr(record, name) for name in LOG_FIELDS if hasattr(record, name)}
         text, level = record.getMessage().replace("\n", " "), record.levelname.lower()
@@ -72,9 +71,9 @@ class LogFormatter(logging.Formatter):
 
 @contextmanager
 def logging_to(stream: TextIO | None = None, *, as_json: bool, quiet: bool = False) -> Iterator[None]:
-    """Write the log of this process to a stream, stderr by default, for as long as the block lasts.
+    """Write the log of this process to a stream (default stderr) during the block.
 
-    With ``quiet`` warnings and errors alone.
+    With ``quiet``, only warnings and errors.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(LogFormatter(as_json=as_json))
@@ -93,25 +92,25 @@ def logging_to(stream: TextIO | None = None, *, as_json: bool, quiet: bool = Fal
 
 
 class Metrics:
-    """The counts of one server."""
+    """The metrics of one server."""
 
     def __init__(self, prometheus: Any) -> None:
         self._generate = prometheus.generate_latest
-        # A registry of its own: two servers in one process do not add up.
+        # A separate registry: two servers in one process are not added up.
         self._registry = prometheus.CollectorRegistry()
         labels, own = ("method", "route", "status"), {"registry": self._registry}
-        self._requests = prometheus.Counter("keepward_http_requests", "Requests answered.", labels, **own)
+        self._requests = prometheus.Counter("keepward_http_requests", "Number of requests.", labels, **own)
         self._seconds = prometheus.Histogram(
             "keepward_http_request_seconds", "Time to answer a request.", labels[:2], buckets=DURATION_BUCKETS_S, **own
         )
-        self._depth = prometheus.Gauge("keepward_quarantine_depth", "Proposals that wait for a person.", **own)
+        self._depth = prometheus.Gauge("keepward_quarantine_depth", "Number of pending proposals.", **own)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def text(self, memory: Memory) -> bytes:
-        """Return all counts, and how many proposals wait in what a handle may read."""
+        """Return all metrics, and the number of pending proposals that a handle may read."""
         from keepward.memory import request_context_of
 
         tenants = {memory.tenant, *(request_context_of(memory).store.tenants() if memory.actor.is_owner else ())}
@@ -122,7 +121,7 @@ class Metrics:
 
 
 def create_metrics() -> Metrics | None:
-    """Return fresh counts; None where the package is not installed."""
+    """Return new metrics; None if the package is not installed."""
     try:
         import prometheus_client
     except ModuleNotFoundError:
@@ -138,15 +137,15 @@ class Tracer:
         self._failed, self._kind = trace.Status(trace.StatusCode.ERROR), trace.SpanKind.SERVER
 
     @contextmanager
-    def of(self, operation: str, headers: Mapping[str, str]) -> Iterator[Callable[[int], None]]:
-        """Open the span of an operation for the time of a call with these headers; yield what notes its status."""
+    def start_span(self, operation: str, headers: Mapping[str, str]) -> Iterator[Callable[[int], None]]:
+        """Open the span of an operation for a request with these headers; yield a function that records its status."""
         traced = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         with self._tracer.start_as_current_span(
             operation,
             attributes={_OPERATION: operation, _PROVIDER: "keepward"},
             context=self._propagator.extract(traced),
             kind=self._kind,
-            # An exception's message may quote what was sent, so nothing of it is recorded (3).
+            # The message of an exception may quote sent values, so it is not recorded.
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
@@ -160,7 +159,7 @@ class Tracer:
 
 
 def create_tracer() -> Tracer | None:
-    """Return what opens spans; None where the package is not installed."""
+    """Return a tracer; None if the package is not installed."""
     try:
         from opentelemetry import trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
 from msgspec import Meta
 
-from keepward.core import plain
+from keepward.core import results
 from keepward.core.change import UNSET
 from keepward.core.commit import Commit, CommitDetails, Reason, Step
 from keepward.core.journal import Version
@@ -45,20 +45,20 @@ _OUTCOME_TEXT = {
     "refused": "refused; nothing was stored except a receipt",
 }
 _VERSION = (
-    *plain.keys_of(Record, "version", "record"),
-    *plain.keys_of(Version, "op"),
-    *plain.keys_of(Commit, "at", "commit"),
-    *plain.keys_of(CommitDetails, "actor approved_by reason", "details"),
-    plain.Key("commit", lambda version: version.commit.id),
-    *plain.keys_of(CommitDetails, "receipt", "details"),
-    *plain.keys_of(Record, "status trust text", "record"),
-    plain.Key(
+    *results.keys_of(Record, "version", "record"),
+    *results.keys_of(Version, "op"),
+    *results.keys_of(Commit, "at", "commit"),
+    *results.keys_of(CommitDetails, "actor approved_by reason", "details"),
+    results.Key("commit", lambda version: version.commit.id),
+    *results.keys_of(CommitDetails, "receipt", "details"),
+    *results.keys_of(Record, "status trust text", "record"),
+    results.Key(
         "changed",
-        lambda version: [change["field"] for change in plain.changed_fields(version.before, version.record)],
+        lambda version: [change["field"] for change in results.changed_fields(version.before, version.record)],
     ),
 )
-_STEP = (*plain.keys_of(Step, "op"), *plain.keys_of(Record, "id tier kind key text", "after"))
-_PROPOSAL_FIELDS = plain.keys_of(Proposal, "id state created_at expires_at decided_by decision")
+_STEP = (*results.keys_of(Step, "op"), *results.keys_of(Record, "id tier kind key text", "after"))
+_PROPOSAL_FIELDS = results.keys_of(Proposal, "id state created_at expires_at decided_by decision")
 
 
 class WriteArguments(TypedDict, total=False):
@@ -151,7 +151,7 @@ def recall(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
         facts = (row["kind"], row.get("key"), row["trust"], row["created_at"][:10], row.get("weak") and "weak")
         lines.append(f"{row['rank']}. {row['text']}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
     names = ("used", "notes", "withheld", "head")
-    data = {"hits": hits} | {name: plain.to_plain(getattr(result, name)) for name in names}
+    data = {"hits": hits} | {name: results.to_plain(getattr(result, name)) for name in names}
     return ToolAnswer(data=data, text="\n".join(lines), notes=result.notes)
 
 
@@ -191,7 +191,7 @@ def get_context(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     start."""
     compiled = memory.context(args.pop("objective"), **args)
     names = ("text", "context_id", "tokens", "head", "notes", "withheld")
-    data = {name: plain.to_plain(getattr(compiled, name)) for name in names}
+    data = {name: results.to_plain(getattr(compiled, name)) for name in names}
     data |= {"receipt": compiled.receipt.id} if compiled.receipt else {}
     data |= {"excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
     data["memories"] = [
@@ -205,7 +205,7 @@ def get_context(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 @tool(HistoryArguments, reads=True)
 def history(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show every version of a memory: who changed what, when, why, and who approved it."""
-    versions = [drop_empty(plain.as_shape(version, _VERSION)) for version in memory.history(args["id"])]
+    versions = [drop_empty(results.as_shape(version, _VERSION)) for version in memory.history(args["id"])]
     # The argument may be an alias.
     memory_id = memory.get(args["id"]).id
     lines = [f"memory {memory_id}"]
@@ -238,7 +238,7 @@ def pending(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
 @tool(reads=True)
 def status(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show counts of the store, your actor and scope, pending proposals, and whether memory is on."""
-    report = plain.to_plain(memory.status())
+    report = results.to_plain(memory.status())
     queue = report["quarantine"]
     data = {name: report[name] for name in _STATUS} | {"waiting": queue["depth"], "stuck": queue["stuck"]}
     off = [name for name in ("enabled", "capture", "recall") if not data[name]]
@@ -309,12 +309,12 @@ def _proposal_data(item: Proposal) -> dict[str, Any]:
     own = {
         "reason": None if is_withheld else item.reason,
         "reasons": describe_reasons(item.reasons),
-        "changes": [drop_empty(plain.as_shape(step, _STEP[:4] if is_withheld else _STEP)) for step in item.steps],
+        "changes": [drop_empty(results.as_shape(step, _STEP[:4] if is_withheld else _STEP)) for step in item.steps],
         "withheld": is_withheld or None,
         "stale": item.stale or None,
         "yours": True,
     }
-    return drop_empty(plain.as_shape(item, _PROPOSAL_FIELDS) | own)
+    return drop_empty(results.as_shape(item, _PROPOSAL_FIELDS) | own)
 
 
 def drop_empty(fields: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
 from keepward.core.filters import Where, matches
@@ -24,11 +24,12 @@ from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
 from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
+from keepward.types import Sort
 
 #: The facets by which memories are counted.
 FACETS = (*COUNTED, "author", "tag")
-SORTS = ("created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author")
-#: Orders that need the content of a memory.
+SORTS = get_args(Sort)
+#: Orders that only the content of a memory answers.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders that begin with the least value, unless ``ascending``.
 _NAMES = frozenset({"tier", "kind", "scope", "source", "author"})

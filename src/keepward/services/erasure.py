@@ -119,7 +119,9 @@ def _apply(
     for name, own in prints.items():
         last = found.histories[name][-1]
         before = None if name in found.proposed else last
-        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=own)
+        after = tombstone(
+            last if before else replace(last, version=0), now=now, by=session.actor.label, fingerprints=own
+        )
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(prints)
     if not ids and unchanged is None:

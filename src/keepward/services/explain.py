@@ -12,9 +12,9 @@ from keepward.core.commit import ReceiptLine, ReceiptPage
 from keepward.core.compiled import Considered, ContextLine, Explanation
 from keepward.core.journal import CommitView, ContextDifference, ContextDiffItem
 from keepward.core.memory import Record, Status
-from keepward.core.plain import to_plain
 from keepward.core.principals import is_actor
 from keepward.core.query import check_limit
+from keepward.core.results import to_plain
 from keepward.core.value import from_micros
 from keepward.services.access import COMPILE_RECEIPT_KINDS
 from keepward.services.request_context import RequestContext

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from keepward import errors
-from keepward.core import plain
+from keepward.core import results
 from keepward.core.commit import Commit, Reason
 from keepward.core.principals import Actor, Issued, Trust
 from keepward.core.proposal import Outcome, Proposal, digest_of
+from keepward.core.results import error_of, from_json, to_json
 from keepward.memory import Memory
-from keepward.results import error_of, from_json, read_json, to_json
 from support.clock import SteppingClock
 
 
@@ -79,14 +79,14 @@ def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
         agent.remember(""),
     ]
     assert [each.outcome for each in outcomes] == ["committed", "duplicate", "quarantined", "refused"]
-    assert [read_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
-    assert [read_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
+    assert [from_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
+    assert [from_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
 
 
 @pytest.mark.promise("T20")
 def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memory) -> None:
     store.as_actor(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
-    item = read_json(list[Proposal], sent([to_json(each) for each in store.pending()]))[0]
+    item = from_json(list[Proposal], sent([to_json(each) for each in store.pending()]))[0]
     assert digest_of(item.steps, item.base) == item.digest
 
 
@@ -120,7 +120,7 @@ def test_a_field_that_is_missing_is_an_error_that_says_what_it_may_be() -> None:
 )
 def test_a_value_of_another_type_is_an_error(hint: Any, value: Any) -> None:
     with pytest.raises(errors.StoreError):
-        read_json(hint, value)
+        from_json(hint, value)
 
 
 def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
@@ -131,13 +131,13 @@ def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
 def test_what_a_server_keeps_to_itself_of_a_commit_is_empty(store: Memory) -> None:
     store.remember("tabs")
     commit = store.log()[0].commit
-    told = {name: value for name, value in sent(plain.to_plain(commit)).items() if name not in {"salt", "payload"}}
+    told = {name: value for name, value in sent(results.to_plain(commit)).items() if name not in {"salt", "payload"}}
     assert from_json(Commit, told) == replace(commit, salt=b"", payload=None)
 
 
 def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> None:
     issued = store.create_token("orion")
-    told = sent(plain.to_plain(issued))
+    told = sent(results.to_plain(issued))
     del told["token"]["hash"]
     assert from_json(Issued, told).token == replace(issued.token, hash=b"")
 

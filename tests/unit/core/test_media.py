@@ -69,7 +69,7 @@ def test_a_true_claim_is_taken() -> None:
     ],
 )
 def test_a_claim_that_the_bytes_contradict_is_refused(claim: str, data: bytes) -> None:
-    with pytest.raises(InvalidInput, match="not of that media type"):
+    with pytest.raises(InvalidInput, match="do not have that media type"):
         media_type_of(claim, data)
 
 
