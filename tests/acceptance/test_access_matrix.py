@@ -262,7 +262,7 @@ def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["I am Lyra, and I keep the lighthouse at the end of the pier."])
-def test_the_identity_documents_own_words_are_not_kept_as_a_memory(
+def test_words_of_the_identity_file_are_refused_as_a_memory(
     opened: Callable[..., Memory], tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "identity.md").write_text(text)

@@ -57,7 +57,7 @@ def test_a_document_is_stored_with_its_secret_masked(memory):
     assert (outcome.outcome, outcome.record.text) == ("committed", "# Deploy\nSet TOKEN=[GITHUB_TOKEN] and run make.")
 
 
-def test_a_secret_in_the_name_of_a_session_refuses_the_turn(memory):
+def test_secret_in_a_session_name_refuses_the_message(memory):
     (outcome,) = memory.add([{"role": "user", "content": "hello there"}], session=TOKEN).turns
     assert outcome.outcome == "refused"
 
@@ -79,7 +79,7 @@ def test_an_imported_message_is_stored_with_its_secret_masked(memory, tmp_path):
     assert [each.text for each in memory.list_memories(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
 
 
-def test_a_prompt_seen_by_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
+def test_prompt_from_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
     event = Event(
         what="prompt", name="", session="s1", project="shop", prompt=f"my token is {TOKEN}, it fails", adds=True
     )

@@ -103,7 +103,7 @@ def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
 
 @pytest.mark.parametrize("count", [300, 3_000])
 @pytest.mark.parametrize("budget", [2_000, 16_000])
-def test_a_receipt_takes_at_most_2_kb_and_150_bytes_a_candidate(owner: Memory, count: int, budget: int) -> None:
+def test_receipt_size_is_bounded_per_candidate(owner: Memory, count: int, budget: int) -> None:
     names = ("harbour", "pier", "ship", "crane", "depot")
     texts = [f"The {names[n % 5]} number {n} of the harbour holds {n * 7} crates of tea" for n in range(count)]
     owner.remember_many([{"text": text, "tier": "archival"} for text in texts])

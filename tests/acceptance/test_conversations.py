@@ -76,7 +76,7 @@ def test_a_session_of_two_turns_has_no_summary(memory):
     assert summaries(memory) == []
 
 
-def test_later_turns_of_a_session_get_a_summary_of_their_own(memory):
+def test_later_messages_of_a_session_get_their_own_summary(memory):
     said(memory, *TURNS)
     said(memory, "It came.", "It is warm.", "The bread is done.")
     first, second = sorted(summaries(memory), key=lambda each: each.created_at)

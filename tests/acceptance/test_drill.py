@@ -106,7 +106,7 @@ def test_every_defence_fires_on_an_empty_store(tmp_path):
     assert {each.status for each in results(tmp_path / "e.db").values()} == {"fired"}
 
 
-def test_each_attack_says_what_it_tries_and_how_to_see_it(drilled):
+def test_each_attack_names_its_attempt_and_its_evidence(drilled):
     assert len(set(NAMES)) == len({attack.title for attack in ATTACKS}) == len(NAMES) == 12
     assert [each.name for each in drilled.values() if "; see `keepward " not in each.defence] == []
 
@@ -186,7 +186,7 @@ def test_the_drill_touches_neither_the_store_nor_its_noted_heads(store, files, n
     assert files() == before
 
 
-def test_a_store_in_use_by_somebody_else_is_drilled_with_its_newest_commit(store, tmp_path):
+def test_store_open_elsewhere_is_drilled_with_its_newest_commit(store, tmp_path):
     seen = []
     attack = Attack("x", "x", lambda copy: seen.extend(copy.owner.list_memories(limit=None)))
     with Memory.open(store, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:

@@ -63,7 +63,7 @@ def test_guesses_in_one_import_tell_nothing(stranger: Memory, stone: str, tmp_pa
     assert load(stranger, guesses(tmp_path)).refused == 0
 
 
-def test_a_dry_run_tells_an_agent_of_that_scope_nothing_either(mem: Memory, stone: str, tmp_path: Path) -> None:
+def test_dry_run_reports_nothing_to_an_agent_of_that_scope(mem: Memory, stone: str, tmp_path: Path) -> None:
     near = mem.at(scope="/agents/ana")
     assert load(near, guesses(tmp_path), dry_run=True).refused == 0
     assert load(near, guesses(tmp_path)).refused == 1

@@ -28,7 +28,7 @@ def event(what, session="s1", prompt="", **more):
     return Event(what=what, name="", session=session, project="bakery", prompt=prompt, adds=True, **more)
 
 
-def test_a_preference_told_in_one_session_is_put_into_the_next(memory, seen):
+def test_preference_from_one_session_reaches_the_next(memory, seen):
     handle_event(memory, event("prompt", prompt="Remember that I prefer tabs over spaces."), seen)
     assert "prefer tabs over spaces" in handle_event(memory, event("start", "s2"), seen)
 
@@ -111,12 +111,12 @@ def test_what_stays_out_as_seen_is_told_by_the_receipt(memory):
 
 
 @pytest.mark.promise("B20")
-def test_the_words_of_a_prompt_are_an_event_of_the_session(memory, seen):
+def test_words_of_a_prompt_become_an_event_of_the_session(memory, seen):
     handle_event(memory, event("prompt", prompt="How do I proof the dough?"), seen)
     assert [each.text for each in memory.list_memories(session="s1", kinds=["event"])] == ["How do I proof the dough?"]
 
 
-def test_a_name_of_a_session_that_looks_like_a_token_holds_nothing(memory, seen):
+def test_session_name_that_resembles_a_token_stores_nothing(memory, seen):
     told = '{"session_id": "ses_dfa327745ffeGjZOrQDLZ8C95x", "prompt": "I prefer tabs."}'
     handle_event(memory, parse_event(CLIENTS["opencode"], "prompt", told), seen)
     assert (memory.pending(), len(memory.list_memories(kinds=["event"]))) == ([], 1)
@@ -136,7 +136,7 @@ def test_a_command_and_what_is_pasted_are_not_kept(memory, seen, prompt):
 
 
 @pytest.mark.promise("B21")
-def test_a_session_is_summed_up_from_what_was_asked_in_it(memory, seen):
+def test_session_is_summarised_from_its_prompts(memory, seen):
     for prompt in ("How do I proof the dough?", "Which flour is best?", "When does the oven come?"):
         handle_event(memory, event("prompt", prompt=prompt), seen)
     handle_event(memory, event("end"), seen)
@@ -146,7 +146,7 @@ def test_a_session_is_summed_up_from_what_was_asked_in_it(memory, seen):
 
 
 @pytest.mark.promise("B80")
-def test_the_end_of_a_session_leaves_one_summary_for_a_week_under_it_as_a_job(memory, seen):
+def test_session_end_leaves_one_weekly_summary_as_a_job(memory, seen):
     for prompt in ("How do I proof the dough?", "Which flour is best?", "When does the oven come?"):
         handle_event(memory, event("prompt", prompt=prompt), seen)
     for _ in range(2):

@@ -23,7 +23,7 @@ def filled(owner: Memory, mem: Memory) -> list[str]:
     return owners
 
 
-def test_certain_notes_of_an_agent_push_nothing_of_a_person_out(owner: Memory, mem: Memory) -> None:
+def test_certain_agent_notes_displace_no_memory_of_a_person(owner: Memory, mem: Memory) -> None:
     owners = filled(owner, mem)
     context = owner.context("which payment")
     assert {item.id for section in context.sections for item in section.items} >= {*owners}
@@ -54,7 +54,7 @@ def spent_by_agents(context: CompiledContext, owners: list[str]) -> int:
 
 
 @pytest.mark.parametrize("budget", [400, 1_000, 2_000])
-def test_notes_of_an_agent_take_at_most_half_where_people_need_room(owner: Memory, mem: Memory, budget: int) -> None:
+def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memory, budget: int) -> None:
     owners = filled(owner, mem)
     for number in range(40):
         said = (

@@ -22,7 +22,7 @@ def ranked(mem: Memory, query: str) -> list[str]:
 
 
 @pytest.mark.promise("A73")
-def test_the_more_words_of_the_query_a_memory_holds_the_higher_it_stands(words: Memory) -> None:
+def test_memory_with_more_words_of_the_query_ranks_higher(words: Memory) -> None:
     texts = [
         "yellow ferry harbour lantern",
         "yellow ferry harbour anchor",

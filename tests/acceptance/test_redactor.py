@@ -89,7 +89,7 @@ def test_the_identity_is_no_memory_and_receipts_carry_its_version(
         assert len(receipt["documents"]["identity"]) == 16
 
 
-def test_it_is_asked_about_what_another_commit_made_of_a_text_before_that_is_stored(
+def test_redactor_is_asked_about_text_changed_by_another_commit(
     opened: Callable[..., Memory],
 ) -> None:
     asked: list[str] = []

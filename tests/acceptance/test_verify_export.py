@@ -181,7 +181,7 @@ def test_an_older_export_is_caught_by_a_head_noted_elsewhere(check, told, lines)
     assert (code, "it is another one, or an older copy" in said) == (1, True)
 
 
-def test_a_head_noted_elsewhere_is_found_in_an_export_that_has_grown(check, told, lines, tmp_path):
+def test_externally_recorded_head_is_found_in_a_longer_export(check, told, lines, tmp_path):
     noted = told.status()["head"]
     told.remember("One more thing", tier="archival")
     write_vault(told, tmp_path / "later.jsonl")

@@ -86,7 +86,7 @@ def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore,
     assert (store.head("ada").seq, store.verify()[1]) == (2, [])
 
 
-def test_a_connection_that_ends_inside_a_read_is_one_clear_error(
+def test_connection_lost_inside_a_read_is_one_clear_error(
     store: EventStore, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)

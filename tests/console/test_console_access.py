@@ -73,7 +73,7 @@ def test_the_console_is_used_without_a_mouse(console):
     assert [each.text for each in console.owner.list_memories(limit=None)] == ["Ship before Whitsun."]
 
 
-def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
+def test_focus_continues_after_its_element_disappears(console):
     console.owner.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     focus = "() => document.activeElement.closest('section')?.getAttribute('aria-label')"
     with console.page("/core") as page:
@@ -86,7 +86,7 @@ def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
         assert page.evaluate(focus) == "mission"
 
 
-def test_a_filter_is_written_with_a_pause_and_no_letter_of_it_is_a_shortcut(console):
+def test_filter_is_debounced_and_its_letters_are_no_shortcuts(console):
     console.owner.remember("flux of the oven", tier="archival", reason="so")
     with console.page("/memories") as page:
         page.get_by_label("Text or key contains").focus()

@@ -36,7 +36,7 @@ def test_home_says_who_wrote(console):
         shows(page, "What each wrote", "agent:billing-bot")
 
 
-def test_what_an_agent_keeps_in_its_own_place_is_counted_and_found(console):
+def test_memories_in_an_agents_scope_are_counted_and_found(console):
     console.owner.at(scope="/agents/orion").remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         shows(page, "What each wrote", "operator:ana")
@@ -101,7 +101,7 @@ def test_home_says_what_waits_before_that_all_is_well(console):
         expect(lede(page)).not_to_contain_text("all is well")
 
 
-def test_home_warns_of_a_settings_file_that_is_not_in_force(console):
+def test_home_warns_of_a_settings_file_not_in_force(console):
     with console.page("/") as page:
         page.route("**/memory/settings", lambda route: _not_accepted(route))
         page.reload()

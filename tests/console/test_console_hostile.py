@@ -145,7 +145,7 @@ def test_hostile_words_do_nothing_to_the_screen_of_one_memory(hostile):
             assert (each.text[:20], _calm(page)) == (each.text[:20], CALM)
 
 
-def test_an_emoji_is_one_picture_and_a_joiner_elsewhere_is_written_out(console):
+def test_emoji_is_one_picture_and_other_joiners_are_spelled_out(console):
     made = console.owner.remember("Chef 👩‍🍳 warns ⚠️ of a‍b.", tier="archival", reason="so")
     with console.page(f"/memories/{made.id}") as page:
         text = page.get_by_role("region", name="What it says")

@@ -57,7 +57,7 @@ def large(tmp_path_factory, browser):
     console.close()
 
 
-def test_a_queue_of_ten_thousand_is_scrolled_to_its_end_without_paging(large):
+def test_queue_of_ten_thousand_scrolls_to_its_end(large):
     with large.page("/review") as page:
         queue = page.get_by_role("listbox")
         page.get_by_role("listbox").get_by_role("option").first.wait_for()

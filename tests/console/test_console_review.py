@@ -51,7 +51,7 @@ def heading(page, text):
     page.locator("article").get_by_text(text).first.wait_for()
 
 
-def test_a_proposal_is_approved_by_one_key_and_stands_in_the_prompt(console):
+def test_one_key_approves_a_proposal_into_the_prompt(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         settle(page)
@@ -60,7 +60,7 @@ def test_a_proposal_is_approved_by_one_key_and_stands_in_the_prompt(console):
     assert "Ship before Whitsun." in console.agent().context("what is the mission?").text
 
 
-def test_after_a_decision_the_next_one_is_open_and_a_line_says_what_happened(console):
+def test_after_a_decision_the_next_proposal_opens_with_a_message(console):
     propose(console, "First mission.", "Second mission.")
     with console.page("/review") as page:
         settle(page)
@@ -90,7 +90,7 @@ def with_a_proposed_identity(stage, tmp_path):
 
 
 @pytest.mark.promise("B82")
-def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stage, tmp_path):
+def test_new_identity_is_a_diff_with_an_undoable_approval(stage, tmp_path):
     console, document = with_a_proposed_identity(stage, tmp_path)
     with console.page("/review") as page:
         settle(page)
@@ -105,7 +105,7 @@ def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stag
 
 
 @pytest.mark.promise("B82")
-def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(stage, tmp_path):
+def test_reviewer_may_reject_but_not_approve_a_new_identity(stage, tmp_path):
     console, _ = with_a_proposed_identity(stage, tmp_path)
     rita = console.owner.create_token("rita", rights="reviewer").token.id
     with console.page("/review", credential=rita) as page:
@@ -114,7 +114,7 @@ def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(st
         expect(page.locator("article").get_by_role("button", name="pprove")).to_have_count(0)
 
 
-def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
+def test_nothing_is_approved_before_it_was_on_screen(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         # However long the page takes to be there, until it is in front its time does not count.
@@ -136,7 +136,7 @@ def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
         page.get_by_text("Approved “").first.wait_for()
 
 
-def test_two_presses_of_a_key_do_not_approve_what_came_next(console):
+def test_double_key_press_does_not_approve_the_next_proposal(console):
     propose(console, "First mission.", "Second mission.")
     with console.page("/review") as page:
         settle(page)

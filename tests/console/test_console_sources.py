@@ -24,7 +24,7 @@ def poisoned(console):
     return page.id
 
 
-def test_a_page_is_looked_at_contained_and_brought_back_by_one_undo(console, poisoned):
+def test_source_is_inspected_contained_and_restored_by_one_undo(console, poisoned):
     before = console.agent("claude").context("refunds by wire").text
     with console.page("/sources?list=references") as page:
         page.get_by_role("button", name=PAGE).click()

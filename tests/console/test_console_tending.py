@@ -40,7 +40,7 @@ def prompt(console):
 # --- commits
 
 
-def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
+def test_commit_is_rolled_back_after_its_preview_and_restored(console):
     _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     with console.page("/commits") as page:
         page.get_by_role("link", name="why Ship before Whitsun.").click()
@@ -57,7 +57,7 @@ def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
     assert "Ship before Whitsun." in prompt(console)
 
 
-def test_what_stands_in_the_way_of_a_rollback_is_named_and_can_be_taken_along(console):
+def test_rollback_names_blocking_commits_and_can_include_them(console):
     _, second, third = mission(console, "Ship before Easter.", "Ship before Whitsun.", "Ship in June.")
     with console.page(f"/commits?at={second}") as page:
         page.get_by_role("button", name="Roll back…").click()
@@ -72,7 +72,7 @@ def test_what_stands_in_the_way_of_a_rollback_is_named_and_can_be_taken_along(co
     assert "Ship before Easter." in prompt(console)
 
 
-def test_a_rollback_of_a_state_that_moved_on_is_told_and_changes_nothing(console):
+def test_rollback_of_a_changed_state_is_reported_and_changes_nothing(console):
     _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     with console.page(f"/commits?at={second}", expected=["412"]) as page:
         page.get_by_role("button", name="Roll back…").click()
@@ -136,7 +136,7 @@ def test_a_commit_shows_its_receipt(console):
 # --- erasing
 
 
-def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(console):
+def test_erasure_is_planned_confirmed_by_typing_and_certified(console):
     bo = remember(console, "Bo lives at Elm Street 3", subject="bo").record
     guest = remember(console, "A guest lives near the elm", derived_from=[bo.id]).record
     with console.page("/erase") as page:
@@ -234,7 +234,7 @@ def test_what_does_not_hold_is_named(console):
     assert [each.row for each in faults if each.row not in shown] == []
 
 
-def test_a_setting_says_where_it_comes_from_and_what_waits_for_acceptance(console):
+def test_setting_shows_its_source_and_pending_acceptance(console):
     file = console.folder / "keepward.toml"
     file.write_text('[policy]\nfour_eyes = true\n[policy.access]\ncore = "read_write"\n')
     environ = {"KEEPWARD_HOME": str(console.folder / "home"), "KEEPWARD_SCOPE": "/agents/luc"}

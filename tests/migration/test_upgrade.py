@@ -63,9 +63,7 @@ def test_a_kept_store_is_read_written_and_verified(tmp_path: Path, schema: int) 
 
 
 @pytest.mark.promise("D22")
-def test_a_store_is_brought_to_the_newest_schema_once_and_keeps_what_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_is_upgraded_once_and_preserves_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     laid(tmp_path, 1)
     newer = Migration(
         number=2, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64

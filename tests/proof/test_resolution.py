@@ -27,7 +27,7 @@ def resolved(report: Path, *wanted: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_newest_release_of_a_framework_stays_the_newest_beside_keepward(framework, tmp_path):
+def test_newest_framework_release_resolves_with_keepward_installed(framework, tmp_path):
     alone = resolved(tmp_path / "alone.json", framework)
     beside = resolved(tmp_path / "beside.json", framework, OURS)
     assert beside[framework] == alone[framework]

@@ -275,7 +275,7 @@ def test_the_stable_prefix_does_not_depend_on_what_follows(made: CompileInput) -
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: CompileInput) -> None:
+def test_snapshot_and_memory_block_respect_the_budget_too(made: CompileInput) -> None:
     for make in (snapshot, memory_block):
         try:
             compiled = make(made)

@@ -138,7 +138,7 @@ def test_what_is_too_long_stays_too_long(after, size, more):
 
 @law
 @given(after=candidates(), actor=ACTORS)
-def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
+def test_gate_output_contains_no_known_secret(after, actor):
     judged = pipeline.run_gates(case_of(after, actor), VIEW, POLICY)
     assume(judged.decision != "refuse")
     assert content.secrets(dataclasses.replace(judged.case), VIEW, POLICY) is None

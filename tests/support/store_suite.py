@@ -143,7 +143,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, make.revised(first, text="newer"))
         assert store.steps(TENANT, first.id) == [step for _, step in store.history(TENANT, first.id)]
 
-    def test_a_commit_of_many_is_read_once_for_the_histories_of_all(
+    def test_commit_of_many_is_read_once_for_all_histories(
         self, store: EventStore, make: Maker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         records = [make.record() for _ in range(5)]
@@ -165,7 +165,7 @@ class StoreSuite(ReadSuite, JobsSuite):
             self.put(store, make, make.record(str(n)))
         assert [view.commit.seq for view in store.commits(TENANT, before=4, limit=2)] == [3, 2]
 
-    def test_commits_of_a_kind_and_of_an_actor_come_newest_first(self, store: EventStore, make: Maker) -> None:
+    def test_commits_of_a_kind_and_actor_come_newest_first(self, store: EventStore, make: Maker) -> None:
         for actor, kind in (("agent:o\u00f6", "write"), ("agent:oo", "write"), ("agent:o\u00f6", "rollback")):
             self.put(store, make, make.record(), kind=kind, details=replace(make.details(), actor=actor))
 
@@ -178,7 +178,7 @@ class StoreSuite(ReadSuite, JobsSuite):
             [3],
         ]
 
-    def test_a_commit_is_found_by_id_by_seq_and_by_prefix(self, store: EventStore, make: Maker) -> None:
+    def test_commit_is_found_by_id_by_seq_and_by_prefix(self, store: EventStore, make: Maker) -> None:
         stage = self.put(store, make, make.record())
         names = [stage.commit_id, "1", stage.commit_id[:35]]
         assert [view and view.details for view in (store.commit(TENANT, name) for name in names)] == [stage.details] * 3
@@ -346,9 +346,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, make.record(), make.record("two", expires_at=make.now + timedelta(hours=1)))
         assert store.facts(TENANT, make.now + timedelta(hours=1))["by_status"] == {"active": 1, "expired": 1}
 
-    def test_facts_asked_again_count_what_was_written_and_what_ended_since(
-        self, store: EventStore, make: Maker
-    ) -> None:
+    def test_facts_count_later_writes_and_expirations(self, store: EventStore, make: Maker) -> None:
         hour, found = timedelta(hours=1), []
         one, two = make.record("one", expires_at=make.now + hour), make.record("two")
         self.put(store, make, one)

@@ -99,7 +99,7 @@ class JobsSuite(Ground):
         self.put(store, make, *(make.record(f"note {n}", expires_at=make.now) for n in range(3)))
         assert len(store.expired(TENANT, make.now, limit=2).records) == 2
 
-    def test_what_lasts_and_what_is_no_longer_active_is_not_past_its_term(self, store: EventStore, make: Maker) -> None:
+    def test_permanent_and_inactive_memories_are_not_past_their_ttl(self, store: EventStore, make: Maker) -> None:
         ended = make.record("gone", expires_at=make.now, status=Status.EXPIRED)
         self.put(store, make, make.record("lasts"), make.record("soon", expires_at=make.now + timedelta(1)), ended)
         assert store.expired(TENANT, make.now, limit=10).records == []

@@ -80,13 +80,13 @@ class AskingSuite(Handles):
         self.kept(agent, "Ana prefers tabs")
         assert agent.head.startswith("1:")
 
-    def test_a_memory_is_got_by_its_id_and_by_an_alias(self, agent: Any) -> None:
+    def test_memory_is_returned_by_id_and_by_alias(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
 
     # --- browsing
 
-    def test_a_window_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
+    def test_page_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
         ids = [self.kept(agent, f"fact number {word}").id for word in ("one", "two", "three", "four", "five")]
         found = agent.list_memories(offset=1, limit=2)
         assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
@@ -109,7 +109,7 @@ class AskingSuite(Handles):
         ):
             assert {each.id for each in agent.list_memories(**asked)} == wanted, asked
 
-    def test_facets_count_each_sort_as_if_nothing_of_it_was_chosen(self, agent: Any) -> None:
+    def test_facets_count_each_field_without_its_own_filter(self, agent: Any) -> None:
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
         self.kept(agent, "The shop opens at eight", tier="archival")
         self.kept(agent, "We are looking at the oven now", tier="working")
@@ -131,7 +131,7 @@ class AskingSuite(Handles):
             owner.actor.label: (0, 1),
         }
 
-    def test_sources_tell_who_wrote_how_much_at_what_trust_and_when(self, agent: Any, owner: Any) -> None:
+    def test_sources_report_author_count_trust_and_time(self, agent: Any, owner: Any) -> None:
         record = self.kept(agent, "Rye bread takes a day", source="web", evidence=["https://rye.example"], session="s1")
         self.kept(agent, "The shop opens at eight")
         owner.forget(record.id, reason="it was wrong")
@@ -206,7 +206,7 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon", tags=["day"])
         assert [each.text for each in agent.list_memories(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
 
-    def test_a_list_shows_what_has_ended_where_that_is_asked_for(self, agent: Any) -> None:
+    def test_list_shows_inactive_memories_on_request(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.forget(record.id, reason="wrong")
         assert (agent.list_memories(), [each.id for each in agent.list_memories(include_ended=True)]) == (
@@ -293,7 +293,7 @@ class AskingSuite(Handles):
             self.kept(agent, text)
         assert [each.commit.seq for each in agent.log(before=2)] == [1]
 
-    def test_a_commit_is_shown_by_its_number_and_by_its_id(self, agent: Any) -> None:
+    def test_commit_is_shown_by_its_number_and_id(self, agent: Any) -> None:
         commit = agent.remember("Ana prefers tabs").commit
         assert agent.show("1").commit.id == agent.show(commit.id).commit.id == commit.id
 

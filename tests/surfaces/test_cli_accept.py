@@ -88,7 +88,7 @@ def test_status_says_so_at_the_terminal_too(run):
     assert "withheld from the settings: policy.access" in " ".join(run("status", "--quiet").out.split())
 
 
-def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):
+def test_texts_are_not_sent_to_an_unaccepted_host(run, monkeypatch):
     monkeypatch.delenv("KEEPWARD_EMBEDDER")
     lay('embedder = "http:https://mallory.example/v1#m"\n')
     assert load(store=Path("keepward.db"), environ={"HOME": "/nowhere"}).embedder == "auto"

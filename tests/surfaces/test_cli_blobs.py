@@ -62,7 +62,7 @@ def test_remember_refers_to_a_blob_that_is_kept(run, picture):
     assert run("get", saved["id"], "--json").json["blob"] == ref
 
 
-def test_a_media_type_that_the_bytes_are_not_is_an_error_and_nothing_is_remembered(run, picture):
+def test_wrong_media_type_is_an_error_and_nothing_is_remembered(run, picture):
     run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
     assert (code, run("list", "--json").json["count"]) == (2, 0)
@@ -94,7 +94,7 @@ def test_a_file_and_a_blob_at_once_are_code_2(run, picture):
     assert run("remember", "x", "--file", picture, "--blob", "sha256:" + "0" * 64).code == 2
 
 
-def test_a_file_that_is_too_large_is_refused_by_its_size(run, tmp_path):
+def test_too_large_file_is_refused_by_its_size(run, tmp_path):
     with (tmp_path / "large").open("wb") as file:
         file.truncate(32 * 2**20 + 1)
     assert "at most 32 MB" in run("blob", "put", "large").err

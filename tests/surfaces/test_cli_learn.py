@@ -20,7 +20,7 @@ def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown)
     assert (told["number"], told["actor"], told["used"]) == (1, "agent:cli", [saved["id"]])
 
 
-def test_feedback_says_whose_word_it_is_and_that_an_agents_is_bounded(run, saved, shown):
+def test_feedback_names_its_author_and_the_agent_limit(run, saved, shown):
     agents = run("feedback", shown["receipt"], "--used", saved["id"]).err
     told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator", "--json").json
     assert ("up to a share" in agents, told["trust"]) == (True, "owner")
@@ -51,7 +51,7 @@ def test_training_on_feedback_without_pairs_says_how_to_give_them(run, saved, sh
     assert ["--ignored" in why for why in (silent, run("train", "--json").json["why"])] == [False, True]
 
 
-def test_training_on_what_an_agent_said_says_how_a_person_can_count(run, saved, shown):
+def test_training_on_agent_feedback_says_how_people_can_count(run, saved, shown):
     other = run("remember", "Bo wants wide indentation", "--json").json["id"]
     receipt = run("recall", "indentation", "--receipt", "--json").json["receipt"]
     run("feedback", receipt, "--used", saved["id"], "--ignored", other)

@@ -22,7 +22,7 @@ def test_recall_without_a_hit_is_no_error(run, saved):
     assert (ran.code, ran.json["hits"]) == (0, [])
 
 
-def test_an_empty_list_names_the_scopes_below_to_the_owner_alone(run):
+def test_empty_list_names_scopes_below_to_the_owner_only(run):
     run("remember", "Ana prefers tabs", "--scope", "orion")
     told = "no memory is seen from /; 1 scope below it holds some: /agents/orion (1); name one as the scope"
     assert (run("list", "--json").json["notes"], told in run("recall", "tabs").err) == ([told], True)
@@ -34,7 +34,7 @@ def test_a_limit_below_one_is_a_usage_error(run, saved, limit):
     assert run("recall", "indentation", f"--limit={limit}", "--json").json["error"]["code"] == "invalid_input"
 
 
-def test_a_misspelt_tier_is_an_error_and_not_an_empty_answer(run, saved):
+def test_misspelt_tier_is_an_error_not_an_empty_answer(run, saved):
     assert run("recall", "indentation", "--tier", "archive").code == 2
 
 
@@ -72,7 +72,7 @@ def test_context_prints_its_text_and_nothing_else_on_stdout(run, saved):
     assert run("context", "indentation", "--budget", "500").out.rstrip("\n") == told.rstrip("\n")
 
 
-def test_a_core_that_does_not_fit_is_an_error_with_code_1(run, held):
+def test_core_over_the_budget_is_an_error_with_code_1(run, held):
     ran = run("context", "plan", "--budget", "1", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "context_too_small")
 

@@ -32,7 +32,7 @@ def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     assert "11 of them; `approve` and `reject --reason` take several ids" in run("pending").err
 
 
-def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, monkeypatch):
+def test_terminal_shows_newest_proposals_and_a_script_all(run, monkeypatch):
     monkeypatch.setattr("keepward.cli.review._DEFAULT_LIMIT", 2)
     for number in range(3):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
@@ -54,7 +54,7 @@ def test_the_default_actor_of_an_approval_is_an_operator(run, held):
     assert run("log", "--json").json["commits"][0]["approved_by"].startswith("operator:")
 
 
-def test_several_ids_give_a_result_each_and_the_first_failure_as_code(run, held):
+def test_several_ids_print_results_and_exit_with_first_failure(run, held):
     ran = run("approve", "nobody", held["proposal"], "--json")
     assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
 
@@ -76,14 +76,14 @@ def test_a_failed_decision_is_told_once(run, held):
     assert (ran.out + ran.err).count("there is no proposal") == 1
 
 
-def test_a_person_alone_writes_core_and_a_first_rule_in_one_step(run):
+def test_single_owner_writes_core_and_a_first_rule_directly(run):
     core = run("remember", "Ship by June", "--tier", "core", "--key", "mission", "--as", "operator", "--json")
     rule = run("remember", "Never deploy on a Friday", "--kind", "rule", "--as", "operator", "--json")
     assert [(each.code, each.json["outcome"]) for each in (core, rule)] == [(0, "committed")] * 2
     assert "Ship by June" in run("context", "anything").out
 
 
-def test_a_held_write_says_how_the_owner_writes_it_at_once(run):
+def test_quarantined_write_explains_how_the_owner_writes_directly(run):
     assert "--as operator" in run("remember", "Ship by June", "--tier", "core", "--key", "mission").err
 
 
@@ -125,7 +125,7 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
 
 
 @pytest.mark.promise("B82")
-def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, monkeypatch):
+def test_owner_adopts_the_inspected_manual_edit(run, tmp_path, monkeypatch):
     page, run_doctor = tmp_path / "IDENTITY.md", ("doctor", "--embedder", "hashed")
     page.write_text("I am Orion.\n")
     (tmp_path / "next.md").write_text("I am Orion, and I sail.\n")

@@ -68,12 +68,12 @@ def test_a_refused_write_exits_5_and_says_why(run):
     ("option", "word", "meant"),
     [("--tier", "archivall", "archival"), ("--kind", "rul", "rule"), ("--source", "user_mesage", "user_message")],
 )
-def test_a_name_that_there_is_not_is_answered_with_the_one_that_was_meant(run, option, word, meant):
+def test_unknown_name_is_answered_with_a_suggestion(run, option, word, meant):
     ran = run("remember", "a memory", option, word)
     assert (ran.code, f"did you mean {meant}?" in ran.err) == (2, True)
 
 
-def test_a_long_text_is_refused_with_the_command_that_keeps_it(run):
+def test_long_text_is_refused_with_the_command_that_stores_it(run):
     long = "The crane at pier nine lifts forty tonnes. " * 60
     told = run("remember", "-", "--json", stdin=long.encode())
     assert (told.code, told.json["next"] in told.err) == (5, True)
@@ -81,7 +81,7 @@ def test_a_long_text_is_refused_with_the_command_that_keeps_it(run):
     assert run("import", "--from", "markdown", "-", stdin=long.encode()).code == 0
 
 
-def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
+def test_refused_write_says_that_nothing_was_stored(run):
     assert "nothing was stored" in run("remember", "").err
 
 
@@ -128,7 +128,7 @@ def test_forgetting_needs_no_reason(run, saved):
     assert run("show", done["commit"], "--json").json["reason"] == "forgotten"
 
 
-def test_a_core_text_without_a_key_is_told_to_name_a_block(run):
+def test_core_text_without_a_key_asks_for_a_block(run):
     ran = run("remember", "Ship it", "--tier", "core", "--json")
     assert [each["code"] for each in ran.json["reasons"]] == ["unknown_block"]
 

@@ -49,7 +49,7 @@ def batch(client, texts):
 
 
 @pytest.mark.parametrize("send", [batch, imported])
-def test_a_batch_that_held_erased_text_counts_as_all_its_texts(world, send):
+def test_batch_with_erased_text_counts_as_all_its_texts(world, send):
     near = world.bearer(scope="/agents/ana")
     statuses = [send(near, BATCH).status_code, send(near, ["Tea is on the left"]).status_code]
     # Three a minute: the wait is until nine further texts and the next call are paid for.

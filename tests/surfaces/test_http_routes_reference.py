@@ -63,7 +63,7 @@ def test_every_route_is_documented(world):
     assert routes(world) - documented == set()
 
 
-def test_every_link_leads_to_an_operation_and_names_parameters_of_it(world):
+def test_every_openapi_link_names_an_operation_and_its_parameters(world):
     operations = {each["operationId"]: each for path in world.api["paths"].values() for each in path.values()}
     wrong = [
         (name, link["operationId"])

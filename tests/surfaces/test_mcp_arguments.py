@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
     assert sentence in str(fault.value)
 
 
-def test_a_sentence_repeats_no_value_and_no_name_that_may_be_one():
+def test_error_sentence_repeats_no_value_and_no_unsafe_name():
     with pytest.raises(InvalidInput) as fault:
         remember.checked({"text": "x", "hunter2": "hunter3"})
     assert "hunter" not in str(fault.value)

@@ -65,7 +65,7 @@ def test_a_passage_is_replaced(owner, server):
 
 
 @pytest.mark.parametrize("old", ["Christmas", "e", ""])
-def test_a_passage_that_does_not_stand_there_exactly_once_is_an_error(server, old):
+def test_passage_that_is_not_unique_is_an_error(server, old):
     result = call(server, "block_replace", {"label": "mission", "old": old, "new": "x", "reason": "r"})
     assert (result.is_error, "exactly once" in told(result)) == (True, True)
 

@@ -72,7 +72,7 @@ def test_a_receipt_is_read(agent, server):
     assert json.loads(read(server, f"memory://receipts/{receipt.id}").text)["kind"] == "commit"
 
 
-def test_an_agent_reads_the_snapshot_of_its_own_scope_by_path(owner):
+def test_agent_reads_the_snapshot_of_its_own_scope(owner):
     owner.remember("Orion runs at night", scope="/agents/orion/tasks/42", tier="archival", stability="permanent")
     server = served(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
     listed = talk(server, lambda client: client.list_resources()).resources[1].uri
@@ -115,11 +115,11 @@ def test_a_held_text_is_in_no_resource(agent, server):
     "uri",
     ["memory://", "memory://nothing", "memory://items/", "memory://items/%00", "file:///etc/passwd", "memory://core/x"],
 )
-def test_an_address_where_nothing_is_is_an_error_of_the_protocol(server, uri):
+def test_unknown_resource_address_is_a_protocol_error(server, uri):
     assert refused(server, uri).code == -32602
 
 
-def test_an_older_client_gets_the_code_it_knows_for_a_missing_resource(server):
+def test_older_client_gets_its_code_for_a_missing_resource(server):
     assert refused(server, "memory://items/none", "legacy").code == -32002
 
 
@@ -150,7 +150,7 @@ def test_a_compiled_context_stands_before_the_task(server):
         ("approve", {}),
     ],
 )
-def test_a_prompt_that_cannot_be_written_is_an_error_of_the_protocol(server, name, given):
+def test_prompt_that_cannot_be_built_is_a_protocol_error(server, name, given):
     async def script(client):
         with pytest.raises(MCPError) as fault:
             await client.get_prompt(name, given)

@@ -62,7 +62,7 @@ def test_no_profile_has_a_tool_that_decides_undoes_or_erases(name):
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("tool", ["approve", "reject", "rollback", "contain", "erase"])
 @pytest.mark.promise("F10")
-def test_a_tool_that_decides_is_an_error_of_the_protocol_by_any_name(server, tool, era):
+def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
     async def script(client):
         with pytest.raises(MCPError, match="no such tool"):
             await client.call_tool(tool, {"id": "x"})
@@ -87,7 +87,7 @@ def test_what_recall_told_cannot_be_remembered_as_news(server):
     assert again.structured_content["outcome"] == "refused"
 
 
-def test_a_write_to_core_is_held_and_says_so_as_data(server):
+def test_core_write_is_quarantined_and_says_so_as_data(server):
     result = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"})
     assert (result.is_error, result.structured_content["outcome"]) == (False, "quarantined")
 
@@ -110,7 +110,7 @@ def test_an_order_to_the_model_is_held(server):
 
 
 @pytest.mark.promise("T22")
-def test_an_order_that_was_held_is_not_handed_back_to_the_model(server):
+def test_quarantined_prompt_injection_is_not_returned_to_the_model(server):
     call(server, "remember", {"text": ORDER})
     result = call(server, "pending", {})
     assert (result.structured_content["count"], "evil.example" in result.model_dump_json()) == (1, False)
@@ -143,7 +143,7 @@ def test_the_proposer_sees_its_own_held_text(server):
     assert shown[0]["changes"][0]["text"] == "Ship the zeppelin"
 
 
-def test_a_proposal_on_a_memory_that_has_changed_since_shows_as_stale(owner, server):
+def test_proposal_on_a_changed_memory_shows_as_stale(owner, server):
     block = owner.remember("Ship it", tier="core", key="mission").record
     call(server, "revise", {"id": block.id, "text": "Ship it soon", "reason": "the date is set"})
     assert "stale" not in call(server, "pending", {}).structured_content["proposals"][0]
@@ -195,7 +195,7 @@ def test_a_budget_too_small_is_one_sentence(owner, server):
 
 
 @pytest.mark.parametrize("tool", EIGHT)
-def test_an_unknown_argument_is_refused_in_one_sentence_that_does_not_repeat_it(server, tool):
+def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
     assert (result.is_error, told(result).count("\n"), "hunter2" in told(result)) == (True, 0, False)
 

@@ -51,7 +51,7 @@ def test_a_file_is_its_owners_alone_unless_said_otherwise(file: Path, umask: int
     assert (mode(file), mode(file.with_name("shared"))) == (0o600, 0o644)
 
 
-def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Path) -> None:
+def test_temporary_file_is_private_to_its_owner(file: Path) -> None:
     with durable.atomic_replace(file, mode=0o644) as out:
         out.write(b"secret")
         out.flush()
@@ -59,7 +59,7 @@ def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Pat
         assert mode(aside) == 0o600
 
 
-def test_what_is_being_written_ends_in_part_behind_the_final_name(file: Path) -> None:
+def test_temporary_file_name_ends_in_part(file: Path) -> None:
     with durable.atomic_replace(file):
         [aside] = file.parent.iterdir()
     assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART_SUFFIX)
@@ -72,7 +72,7 @@ def test_two_writers_of_one_file_do_not_meet(file: Path) -> None:
     assert (file.read_bytes(), names(file.parent)) == (b"one", ["file"])
 
 
-def test_the_file_is_on_disk_before_its_name_and_the_folder_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_on_disk_before_its_name_and_folder_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     sync, move = os.fsync, Path.replace
 
@@ -91,7 +91,7 @@ def test_the_file_is_on_disk_before_its_name_and_the_folder_after(file: Path, mo
 
 
 @pytest.mark.parametrize("place", ["os.fsync", "pathlib.Path.replace", "os.fchmod"])
-def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
+def test_failed_write_leaves_the_old_file_and_nothing_else(
     file: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     file.write_bytes(b"before")
@@ -102,7 +102,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
     assert (file.read_bytes(), names(file.parent)) == (b"before", ["file"])
 
 
-def test_a_block_that_ends_in_an_error_leaves_what_was_there(file: Path) -> None:
+def test_failed_block_leaves_the_old_file(file: Path) -> None:
     file.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt), durable.atomic_replace(file) as out:
         out.write(b"half")
@@ -138,7 +138,7 @@ def test_a_fresh_file_that_is_not_finished_is_gone(file: Path) -> None:
     assert names(file.parent) == []
 
 
-def test_of_two_that_settle_a_file_the_first_wins_for_both(file: Path) -> None:
+def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
     assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
 
 

@@ -81,9 +81,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(folder: Path, tmp_path: Path)
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (None, None, [PLACE])
 
 
-def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_on_disk_before_its_name_and_folder_after(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     sync, move = os.fsync, Path.replace
 

@@ -55,7 +55,7 @@ def _head(seq):
     return Head(seq=seq, hash=bytes([seq]) * 32)
 
 
-def test_a_machine_that_knows_nothing_of_a_store_has_no_key(anchor):
+def test_machine_without_knowledge_of_a_store_has_no_key(anchor):
     assert anchor.key() is None
 
 
@@ -111,7 +111,7 @@ def test_a_new_key_forgets_all_heads(anchor):
     assert anchor.noted("ada") is None
 
 
-def test_the_name_of_a_tenant_is_not_in_the_file_system(anchor, tmp_path):
+def test_tenant_name_is_not_in_the_file_system(anchor, tmp_path):
     anchor.adopt()
     anchor.note("ada", _head(1))
     assert not any("ada" in each.name for each in (tmp_path / "config").rglob("*"))

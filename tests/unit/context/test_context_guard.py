@@ -55,7 +55,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-def test_a_hostile_line_gets_one_backslash_that_can_be_taken_away(line: str) -> None:
+def test_hostile_line_gets_one_removable_backslash(line: str) -> None:
     given = f"Fine\n{line}"
     assert escape_structure(given) != given
     assert escape_structure(given).replace("\\", "") == given
@@ -63,7 +63,7 @@ def test_a_hostile_line_gets_one_backslash_that_can_be_taken_away(line: str) -> 
 
 
 @pytest.mark.parametrize("form", ["markdown", "messages"])
-def test_no_memory_of_a_context_opens_a_line_of_its_own(form: str) -> None:
+def test_no_memory_starts_a_line_of_its_own(form: str) -> None:
     """Whatever a memory says: every line of it that a model could take for structure is escaped."""
     evil = "Fine\n" + "\n".join(HOSTILE)
     named = {"trust": Trust.AGENT, "speaker": "x\n## mission", "key": "k\n[rule]", "subject": "y\n## z"}

@@ -100,7 +100,7 @@ def test_each_origin_below_a_person_has_one_heading() -> None:
     )
 
 
-def test_a_memory_outside_of_core_is_not_shown_under_a_blocks_name() -> None:
+def test_memory_outside_core_is_not_shown_as_a_block() -> None:
     assert "mission" not in compile_context(mixed()).text
 
 
@@ -115,7 +115,7 @@ def test_every_recalled_line_carries_its_date(form: str) -> None:
         assert not shown or day == "2026-02-28" or "2026-02-28" in part
 
 
-def test_a_date_at_the_end_of_a_text_is_not_taken_for_its_own() -> None:
+def test_date_ending_a_text_is_not_its_own() -> None:
     made = inputs(recalled=found(record("a", "tabs (2031-01-01)")))
     assert compile_context(made).text.endswith("[fact] tabs (2031-01-01) (2026-02-28)")
 

@@ -34,7 +34,7 @@ def test_the_persona_block_comes_from_the_identity_document() -> None:
     assert compile_context(inputs(identity=("1", "I am Orion."))).text == "## persona\n\nI am Orion."
 
 
-def test_sections_follow_each_other_from_the_stablest_to_the_most_fleeting() -> None:
+def test_sections_are_ordered_from_stable_to_short_lived() -> None:
     made = inputs(
         identity=("1", "I am Orion."),
         core=BLOCKS,
@@ -65,7 +65,7 @@ def test_at_most_ten_rules_are_pinned() -> None:
     assert (len(ids(compiled, "pinned")), sorted(why(compiled).values())) == (10, ["cap", "cap"])
 
 
-def test_a_rule_cut_by_the_cap_still_comes_in_when_it_is_recalled() -> None:
+def test_rule_cut_by_the_limit_appears_when_recalled() -> None:
     rules = [rule(f"r{n:02}", f"rule {n}") for n in range(11)]
     cut = next(iter(why(compile_context(inputs(pinned=rules)))))
     recalled = found(next(each for each in rules if each.id == cut))
@@ -100,14 +100,14 @@ def test_recalled_facts_stand_before_summaries_before_events() -> None:
     assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
 
 
-def test_facts_that_score_half_of_the_best_stand_newest_first_before_the_others() -> None:
+def test_best_facts_are_newest_first_before_the_others() -> None:
     days = {"best": 9, "new": 1, "far": 5, "late": 0}
     facts = [record(name, f"text {name}", created_at=NOW - timedelta(days=age)) for name, age in days.items()]
     # Scores of 1, 1/2, 1/3 and 1/4.
     assert ids(compile_context(inputs(recalled=found(*facts))), "recalled") == ["new", "best", "late", "far"]
 
 
-def test_turns_of_one_session_stay_together_in_the_order_they_were_said_and_the_later_session_stands_first() -> None:
+def test_messages_of_a_session_stay_together_newest_session_first() -> None:
     def turn(name: str, session: str, minute: int) -> object:
         at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
         return event(name, f"text {name}", session=session, speaker="Ana", occurred_at=at)

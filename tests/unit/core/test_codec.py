@@ -259,7 +259,7 @@ def test_a_label_keeps_hashes_of_different_things_apart():
 
 @given(records)
 @settings(max_examples=200, deadline=None)
-def test_a_record_is_written_as_the_canonical_form_of_its_fields(record: Record) -> None:
+def test_record_is_encoded_as_the_canonical_form_of_its_fields(record: Record) -> None:
     payload = encode_record(record)
     assert payload == canonical(json.loads(payload))
 

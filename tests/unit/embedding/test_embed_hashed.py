@@ -23,7 +23,7 @@ def test_no_texts_give_no_rows_of_the_full_width() -> None:
     assert HashedEmbedder(64).embed([]).shape == (0, 64)
 
 
-def test_the_bytes_of_a_known_text_never_change_under_this_id() -> None:
+def test_vector_bytes_of_a_known_text_never_change() -> None:
     rows = HashedEmbedder(384).embed(["Ana keeps the spare key under the blue pot. 东京是日本的首都"])
     assert hashlib.sha256(rows.astype("<f4").tobytes()).hexdigest()[:16] == "bfb0529cdb88c8d1"
 

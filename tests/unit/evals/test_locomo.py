@@ -44,7 +44,7 @@ def test_turns_come_in_the_order_of_their_sessions(read):
     assert [entry["name"] for entry in entries] == ["D1:1", "D1:2", "D2:1"]
 
 
-def test_a_turn_is_a_lasting_event_with_speaker_session_and_evidence(read):
+def test_message_is_an_event_with_speaker_session_and_evidence(read):
     fields = read([talk()])[0][0]
     wanted = {"kind": "event", "stability": "stable", "session": "session_1", "speaker": "Mira", "evidence": ("D1:1",)}
     assert wanted.items() <= fields.items()

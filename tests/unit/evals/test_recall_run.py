@@ -146,14 +146,14 @@ def test_a_set_of_conversations_needs_a_file(capsys):
     assert "--data" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_not_there_is_named_before_any_work(capsys, tmp_path):
+def test_missing_folder_is_named_before_any_work(capsys, tmp_path):
     with pytest.raises(SystemExit):
         recall.main(["--dataset", "own", "--out", str(tmp_path / "nowhere" / "run")])
     assert "nowhere" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["unread", "fresh", "blind", "sealed"])
-def test_of_sets_that_nobody_tunes_on_only_the_totals_are_printed(name, data, monkeypatch, capsys):
+def test_held_back_sets_print_only_totals(name, data, monkeypatch, capsys):
     unread = replace(data, name=name)
     monkeypatch.setattr(recall.recall_sets, "assistant", lambda _: unread)
     recall.main(["--dataset", name, "--embedder", "none"])

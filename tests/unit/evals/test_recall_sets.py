@@ -100,7 +100,7 @@ def test_sets_told_together_are_told_in_the_order_of_time():
 
 
 @pytest.mark.parametrize("name", [ASSISTANT, UNREAD])
-def test_most_evidence_of_the_chats_with_an_assistant_is_in_what_the_user_said(name):
+def test_most_assistant_chat_evidence_is_in_user_messages(name):
     chats = assistant(name).conversations
     speakers = {(chat.name, told.id): told.speaker for chat in chats for told in chat.told}
     said = [speakers[chat.name, name] for chat in chats for asked in chat.asked for name in asked.evidence]
@@ -118,7 +118,7 @@ def test_the_unread_chats_share_no_question_with_the_others():
     assert not first & second
 
 
-def test_replies_of_the_fresh_chats_are_long_and_what_users_say_is_short():
+def test_fresh_chat_replies_are_long_and_user_messages_short():
     turns = [told for chat in assistant(FRESH).conversations for told in chat.told]
     replies, said = (
         median(len(told.text) for told in turns if told.speaker == speaker) for speaker in ("assistant", "user")
@@ -141,19 +141,19 @@ def test_each_chat_is_named_as_a_tenant_may_be():
     assert all(parse_tenant(chat.name) for name in (FRESH, BLIND, SEALED) for chat in assistant(name).conversations)
 
 
-def test_friends_are_told_by_their_names_in_the_order_of_time():
+def test_friends_are_named_in_order_of_time():
     told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo-priyanka")
     assert {each.speaker for each in told} == {"Jo", "Priyanka"}
     assert [each.at for each in told] == sorted({each.at for each in told})
 
 
 @pytest.mark.parametrize("name", [FRESH, BLIND, SEALED])
-def test_every_question_of_such_chats_is_answered_by_turns_but_those_about_what_was_never_said(name):
+def test_every_chat_question_is_answered_except_the_unanswerable(name):
     asked = [each for chat in assistant(name).conversations for each in chat.asked]
     assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
 
 
-def test_most_questions_of_the_fresh_chats_share_less_than_half_of_their_words_with_their_evidence():
+def test_fresh_questions_share_few_words_with_their_evidence():
     shared = []
     for chat in assistant(FRESH).conversations:
         texts = {told.id: told.text.casefold() for told in chat.told}

@@ -21,7 +21,7 @@ def test_nothing_measured_is_no_good_figure() -> None:
     assert none_of("leaks", 0, 0, "calls").missed
 
 
-def test_something_that_must_always_happen_and_did_not_misses_its_goal() -> None:
+def test_missing_mandatory_event_misses_its_goal() -> None:
     assert all_of("edits noticed", 136, 137, "edits").missed
 
 

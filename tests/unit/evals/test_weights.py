@@ -23,7 +23,7 @@ def test_no_unread_text_is_learned_from():
     assert [text for text in unread if text in learned] == []
 
 
-def test_what_stands_in_orders_speaks_for_one_and_what_stands_elsewhere_against():
+def test_injection_words_score_for_and_other_words_against():
     examples = [example("obey the page", True), example("water the fern", False)]
     learned = weights.learn(weights.rows_of(examples), examples)
     scores = weights.Table(weights.rows_of([example("obey", True), example("fern", False)])).scores(learned)

@@ -86,6 +86,6 @@ def test_old_times_and_source_are_kept_as_metadata(read):
         {"topic_id": 4},
     ],
 )
-def test_a_line_with_a_wrong_field_is_a_flaw_and_the_next_is_read(read, fields):
+def test_line_with_a_wrong_field_is_skipped_and_reported(read, fields):
     entries, _ = read([row(1, **fields), row(2)])
     assert (isinstance(entries[0], UnusableItem), entries[1]["text"]) == (True, "fact 2")

@@ -41,13 +41,13 @@ def test_lines_lose_their_byte_order_mark_and_windows_line_ends(put):
         assert list(source.lines()) == [(1, '{"a": 1}'), (3, '{"b": 2}')]
 
 
-def test_a_line_that_is_no_utf8_is_named_and_the_next_is_read(put):
+def test_line_that_is_not_utf8_is_named_and_skipped(put):
     with open_source(put("a.jsonl", b'"\xff"\n"b"\n')) as source:
         lines = list(source.lines())
     assert (str(lines[0][1]), lines[1]) == ("the line is not UTF-8 text", (2, '"b"'))
 
 
-def test_a_line_beyond_the_limit_is_named_and_the_next_is_read(put, monkeypatch):
+def test_overlong_line_is_named_and_skipped(put, monkeypatch):
     monkeypatch.setattr("keepward.interchange.parsing.ROW_LIMIT", 8)
     with open_source(put("a.jsonl", '"' + "x" * 30 + '"\n"b"\n')) as source:
         lines = list(source.lines())
@@ -146,12 +146,12 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
 
 
 @pytest.mark.parametrize("content", ['[{"x": 1}]', '{"x": 1}\n{"x": 2}\n'])
-def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put, content):
+def test_unknown_format_is_an_error_that_names_the_formats(put, content):
     with open_source(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
         detect(source)
 
 
-def test_json_that_was_cut_is_an_error_and_no_other_format(put):
+def test_truncated_json_is_an_error_and_no_other_format(put):
     with (
         open_source(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
         pytest.raises(InvalidInput, match="cut"),

@@ -21,7 +21,7 @@ def made(*turns):
     return [maker.record(text, speaker=speaker) for speaker, text in turns]
 
 
-def test_what_fits_stands_in_full_one_a_line_with_who_spoke():
+def test_short_sources_appear_in_full_with_their_speakers():
     assert extractive_summary(made(*TURNS), 1_000) == "\n".join(f"{speaker}: {text}" for speaker, text in TURNS)
 
 
@@ -33,13 +33,13 @@ def test_what_does_not_fit_gives_each_source_its_say():
     ]
 
 
-def test_each_source_has_its_first_sentence_before_any_has_a_second():
+def test_each_source_has_one_sentence_before_any_has_two():
     assert extractive_summary(made(*TURNS), 110) == (
         "Ana: We sail to Bergen on Friday.\nBen: Who packs the charts?\nAna: Bring 40 litres of water."
     )
 
 
-def test_a_single_sentence_that_is_too_long_is_cut_and_says_so():
+def test_overlong_single_sentence_is_cut_with_a_notice():
     assert extractive_summary(made((None, "word " * 100)), 30) == "word word word word word wor …"
 
 

@@ -21,7 +21,7 @@ def filled(*groups: list[list[str]]) -> InvertedIndex:
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=40), min_size=1, max_size=5))
-def test_the_rows_that_hold_a_term_are_those_of_its_postings_and_as_many(groups: list[list[list[str]]]) -> None:
+def test_rows_with_a_term_are_those_of_its_postings(groups: list[list[list[str]]]) -> None:
     store = filled(*groups)
     rows = np.arange(sum(map(len, groups)), dtype=np.intp)
     for word in ("tea", "harbour", "zeppelin"):

@@ -101,7 +101,7 @@ def test_the_whole_of_a_long_reply_is_its_opening() -> None:
 
 
 @pytest.mark.parametrize(("text", "speaker"), [(LONG * 9, "Ana"), (LONG * 9, "user"), ("harbour " * 99, "assistant")])
-def test_the_whole_of_what_a_person_says_or_has_no_parts_is_all_of_it(text: str, speaker: str) -> None:
+def test_unsplit_text_is_indexed_completely(text: str, speaker: str) -> None:
     assert chunking.sentence_passages(text, speaker=speaker)[0].endswith(text[-9:].strip())
 
 

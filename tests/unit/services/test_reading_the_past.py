@@ -65,7 +65,7 @@ def test_a_context_of_the_past_holds_nothing_that_came_later(memory: Memory) -> 
     ]
 
 
-def test_a_recall_of_the_past_names_the_commit_that_it_read(memory: Memory) -> None:
+def test_recall_of_the_past_names_the_commit_it_read(memory: Memory) -> None:
     assert memory.recall("tea", as_of=1).head.startswith("1:")
 
 

@@ -56,7 +56,7 @@ def test_the_same_words_of_another_origin_are_looked_at_anew():
     assert [each.drop is None for each in output_filter.filter_output([mine, found])] == [True, False]
 
 
-def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
+def test_text_cleared_by_the_prefilter_is_not_searched_for_secrets(monkeypatch):
     searched = []
     monkeypatch.setattr(secrets, "cannot_match", lambda text: text.text == "tea")
     monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text.text) or [])

@@ -128,14 +128,14 @@ def test_an_older_table_put_back_with_its_sums_is_noticed(path: Path) -> None:
 
 
 @pytest.mark.promise("F5")
-def test_an_older_copy_of_the_file_is_not_read_although_no_commit_came_since(path: Path, original: Path) -> None:
+def test_older_copy_of_the_file_is_refused_without_new_commits(path: Path, original: Path) -> None:
     changed(path)
     shutil.copy(original / "m.db", path)
     with opened(path) as store, pytest.raises(Tampered, match="older copy"):
         store.head(TENANT)
 
 
-def test_a_token_that_was_revoked_does_not_come_back_with_an_older_copy_of_the_file(path: Path, original: Path) -> None:
+def test_revoked_token_stays_revoked_with_an_older_copy(path: Path, original: Path) -> None:
     changed(path)
     shutil.copy(original / "m.db", path)
     with opened(path) as store, pytest.raises(Tampered, match="older copy"):
@@ -147,7 +147,7 @@ def test_sums_that_are_gone_are_noticed(path: Path) -> None:
     assert {f"tenants {TENANT}", f"beside {TENANT}"} & faults(path)
 
 
-def test_sums_that_are_gone_are_not_made_anew_by_the_next_write(path: Path) -> None:
+def test_deleted_sums_are_not_recreated_by_the_next_write(path: Path) -> None:
     tamper.delete(path, "tenants")
     tamper.delete_documents(path, "receipts")
     with opened(path) as store, pytest.raises(Tampered, match="end of the journal is missing"):

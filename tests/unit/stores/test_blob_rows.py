@@ -110,7 +110,7 @@ def test_a_row_that_was_taken_away_is_noticed(db: Path, ref: str) -> None:
         "UPDATE links SET id = 'x'",
     ],
 )
-def test_what_says_who_refers_to_a_blob_is_compared_with_the_records(db: Path, statement: str) -> None:
+def test_blob_references_are_compared_with_the_records(db: Path, statement: str) -> None:
     tamper.run(db, statement)
     assert "attachments" in named(db)
 
@@ -120,7 +120,7 @@ def test_a_blob_that_a_memory_refers_to_is_not_forgotten(db: Path) -> None:
         assert (writer.drop_blob(TENANT, REF), writer.drop_blob(TENANT, LOOSE)) == (False, True)
 
 
-def test_the_place_of_a_file_says_the_day_and_not_the_tenants_name() -> None:
+def test_file_path_shows_the_day_but_not_the_tenant() -> None:
     assert (blob_path("ada", Maker().now, REF).count("ada"), blob_path("ada", Maker().now, REF)[16:27]) == (
         0,
         "/2026/03/01",

@@ -38,7 +38,7 @@ def likely(store, make, record):
     return [each.id for each in found]
 
 
-def test_of_those_that_share_as_much_what_was_touched_last_comes_first(store, make):
+def test_equal_candidates_are_ordered_by_last_change(store, make):
     first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
     put(store, make.stage(first, second))
     put(store, make.stage(make.revised(first, importance=0.9)))
@@ -51,7 +51,7 @@ def test_a_memory_is_not_among_its_own_candidates(store, make):
     assert likely(store, make, first) == [second.id]
 
 
-def test_a_change_without_features_leaves_no_mark_at_the_old_position(store, path, make):
+def test_change_without_features_leaves_no_mark_at_the_old_position(store, path, make):
     first = make.record("tea in cupboard 1")
     put(store, make.stage(first))
     put(store, make.stage(make.revised(first, importance=0.9), features=(None,)))
@@ -90,7 +90,7 @@ def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
         assert store.tally("elsewhere") == {"archival": 1}
 
 
-def test_after_an_error_among_reads_together_the_next_read_sees_the_newest_state(store, make):
+def test_read_after_a_failed_snapshot_sees_the_newest_state(store, make):
     with pytest.raises(KeyError), store.read_snapshot(TENANT):
         raise KeyError
     put(store, make.stage(make.record("tea in cupboard 1")))

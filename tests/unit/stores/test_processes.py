@@ -30,7 +30,7 @@ def _run(folder, processes, count):
 @pytest.mark.parametrize(
     ("processes", "count"), [pytest.param(8, 200, marks=pytest.mark.slow), pytest.param(64, 20, marks=pytest.mark.slow)]
 )
-def test_many_processes_write_without_an_error_a_gap_or_a_fork(tmp_path, processes, count):
+def test_many_processes_write_without_error_gap_or_fork(tmp_path, processes, count):
     assert _run(tmp_path, processes, count) == list(range(1, processes * count + 1))
 
 

@@ -80,7 +80,7 @@ READ = [row for row in COLUMNS if row[0] in {"records", "features", "events"}]
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), READ, ids=[f"{row[0]}.{row[1]}" for row in READ])
-def test_who_read_a_row_before_it_was_edited_sees_what_anybody_sees(path, table, column, kind):
+def test_earlier_reader_of_an_edited_row_sees_the_same(path, table, column, kind):
     everything = Filter(include_sensitive=True)
     with opened(path) as store:
         store.find(TENANT, everything, live_at=None, limit=None)
@@ -94,7 +94,7 @@ DOCUMENT = [(of, *row[1:3]) for of in KINDS for row in _columns() if row[0] == "
 
 
 @pytest.mark.parametrize(("of", "column", "kind"), DOCUMENT, ids=[f"{row[0]}.{row[1]}" for row in DOCUMENT])
-def test_an_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
+def test_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
     _edit(path, "documents", column, kind, of)
     assert _faults(path) & {of, "NotAStore", "Tampered"}
     assert _silent(path, truth) == {}
@@ -139,7 +139,7 @@ def test_swapped_vectors_are_noticed(path):
     assert "features" in _faults(path)
 
 
-def test_a_record_set_back_to_an_earlier_version_is_never_returned(path, truth):
+def test_record_reset_to_an_earlier_version_is_never_returned(path, truth):
     tamper.edit(path, "records", "version = 1, position = 1048576", "key = 'drink'")
     assert _silent(path, truth) == {}
 

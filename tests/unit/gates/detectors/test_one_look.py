@@ -88,7 +88,7 @@ def test_what_the_prefilter_skips_has_no_identifier(pieces):
 
 
 @pytest.mark.parametrize("text", HARMFUL[:6])
-def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
+def test_harmful_line_is_found_in_the_complete_text(text):
     whole = f"{ORDINARY[0]}\n{text}\n{ORDINARY[1]}"
     assert not (secrets.cannot_match(Text(whole)) and injection.cannot_match(Text(whole)))
 

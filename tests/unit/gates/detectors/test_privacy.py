@@ -64,7 +64,7 @@ def test_no_label_without_a_number_yields_anything():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("number", ["536221234", "536-22-1234", "536.22.1234", "536 22 1234", "536 - 22 - 1234"])
-def test_a_social_security_number_is_found_beside_any_spelling_of_its_name(text, number):
+def test_social_security_number_is_found_near_any_label(text, number):
     given = text.format(number)
     assert [given[f.start : f.end] for f in pii.scan(given)] == [number]
 

@@ -84,14 +84,14 @@ PROXIMITY = read("credentials_in_prose", include_examples=True)["rule"]
 
 
 @pytest.mark.parametrize("row", PROXIMITY, ids=lambda row: row["name"])
-def test_a_rule_of_proximity_finds_its_positive_example_itself_and_passes_its_negative_one(row):
+def test_proximity_rule_matches_its_positive_and_skips_its_negative_example(row):
     told = {rule for *_, rule in credentials_in_prose.find_near_words(example(row["positive"]).text)}
     assert row["name"] in told
     assert names(secrets, row["positive"]) == {"told_secret"}
     assert not list(credentials_in_prose.find_near_words(example(row["negative"]).text))
 
 
-def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
+def test_proximity_words_are_written_in_normal_form():
     lists = read("credentials_in_prose")["words"].values()
     assert [word for text in lists for word in split_entries(text) if Text(word).normal.text != word] == []
 

@@ -92,7 +92,7 @@ def test_a_placeholder_in_a_format_is_no_token():
     assert [form for name, form in FORMATS if name in names(made_token(form, lambda _, count: "x" * count))] == []
 
 
-def test_random_value_beside_service_name_is_found_and_id_is_not():
+def test_random_value_near_a_service_name_is_found():
     value = "9fK2mX7bR1vTz8WcY5nHd4Qp"
     services = TABLES["services"]["names"].split()
     assert [each for each in services if not secrets.scan(f"{each}_key: {value}")] == []

@@ -123,7 +123,7 @@ def test_all_of_a_long_told_value_is_covered():
 
 
 @pytest.mark.parametrize("word", ["football", "banana", "rosebud", "umbrella"])
-def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
+def test_word_that_starts_like_a_literal_prefix_is_read_completely(word):
     text = f"export PGPASSWORD={word}"
     assert [text[each.start : each.end] for each in secrets.scan(text)] == [word]
 
@@ -139,7 +139,7 @@ def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
         ("postgres://user:Tr0ub·4dor99@localhost/db", True),
     ],
 )
-def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_does_not(connection, held):
+def test_tutorial_connection_string_passes_and_a_real_password_fails(connection, held):
     text = f"```python\nengine = create_engine('{connection}')\n```".replace("·", "")
     assert bool(secrets.scan(text)) is held
 
@@ -175,7 +175,7 @@ def test_text_near_the_word_key_is_no_secret() -> None:
         "Mon nouveau téléphone : {}",
     ],
 )
-def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, number: str) -> None:
+def test_phone_number_near_a_phone_word_is_no_code(text: str, number: str) -> None:
     assert secrets.scan(text.format(number)) == []
 
 
