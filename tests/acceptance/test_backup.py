@@ -120,7 +120,7 @@ def test_restore_warns_where_the_list_of_erasures_was_lost(owner, number, copy, 
 
 
 @pytest.mark.promise("T12")
-def test_erased_content_stays_gone_where_the_list_was_imported(owner, number, copy, tmp_path):
+def test_erased_content_stays_erased_where_the_list_was_imported(owner, number, copy, tmp_path):
     owner.backup(copy)
     away = tmp_path / "away.db"
     copy.rename(away)
@@ -235,7 +235,7 @@ def test_a_backup_whose_journal_was_changed_is_not_restored(owner, number, copy,
     assert not list(tmp_path.glob("*back.db*"))
 
 
-def test_a_backup_does_not_take_the_place_of_another_store(owner, number, copy, world, opened, tmp_path):
+def test_a_backup_does_not_replace_another_store(owner, number, copy, world, opened, tmp_path):
     owner.backup(copy)
     with opened("else", actor=OLGA):
         pass

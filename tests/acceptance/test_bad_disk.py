@@ -91,7 +91,7 @@ def test_one_failed_disk_call_fails_only_one_write(played: Any, kind: str) -> No
 
 @pytest.mark.parametrize("phase", ["open", "write"])
 @pytest.mark.parametrize("kind", ["error", "full", "short"])
-def test_what_is_told_is_that_it_was_the_disk(played: Any, phase: str, kind: str) -> None:
+def test_what_is_reported_is_that_it_was_the_disk(played: Any, phase: str, kind: str) -> None:
     told = {fault for each in played(phase, kind) for fault in each["faults"]}
     words = ("disk", "No space left on device", "Input/output error")
     assert told

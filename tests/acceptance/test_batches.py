@@ -93,7 +93,7 @@ def test_a_batch_of_a_thousand_is_one_commit(memory: Memory) -> None:
     assert len(memory.log(limit=3)[0].steps) == 120
 
 
-def test_what_another_commit_brought_since_counts_for_the_whole_batch(memory: Memory) -> None:
+def test_what_another_commit_brought_since_counts_for_the_batch(memory: Memory) -> None:
     text = "Chidi measured the backup plan"
     original, asked = memory._engine.store.likely, []
 

@@ -159,7 +159,7 @@ def test_what_a_purpose_excludes_says_so(agent):
     )
 
 
-def test_the_order_of_the_receipts_turns_the_difference_around(agent):
+def test_the_order_of_the_receipts_reverses_the_difference(agent):
     first = agent.context("database").receipt.id
     record = kept(agent.remember("The database is db-1", tier="archival"))
     second = agent.context("database").receipt.id

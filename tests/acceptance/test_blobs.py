@@ -146,7 +146,7 @@ def test_bytes_of_another_type_than_declared_are_refused(owner: Memory) -> None:
 
 
 @pytest.mark.parametrize("data", [b"<!doctype html><script>1</script>", b"<svg onload='x()'></svg>"])
-def test_active_content_is_kept_and_said_to_be_active(mem: Memory, data: bytes) -> None:
+def test_active_content_is_stored_and_said_to_be_active(mem: Memory, data: bytes) -> None:
     blob = mem.put_blob(data)
     assert (blob.active, mem.read_blob(blob.ref)) == (True, data)
 
@@ -166,7 +166,7 @@ def test_a_blob_is_there_when_the_store_is_opened_again(opened: Callable[..., Me
         assert mem.read_blob(ref) == PNG
 
 
-def test_with_memory_switched_off_nothing_is_kept(opened: Callable[..., Memory]) -> None:
+def test_with_memory_switched_off_nothing_is_stored(opened: Callable[..., Memory]) -> None:
     with opened("off", policy=Policy(enabled=False)) as mem:
         with pytest.raises(Conflict, match="switched off"):
             mem.put_blob(PNG)
@@ -525,7 +525,7 @@ def test_status_counts_blobs_their_bytes_and_those_without_a_memory(owner: Memor
     assert owner.status()["blobs"] == {"count": 2, "bytes": len(PNG) + len(OGG), "unattached": 1}
 
 
-def test_the_records_of_blobs_are_computed_anew_from_the_journal(owner: Memory) -> None:
+def test_the_records_of_blobs_are_recomputed_from_the_journal(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
     owner.remember("the red house", tier="archival", blob=ref)
     owner.rebuild()

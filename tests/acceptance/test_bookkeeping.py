@@ -102,7 +102,7 @@ def test_edit_of_the_read_version_succeeds_after_bookkeeping(owner: Memory, step
 
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
-def test_an_approval_holds_after_bookkeeping_and_keeps_what_was_learnt(
+def test_an_approval_holds_after_bookkeeping_and_preserves_what_was_learnt(
     owner: Memory, mem: Memory, clock: Any, step: Step
 ) -> None:
     name = kept(owner.remember("The ferry is red", access="approval")).id

@@ -73,6 +73,6 @@ def test_a_printed_blame_names_fields_values_and_commits(filled: Memory) -> None
     assert ("field text, value Ana likes coffee" in text, "commit 2" in text) == (True, True)
 
 
-def test_a_printed_recall_marks_weak_hits(filled: Memory) -> None:
+def test_a_printed_recall_labels_weak_hits(filled: Memory) -> None:
     found = filled.recall("ferry harbour", limit=5)
     assert str(found).count(", weak)") == sum(hit.weak for hit in found.hits)

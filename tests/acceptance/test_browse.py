@@ -64,7 +64,7 @@ def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
             assert owner.facets(filters=Filters(include_ended=ended, tags=tags)).total == len(listed)
 
 
-def test_windows_side_by_side_are_the_whole_order(owner, story):
+def test_windows_side_by_side_are_the_complete_order(owner, story):
     for sort, ascending in product(("created", "changed", "confidence", "trust", "source"), (False, True)):
         asked = {"sort": sort, "ascending": ascending, "include_ended": True}
         whole = ids_of(owner.list_memories(limit=None, **asked))

@@ -54,7 +54,7 @@ def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, c
         owner.reopen(waiting.id, reason="too late")
 
 
-def test_the_owner_is_told_of_what_a_jump_expired(owner: Memory, clock: Any, waiting: Proposal) -> None:
+def test_the_owner_is_reported_what_a_jump_expired(owner: Memory, clock: Any, waiting: Proposal) -> None:
     def expired() -> int:
         return int(owner.status()["quarantine"]["expired"])
 

@@ -68,7 +68,7 @@ def test_attest_command_raises_trust_of_an_imported_memory(run: Callable[..., An
     )
 
 
-def test_every_format_has_its_place_on_the_page() -> None:
+def test_every_format_is_on_the_page() -> None:
     from keepward.interchange import FORMATS
 
     page = (ROOT / "docs" / "interchange.md").read_text()

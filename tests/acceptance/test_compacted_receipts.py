@@ -72,7 +72,7 @@ def test_only_receipts_of_old_contexts_are_compacted_and_once(owner: Memory, clo
     assert "compacted_at" not in owner.receipt(str(recall.receipt))
 
 
-def test_a_receipt_with_feedback_stays_whole(owner: Memory, clock: Any) -> None:
+def test_a_receipt_with_feedback_stays_complete(owner: Memory, clock: Any) -> None:
     fill(owner)
     seen = owner.context(ASKED)
     used = [item.id for section in seen.sections for item in section.items if section.name == "recalled"]

@@ -27,7 +27,7 @@ def test_token_opens_the_store_as_its_holder_tenant_and_scope(owner: Memory, ent
 
 
 @pytest.mark.parametrize("beside", [{"actor": Actor.operator()}, {"tenant": "acme"}, {"scope": "orion"}])
-def test_nothing_beside_a_token_says_who_asks_or_where(owner: Memory, entering: Enter, beside: dict[str, Any]) -> None:
+def test_nothing_next_to_a_token_says_who_asks_or_where(owner: Memory, entering: Enter, beside: dict[str, Any]) -> None:
     issued = owner.create_token("claude")
     with pytest.raises(InvalidInput, match="token"):
         entering(token=issued.secret, **beside)
@@ -224,7 +224,7 @@ def test_restored_old_row_of_a_revoked_token_is_named(owner: Memory, path: Path)
     }
 
 
-def test_the_owners_token_is_kept_for_the_owners_eyes_alone(owner: Memory, entering: Enter, tmp_path: Path) -> None:
+def test_the_owners_token_is_stored_for_the_owners_eyes_alone(owner: Memory, entering: Enter, tmp_path: Path) -> None:
     file = owner.owner_token()
     assert file.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "config") in file.parents
@@ -235,7 +235,7 @@ def test_the_owners_token_is_kept_for_the_owners_eyes_alone(owner: Memory, enter
     assert bearer.at(tenant="acme").tenant == "acme"
 
 
-def test_a_revoked_owners_token_is_made_anew_when_asked_for(owner: Memory, entering: Enter) -> None:
+def test_a_revoked_owners_token_is_recreated_when_asked_for(owner: Memory, entering: Enter) -> None:
     old = owner.owner_token().read_text().strip()
     owner.revoke_token(owner.tokens()[0].id)
     assert (new := owner.owner_token().read_text().strip()) != old

@@ -153,7 +153,7 @@ def test_a_state_of_the_past_is_ranked_alike(pair: Pair) -> None:
 
 
 @each_kind
-def test_a_part_ranks_as_the_whole_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_ranks_as_the_total_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few candidates that statistics of the whole matter: the best and its cosine are the same."""
     for name in ("VECTORS", "WORDS"):
         monkeypatch.setattr(gathering, name, 2)

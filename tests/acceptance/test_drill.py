@@ -128,12 +128,12 @@ def test_each_command_that_the_drill_names_exists(command):
         ("authority", "poison_import"),
     ],
 )
-def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack):
+def test_a_gate_that_is_taken_out_fails_a_check(store, without, gate, attack):
     without(gate)
     assert status(store, attack) == "breached"
 
 
-def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypatch):
+def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch):
     from keepward.services import contexts
     from keepward.services.output_filter import OutputFilterResult
 
@@ -142,14 +142,14 @@ def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypat
     assert status(store, "order_the_model") == "breached"
 
 
-def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
+def test_an_erasure_that_no_one_remembers_fails_a_check(store, monkeypatch):
     from keepward.services import erasure_references
 
     monkeypatch.setattr(erasure_references, "tombstone_for", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 
-def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
+def test_a_reach_that_goes_anywhere_fails_a_check(store, monkeypatch):
     from keepward.services.reader import Reader
 
     monkeypatch.setattr(Reader, "can_see", lambda *_: True)
@@ -157,7 +157,7 @@ def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
 
 
 @pytest.mark.promise("F5")
-def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
+def test_an_anchor_that_forgets_fails_a_check(store, monkeypatch):
     from keepward.adapters.trust_store import TrustStore
 
     monkeypatch.setattr(TrustStore, "noted", lambda *_: None)

@@ -100,7 +100,7 @@ def test_erasure_also_clears_free_pages_of_the_file(owner, number, tmp_path):
     assert traces(tmp_path) == []
 
 
-def test_verify_is_whole_after_an_erasure(owner, number, other):
+def test_verify_is_complete_after_an_erasure(owner, number, other):
     owner.context("private number")
     erased(owner, number)
     assert owner.verify().faults == ()
@@ -274,7 +274,7 @@ def test_only_the_old_version_that_copied_the_text_is_erased(owner, number, tmp_
     assert (texts, traces(tmp_path), owner.verify().ok) == (["", "Orion keeps no numbers"], [], True)
 
 
-def test_a_whole_subject_can_be_erased(owner, number, other, tmp_path):
+def test_a_complete_subject_can_be_erased(owner, number, other, tmp_path):
     kept(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
     erased(owner, subject="ana")
     assert (traces(tmp_path), [record.id for record in owner.list_memories()]) == ([], [other])
@@ -316,7 +316,7 @@ def test_what_was_approved_before_leaves_no_digest_to_guess_from(owner, mem):
     assert item.digest.encode() not in raw
 
 
-def test_no_digest_over_a_context_that_held_it_is_left(owner, number, tmp_path):
+def test_no_digest_over_a_context_that_contained_it_is_left(owner, number, tmp_path):
     context = owner.context("private number")
     digests = {context.context_id, context.prefix_digest, context.tail_digest}
     digests |= {section.digest for section in context.sections if section.items}
@@ -327,7 +327,7 @@ def test_no_digest_over_a_context_that_held_it_is_left(owner, number, tmp_path):
     assert [each for each in digests - {empty} if each.encode() in raw] == []
 
 
-def test_a_kept_document_that_repeats_it_goes(owner, number, tmp_path, entering):
+def test_a_stored_document_that_repeats_it_goes(owner, number, tmp_path, entering):
     user_file = tmp_path / "USER.md"
     user_file.write_text(f"About me\n\n{SECOND}\n")
     reader = entering(Actor.agent("reader"), user_file=user_file)
@@ -544,7 +544,7 @@ def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
     assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}
 
 
-def test_records_computed_anew_know_the_tombstone(owner, number, other):
+def test_records_recomputed_know_the_tombstone(owner, number, other):
     erased(owner, number)
     owner.rebuild()
     assert (owner.verify().faults, refused(owner.remember(FIRST, tier="archival"))) == ((), {"erased"})

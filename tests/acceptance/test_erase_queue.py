@@ -145,7 +145,7 @@ def test_an_edit_that_waits_goes_and_the_memory_stays(owner, mem, tmp_path):
     assert owner.get(block.id).text == "Ship it before Easter"
 
 
-def test_what_nobody_proposed_is_not_found(owner, mem):
+def test_what_no_one_proposed_is_not_found(owner, mem):
     held(mem.remember(ORDER, subject="ana"))
     with pytest.raises(NotFound):
         owner.plan_erase(subject="bo")
@@ -176,7 +176,7 @@ def test_body_of_a_decided_proposal_is_dropped_after_retention(owner, mem, tmp_p
         assert owner.get(erase_later).text == f"Ship {WORD}"
 
 
-def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
+def test_policy_says_how_long_a_decided_body_is_stored(opened, clock):
     with opened("own", policy=Policy(review_keep=timedelta(days=2)), actor=Actor.operator("olga")) as owner:
         item = held(owner.as_actor(Actor.agent("claude")).remember(ORDER))
         owner.reject(item.id, reason="no")

@@ -69,18 +69,18 @@ def test_dry_run_reports_nothing_to_an_agent_of_that_scope(mem: Memory, stone: s
     assert load(near, guesses(tmp_path)).refused == 1
 
 
-def test_who_sees_the_scope_is_refused_and_told_the_tombstone(owner: Memory, mem: Memory, stone: str) -> None:
+def test_who_sees_the_scope_is_refused_and_reported_the_tombstone(owner: Memory, mem: Memory, stone: str) -> None:
     for handle in (owner, mem.at(scope="/agents/ana"), mem.at(scope="/agents/ana/tasks/1")):
         outcome = handle.remember(PIN, tier="archival", scope=handle.scope)
         assert refused(outcome) == {"erased"}
         assert stone in outcome.reasons[0].detail
 
 
-def test_a_dry_run_tells_the_owner(owner: Memory, stone: str, tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_owner(owner: Memory, stone: str, tmp_path: Path) -> None:
     assert load(owner, guesses(tmp_path), dry_run=True).refused == 1
 
 
-def test_a_reviewer_is_told_and_the_proposer_is_not(owner: Memory, stranger: Memory, stone: str) -> None:
+def test_a_reviewer_is_reported_and_the_proposer_is_not(owner: Memory, stranger: Memory, stone: str) -> None:
     item = held(stranger.remember(PIN, tier="core", key="mission"))
     with pytest.raises(Conflict, match=stone):
         owner.approve(item.id)

@@ -68,7 +68,7 @@ def test_a_preview_says_what_waits_and_what_had_no_room(filled):
     assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found if each.section is None}
 
 
-def test_a_preview_keeps_no_receipt_and_counts_no_use(filled):
+def test_a_preview_store_no_receipt_and_counts_no_use(filled):
     before = filled.receipts().items[0].id
     previewed = filled.context(QUESTION, preview=True)
     assert (previewed.receipt, previewed.kept, filled.receipts().items[0].id) == (None, False, before)

@@ -124,7 +124,7 @@ def test_feedback_on_a_receipt_out_of_reach_is_an_error(keeper: Memory) -> None:
         stranger.feedback(shown.receipt or "", used=[shown[0].memory.id])
 
 
-def test_a_recall_keeps_no_receipt_unless_it_is_asked_to(keeper: Memory) -> None:
+def test_a_recall_store_no_receipt_unless_it_is_asked_to(keeper: Memory) -> None:
     assert keeper.recall(asked("billing")).receipt is None
 
 
@@ -135,7 +135,7 @@ def test_repeated_feedback_replaces_the_earlier_one(keeper: Memory) -> None:
     assert (again.n, keeper.status()["reranker"]["feedback"]) == (1, 1)
 
 
-def test_with_memory_switched_off_feedback_is_harmless_and_not_kept(opened: Callable[..., Memory]) -> None:
+def test_with_memory_switched_off_feedback_is_harmless_and_not_stored(opened: Callable[..., Memory]) -> None:
     with opened("store") as memory:
         memory.remember("The quay is closed", tier="archival")
         shown = memory.recall("quay", receipt=True)
@@ -227,14 +227,14 @@ def test_a_learned_recall_gives_at_most_its_limit_best_first(trained: Memory) ->
 
 
 @pytest.mark.promise("E33")
-def test_a_learned_recall_keeps_to_its_content_types(trained: Memory) -> None:
+def test_a_learned_recall_respects_its_content_types(trained: Memory) -> None:
     trained.remember("atlas deadline table", tier="archival", content_type="structured")
     found = trained.recall(asked("atlas"), content_types=["structured"])
     assert [hit.memory.text for hit in found] == ["atlas deadline table"]
 
 
 @pytest.mark.promise("E34")
-def test_a_learned_recall_keeps_to_the_least_importance(trained: Memory) -> None:
+def test_a_learned_recall_respects_the_least_importance(trained: Memory) -> None:
     trained.remember("The atlas deadline is what matters most", tier="archival", importance=0.9)
     found = trained.recall(asked("atlas"), min_importance=0.8)
     assert [hit.memory.importance for hit in found] == [0.9]

@@ -91,7 +91,7 @@ def test_vector_of_a_redacted_text_is_not_stored(mem: Memory, noting: Noting) ->
     assert any("about the ferry" in text for text in noting.texts)
 
 
-def test_the_bearer_of_an_agents_token_gives_no_vector(opened: Callable[..., Memory], noting: Noting) -> None:
+def test_the_holder_of_an_agents_token_gives_no_vector(opened: Callable[..., Memory], noting: Noting) -> None:
     with opened("tokens", actor=Actor.operator("ana"), embedder=noting) as owner:
         agent = owner.with_token(owner.create_token("orion").secret)
         with pytest.raises(Unauthorised, match="only the owner gives one"):

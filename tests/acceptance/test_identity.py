@@ -142,7 +142,7 @@ def test_owner_decides_at_once_but_needs_approval_under_four_eyes(
 
 
 @pytest.mark.promise("B82")
-def test_an_edition_is_stale_once_somebody_has_edited_the_document(own: Memory, lyra: Memory, page: Path) -> None:
+def test_an_edition_is_stale_after_an_edit_of_the_document(own: Memory, lyra: Memory, page: Path) -> None:
     item = asked(lyra)
     page.write_text("I am Orion the second.\n")
     with pytest.raises(StaleVersion, match="was edited since this was proposed"):
@@ -204,7 +204,7 @@ def test_doctor_warns_of_an_external_edit_until_the_owner_accepts(own: Memory, l
     assert "nobody approved" in noted.detail
 
 
-def test_a_document_that_is_gone_is_a_fault(own: Memory, page: Path) -> None:
+def test_a_document_that_is_missing_is_a_fault(own: Memory, page: Path) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
     page.unlink()
     assert not checked(own).ok

@@ -61,7 +61,7 @@ def test_an_impact_is_one_page_two_summaries_and_three_contexts(owner, poisoned,
 
 
 @pytest.mark.promise("C100")
-def test_an_impact_names_every_context_that_held_any_of_it(owner, poisoned):
+def test_an_impact_names_every_context_that_contained_any_of_it(owner, poisoned):
     assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]
 
 
@@ -136,7 +136,7 @@ def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit
     assert "deliveries" in {each.check for each in owner.verify().faults}
 
 
-def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
+def test_a_rebuild_writes_the_index_of_deliveries_again(owner, poisoned, tmp_path):
     owner.run_job("learn_importance", force=True)
     tamper.delete(tmp_path / "m.db", "deliveries")
     owner.rebuild()
@@ -279,7 +279,7 @@ def test_an_unrelated_commit_leaves_a_plan_good(owner, poisoned):
     assert owner.contain(plan.digest, source="web").applied
 
 
-def test_a_plan_for_one_way_does_not_carry_out_another(owner, poisoned):
+def test_a_plan_for_one_way_does_not_apply_another(owner, poisoned):
     plan = owner.plan_contain(source="web")
     with pytest.raises(Conflict):
         owner.contain(plan.digest, session="s1")

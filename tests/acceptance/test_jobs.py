@@ -93,7 +93,7 @@ def test_the_archive_decays_at_three_and_not_before(owner: Memory, clock: Any) -
     assert ("decay_archival" in early, "decay_archival" in [run.job for run in owner.run_jobs()]) == (False, True)
 
 
-def test_a_state_tells_of_the_last_run(owner: Memory, clock: Any) -> None:
+def test_a_state_reports_the_last_run(owner: Memory, clock: Any) -> None:
     run = owner.run_job("prune")
     state = next(each for each in owner.jobs() if each.name == "prune")
     assert (state.last_at, state.last_outcome, state.last_receipt, state.due) == (
@@ -129,7 +129,7 @@ def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
             call()
 
 
-def test_an_agent_may_look_when_jobs_run(mem: Memory) -> None:
+def test_an_agent_may_see_when_jobs_run(mem: Memory) -> None:
     assert [state.name for state in mem.jobs()] == NAMES
 
 
@@ -238,7 +238,7 @@ def test_a_lease_ends_by_its_time(owner: Memory, clock: Any) -> None:
     assert owner.run_job("expire").outcome == "run"
 
 
-def test_a_state_tells_that_a_job_is_running(owner: Memory, clock: Any) -> None:
+def test_a_state_reports_that_a_job_is_running(owner: Memory, clock: Any) -> None:
     holding(owner, clock)
     assert owner.jobs()[0].running_until == clock.now() + LEASE_DURATION
 
@@ -386,7 +386,7 @@ def test_export_of_job_changes_passes_the_independent_verifier(owner: Memory, cl
 
 
 @pytest.mark.promise("C104")
-def test_the_audit_of_a_whole_store_finds_nothing(owner: Memory) -> None:
+def test_the_audit_of_a_complete_store_finds_nothing(owner: Memory) -> None:
     kept(owner.remember("Ship before Easter", tier="core", key="mission"))
     run = owner.run_job("integrity_audit")
     assert (run.outcome, run.counts["faults"], run.counts["checked"] > 0) == ("run", 0, True)

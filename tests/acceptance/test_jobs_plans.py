@@ -456,7 +456,7 @@ def test_nothing_is_summed_up_across_subject_sensitivity_scope_or_trust(
     assert owner.list_memories(kinds=("summary",), include_sensitive=True, limit=None) == []
 
 
-def test_a_transcript_that_was_told_to_last_stays(owner: Memory, mem: Memory) -> None:
+def test_a_permanent_transcript_stays(owner: Memory, mem: Memory) -> None:
     names = talk(mem, 12, stability="stable")
     owner.run_job("summarize_episodic")
     assert set(names) <= live(owner)
@@ -699,7 +699,7 @@ def test_what_stays_takes_the_evidence_of_its_like(owner: Memory, clock: Any) ->
     assert owner.list_memories()[0].evidence == ("chat:1", "chat:2")
 
 
-def test_two_that_a_person_keeps_apart_stay_two(owner: Memory, clock: Any) -> None:
+def test_two_that_a_person_separates_stay_separate(owner: Memory, clock: Any) -> None:
     names = doubled(owner, clock, "Ana prefers tabs", "Ana prefers tabs.")
     owner.run_job("consolidate")
     gone = next(name for name in names if name not in live(owner))
@@ -826,7 +826,7 @@ def test_what_lasts_is_not_merged(owner: Memory, clock: Any) -> None:
 
 
 @pytest.mark.promise("E12")
-def test_the_job_turns_uses_into_importance(owner: Memory) -> None:
+def test_the_job_converts_uses_to_importance(owner: Memory) -> None:
     name = noted(owner)
     owner.recall("crane")
     run = owner.run_job("learn_importance")

@@ -120,7 +120,7 @@ def test_stopped_run_returns_its_lease_and_stays_due(owner: Memory) -> None:
     assert (expire.due, expire.running_until, expire.last_at) == (True, None, None)
 
 
-def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, clock: Any) -> None:
+def test_a_tenant_is_maintained_once_a_minute_for_any_actor(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
     assert due_jobs(owner._engine, "default") == list(SCHEDULES)
     run_pending(owner._engine, should_stop=never)
@@ -156,7 +156,7 @@ def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
     assert sorted(each["job"] for each in kinds) == sorted(SCHEDULES)
 
 
-def test_every_tenant_is_looked_after(owner: Memory) -> None:
+def test_every_tenant_is_maintained(owner: Memory) -> None:
     owner.remember("The ferry leaves at six")
     owner.at(tenant="other").remember("Tea is served at nine")
     run_pending(owner._engine, should_stop=never)
@@ -304,7 +304,7 @@ def test_open_handle_recomputes_vectors_of_an_earlier_version(of_old: Callable[.
         assert (found.memory.text, found.parts["cosine"] > before) == ("Tea is served at nine", True)
 
 
-def test_reindex_recomputes_old_vectors_but_keeps_supplied_ones(
+def test_reindex_recomputes_old_vectors_but_preserves_supplied_ones(
     of_old: Callable[..., Memory],
 ) -> None:
     with of_old("store", actor=Actor.operator("olga")) as mem:
@@ -312,7 +312,7 @@ def test_reindex_recomputes_old_vectors_but_keeps_supplied_ones(
 
 
 @pytest.mark.parametrize(("embedder", "given"), [("hashed", False), ("hashed", True), (None, False)])
-def test_reindex_recomputes_vectors_but_keeps_user_supplied_ones(
+def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, embedder: str | None, given: bool
 ) -> None:
     vector = {"vector": HashedEmbedder().embed(["tide"])[0].tolist()} if given else {}

@@ -74,7 +74,7 @@ def test_container_and_host_share_a_store_by_its_key(made, at, carry):
             assert (len(texts(mem)), mem.verify().ok) == (4, True)
 
 
-def test_an_older_head_than_the_key_tells_of_is_refused(made, at, carry):
+def test_an_older_head_than_the_key_reports_is_refused(made, at, carry):
     older = made.read_bytes()
     with at(made, "host") as mem:
         mem.remember("The deploy target is db-7", tier="archival")

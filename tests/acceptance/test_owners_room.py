@@ -31,7 +31,7 @@ def test_certain_agent_notes_displace_no_memory_of_a_person(owner: Memory, mem: 
     assert owner.replay(context.receipt.id).text == context.text
 
 
-def test_what_a_person_wrote_and_fell_out_is_told(owner: Memory, mem: Memory) -> None:
+def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory) -> None:
     owners = filled(owner, mem)
     context = owner.context("which payment", budget_tokens=40)
     lost = [each.id for each in context.excluded if each.id in owners and each.reason.code == "budget"]

@@ -46,7 +46,7 @@ def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None
     assert held.item is not None
 
 
-def test_what_is_erased_in_a_database_is_gone(owner: Memory) -> None:
+def test_what_is_erased_in_a_database_is_missing(owner: Memory) -> None:
     blob = owner.put_blob(b"plain bytes of a note")
     out = owner.remember("The oak by the gate is ninety years old", blob=blob.ref)
     owner.erase(owner.plan_erase(str(out.id)).digest, str(out.id))

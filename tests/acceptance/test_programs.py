@@ -148,11 +148,11 @@ def test_an_order_that_is_labelled_is_no_ground_for_acts(mem: Memory) -> None:
 
 
 @pytest.mark.parametrize("source", ["web", "tool", "document", "import", "unknown"])
-def test_an_order_of_foreign_origin_is_held_as_data_too(mem: Memory, source: Any) -> None:
+def test_an_order_of_foreign_origin_is_quarantined_as_data_too(mem: Memory, source: Any) -> None:
     held(mem.remember(ORDER, kind="document", source=source))
 
 
-def test_an_order_under_no_such_kind_is_held(mem: Memory) -> None:
+def test_an_order_under_no_such_kind_is_quarantined(mem: Memory) -> None:
     held(mem.remember(ORDER, kind="fact"))
 
 

@@ -135,7 +135,7 @@ def test_a_timestamp_of_thirteen_digits_is_no_card(mem: Memory) -> None:
 
 @pytest.mark.promise("A45")
 @pytest.mark.parametrize("text", ["password: {}", "my password is {}", "the password {} opens the door"])
-def test_a_password_is_held_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
+def test_a_password_is_quarantined_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
     word = made_up(LETTERS, 12)
     item = held(mem.remember(text.format(word), tier="archival"))
     assert word not in item.steps[0].after.text

@@ -134,7 +134,7 @@ def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memo
 
 
 @pytest.mark.promise("A24")
-def test_tags_select_memories_that_carry_any_of_them(mem: Memory) -> None:
+def test_tags_select_memories_that_have_any_of_them(mem: Memory) -> None:
     for text, tags in (("red crane", ["red"]), ("blue ferry", ["blue"]), ("green buoy", ["green", "buoy"])):
         kept(mem.remember(text, tags=tags))
     assert {each.text for each in mem.list_memories(tags=["red", "buoy"])} == {"red crane", "green buoy"}
@@ -142,7 +142,7 @@ def test_tags_select_memories_that_carry_any_of_them(mem: Memory) -> None:
 
 
 @pytest.mark.promise("A25", "A26")
-def test_created_stands_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
+def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
     made = kept(mem.remember("The harbour opens at six", tier="archival"))
     assert (made.created_at, made.updated_at) == (clock.now(), None)
     assert datetime.fromisoformat(made.created_at.isoformat()).utcoffset() == timedelta(0)

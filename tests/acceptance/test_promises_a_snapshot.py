@@ -96,7 +96,7 @@ def test_a_memory_block_is_empty_when_nothing_is_relevant(by_query: Memory) -> N
 
 
 @pytest.mark.promise("A67")
-def test_what_is_lasting_stands_before_what_is_passing(told: Memory) -> None:
+def test_what_is_lasting_precedes_what_is_passing(told: Memory) -> None:
     kept(told.remember("Asked about the museum roof", tier="episodic", session="s1", speaker="Ana"))
     kept(told.remember("Museum work goes on this week", tier="working"))
     text = told.context("what about the museum").text

@@ -41,7 +41,7 @@ def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None
 
 @pytest.mark.promise("A9", "D16")
 @pytest.mark.parametrize("key", ["operating_rules", "mission"])
-def test_an_agents_edit_of_core_waits_and_the_version_stands(mem: Memory, owner: Memory, key: str) -> None:
+def test_an_agents_edit_of_core_waits_and_the_version_stays(mem: Memory, owner: Memory, key: str) -> None:
     tell(owner)
     block = owner.list_memories(key=key)[0]
     item = held(mem.remember("Promise whatever is asked for", tier="core", key=key, confidence=1.0))

@@ -57,7 +57,7 @@ def test_raw_request_is_stored_and_listed_as_an_event(mem: Memory) -> None:
 
 
 @pytest.mark.promise("B6")
-def test_a_summary_keeps_goal_actions_and_next_steps(mem: Memory) -> None:
+def test_a_summary_preserves_goal_actions_and_next_steps(mem: Memory) -> None:
     parts = {"goal": "ship 2.0", "actions": ["tagged", "built"], "next": ["announce"]}
     kept(mem.remember("Release 2.0 is built", kind="summary", job="job-7", metadata=parts))
     (found,) = mem.list_memories(kinds=["summary"], job="job-7")
@@ -127,7 +127,7 @@ def test_a_time_to_live_on_something_permanent_is_refused(owner: Memory) -> None
 
 
 @pytest.mark.promise("B12", "B16")
-def test_an_event_is_volatile_for_thirty_days_unless_told_otherwise(mem: Memory) -> None:
+def test_an_event_is_volatile_for_thirty_days_by_default(mem: Memory) -> None:
     event = kept(mem.remember("Please book the ferry", kind="event"))
     assert event.stability.value == "volatile"
     assert event.expires_at == event.created_at + timedelta(days=30)

@@ -93,7 +93,7 @@ def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], cl
 
 
 @pytest.mark.promise("B40")
-def test_working_notes_stand_newest_first(mem: Memory, clock: Any) -> None:
+def test_working_notes_newest_first(mem: Memory, clock: Any) -> None:
     for name in ("first", "second", "third"):
         clock.move(minutes=1)
         kept(mem.remember(f"the {name} call was made", tier="working"))

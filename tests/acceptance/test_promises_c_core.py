@@ -52,7 +52,7 @@ def test_block_is_read_back_and_in_every_prompt(owner: Memory, block: str) -> No
 
 
 @pytest.mark.promise("C5", "C74")
-def test_blocks_stand_in_their_fixed_order_whatever_was_written_first(
+def test_blocks_have_their_fixed_order_in_any_write_order(
     opened: Callable[..., Memory], owner: Memory, tmp_path: Path
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")
@@ -178,7 +178,7 @@ def _batch(memory: Memory, fact: str) -> Any:
 @pytest.mark.promise("C14")
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.operator()])
 @pytest.mark.parametrize("route", [_insert_key, _insert_kind, _move, _move_then_promote, _merge, _draft, _batch])
-def test_nobody_changes_the_identity_through_memory_by_any_route(
+def test_no_one_changes_the_identity_through_memory_by_any_route(
     opened: Callable[..., Memory], tmp_path: Path, actor: Actor, route: Callable[[Memory, str], Any]
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")

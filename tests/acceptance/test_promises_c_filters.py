@@ -42,7 +42,7 @@ def test_old_secret_is_masked_in_prompt_and_replay(
 
 @pytest.mark.promise("C78")
 @pytest.mark.parametrize("field", ["key", "speaker"])
-def test_a_secret_beside_the_text_is_in_no_prompt_either(mem: Memory, unaware: Callable[[], None], field: str) -> None:
+def test_a_secret_in_other_fields_is_in_no_prompt(mem: Memory, unaware: Callable[[], None], field: str) -> None:
     fields: dict[str, Any] = {"key": {"key": TOKEN, "tier": "working"}, "speaker": {"speaker": TOKEN, "kind": "event"}}
     record = kept(mem.remember("deploy at night", **fields[field]))
     unaware()

@@ -66,7 +66,7 @@ def test_queue_shows_change_reason_proposer_and_evidence(mem: Memory, owner: Mem
 
 @pytest.mark.promise("C66", "C67")
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.agent("other"), Actor.user(), Actor.importer()])
-def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, owner: Memory, actor: Actor) -> None:
+def test_no_one_without_the_right_to_decide_approves_or_rejects(mem: Memory, owner: Memory, actor: Actor) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
     other = owner.as_actor(actor)
     with pytest.raises(Unauthorised):
@@ -108,7 +108,7 @@ def test_only_a_rejected_decidable_proposal_is_reopened(mem: Memory, owner: Memo
 
 @pytest.mark.promise("C66", "C67")
 @pytest.mark.parametrize("actor", [Actor.operator("olga"), Actor.reviewer("rita")])
-def test_an_agents_handle_cannot_turn_itself_into_one_that_decides(mem: Memory, actor: Actor) -> None:
+def test_an_agents_handle_cannot_become_one_that_decides(mem: Memory, actor: Actor) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Unauthorised):
         mem.as_actor(actor)
@@ -253,7 +253,9 @@ def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: An
         reviewer.amend(waiting.id, "Sail to Bergn")
 
 
-def test_a_reviewer_is_told_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
+def test_a_reviewer_is_reported_which_contexts_the_old_text_reached(
+    mem: Memory, reviewer: Memory, waiting: Any
+) -> None:
     assert reviewer.proposal(waiting.id).review_context.reached.contexts == 0
     compiled = [mem.context("where to sail") for _ in "ab"]
     reached = reviewer.proposal(waiting.id).review_context.reached

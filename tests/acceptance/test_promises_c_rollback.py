@@ -110,7 +110,7 @@ def test_commits_of_one_memory_are_undone_newest_first(owner: Memory, chain: tup
 
 
 @pytest.mark.promise("C55")
-def test_an_older_commit_is_not_undone_below_one_that_stands(owner: Memory, chain: tuple[str, list[str]]) -> None:
+def test_an_older_commit_is_not_undone_below_one_in_force(owner: Memory, chain: tuple[str, list[str]]) -> None:
     name, (newest, middle, oldest) = chain
     for commit, ways in ((oldest, [middle, newest]), (middle, [newest])):
         stopped = owner.rollback(commit)

@@ -117,7 +117,7 @@ def test_every_change_leaves_one_event_that_outlives_the_memory(mem: Memory, own
 
 
 @pytest.mark.promise("D5", "D10", "D34")
-def test_nobody_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> None:
+def test_no_one_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> None:
     item = held(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
     assert [each.id for each in mem.pending()] == [item.id]
     with pytest.raises(Unauthorised):

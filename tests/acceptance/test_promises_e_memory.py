@@ -45,7 +45,7 @@ def test_id_is_a_uuid_and_foreign_ids_find_memories(mem: Memory) -> None:
 
 
 @pytest.mark.promise("E7")
-def test_the_text_of_a_memory_is_kept_to_the_letter(mem: Memory) -> None:
+def test_the_text_of_a_memory_is_stored_to_the_letter(mem: Memory) -> None:
     text = "Grüße an 茶 🍵:\n\ta kiln,  two spaces, and a “quote”"
     assert mem.get(kept(mem.remember(text, tier="archival")).id).text == text
 
@@ -63,7 +63,7 @@ def test_vector_length_is_part_of_the_model_name(opened: Callable[..., Memory]) 
 
 @pytest.mark.promise("E11")
 @pytest.mark.parametrize("source", ["user", "assistant", "system", "seeded", "extracted"])
-def test_each_of_the_five_sources_is_kept(mem: Memory, source: Any) -> None:
+def test_each_of_the_five_sources_is_stored(mem: Memory, source: Any) -> None:
     assert mem.get(kept(mem.remember("The kiln is red", tier="archival", source=source)).id).source == source
 
 
@@ -79,7 +79,7 @@ def test_a_memory_is_created_once(mem: Memory, clock: Any) -> None:
 
 
 @pytest.mark.promise("E16")
-def test_tags_are_kept_and_narrow_every_read(mem: Memory) -> None:
+def test_tags_are_stored_and_narrow_every_read(mem: Memory) -> None:
     red = kept(mem.remember("The kiln is red", tier="archival", tags=["colour", "kiln"]))
     kept(mem.remember("The kiln weighs two tons", tier="archival", tags=["weight"]))
     assert mem.get(red.id).tags == ("colour", "kiln")

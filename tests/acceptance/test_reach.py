@@ -178,7 +178,7 @@ def test_a_verb_finds_nothing_of_another_agents_scope(apart: Stage, verb: str) -
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
-def test_the_agent_that_stands_there_gets_an_answer(stage: Stage, verb: str) -> None:
+def test_the_agent_that_is_there_gets_an_answer(stage: Stage, verb: str) -> None:
     try:
         BY_NAME[verb](stage.other, stage)
     except NotFound as fault:

@@ -36,7 +36,7 @@ def chat(messages):
 
 
 @pytest.mark.promise("F15")
-def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_python_of_the_readme_runs_as_it_is(tmp_path: Path) -> None:
     script = "\n".join([CHAT, *blocks("python", README)])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],

@@ -61,7 +61,7 @@ def test_naming_a_time_does_not_promote_an_irrelevant_memory(opened: Callable[..
         assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"
 
 
-def test_the_turn_that_answers_goes_before_the_question_between_people(opened: Callable[..., Memory]) -> None:
+def test_the_message_that_answers_goes_before_the_question_between_people(opened: Callable[..., Memory]) -> None:
     talk = [
         ("Nell", "Which river did you swim in on your holiday?"),
         ("Arjun", "In the Loire, the water was colder than I thought."),

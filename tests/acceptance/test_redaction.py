@@ -31,7 +31,7 @@ def test_with_consent_nothing_is_replaced(owner: Memory) -> None:
     assert (done.redacted, kept(done).text) == ((), TEXT)
 
 
-def test_what_is_held_says_it_too(mem: Memory) -> None:
+def test_what_is_quarantined_says_it_too(mem: Memory) -> None:
     assert mem.remember(TEXT, tier="core", key="mission", confidence=0.9).redacted == ("email",)
 
 

@@ -62,7 +62,7 @@ def test_a_key_is_read_from_the_nearest_scope(memory):
     assert memory.at(scope="/agents/orion").get("deploy_target").id == near.id
 
 
-def test_what_supersedes_is_written_down_by_its_whole_id(memory):
+def test_what_supersedes_is_written_down_by_its_complete_id(memory):
     old, new = made(memory, "Ana prefers tabs"), made(memory, "The deploy target is db-7", key="target")
     assert memory.supersede(old.id, "target", reason="wrong").records[0].superseded_by == new.id
 

@@ -39,7 +39,7 @@ def prompt(mem: Memory, objective: str = "where do we sail") -> str:
 
 @pytest.mark.promise("Z1")
 @pytest.mark.parametrize("objective", ["", "Bergen", "where do we sail"])
-def test_a_held_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective: str) -> None:
+def test_a_quarantined_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective: str) -> None:
     kept(owner.remember("Sail to Oslo", **MISSION))
     item = held(mem.remember("Sail to Bergen", **MISSION))
     text = prompt(owner, objective or "Oslo")
@@ -105,7 +105,7 @@ def test_a_restore_obeys_access(mem: Memory, owner: Memory) -> None:
 
 @pytest.mark.promise("Z5")
 @pytest.mark.parametrize("owns", [True, False])
-def test_the_identity_is_never_written_whoever_asks(mem: Memory, owner: Memory, owns: bool) -> None:
+def test_the_identity_is_never_written_for_any_actor(mem: Memory, owner: Memory, owns: bool) -> None:
     handle = owner if owns else mem
     for fields in ({"kind": "identity"}, {"tier": "core", "key": "persona"}):
         assert "identity_is_immune" in codes(handle.remember("I am somebody else", confidence=1.0, **fields))
@@ -302,7 +302,7 @@ def test_best_hits_are_chosen_after_tenant_and_scope_filters(owner: Memory) -> N
 
 
 @pytest.mark.promise("Z45")
-def test_a_proposal_that_nobody_looks_at_shows_in_the_status(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_an_ignored_proposal_shows_in_the_status(mem: Memory, owner: Memory, clock: Any) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     fresh = owner.status()
     clock.move(days=8)

@@ -107,7 +107,7 @@ def test_vectors_of_two_embedders_are_never_compared(opened: Callable[..., Memor
 
 @pytest.mark.promise("Z36")
 @pytest.mark.parametrize("query", ["ferry departure winter", "winter: when does the ferry leave?", "leaves ferry"])
-def test_several_words_need_not_stand_together(opened: Callable[..., Memory], query: str) -> None:
+def test_several_words_need_not_is_together(opened: Callable[..., Memory], query: str) -> None:
     with opened("words", embedder=None) as mem:
         kept(mem.remember("In winter the departure of our old ferry is at seven; it leaves late", tier="archival"))
         kept(mem.remember("The crane is red", tier="archival"))
@@ -135,7 +135,7 @@ def test_search_syntax_is_text(mem: Memory, query: str) -> None:
         "The status page is at port 8080",
     ],
 )
-def test_a_fact_with_a_word_of_the_journal_is_kept(mem: Memory, text: str) -> None:
+def test_a_fact_with_a_word_of_the_journal_is_stored(mem: Memory, text: str) -> None:
     made = kept(mem.remember(text, tier="archival"))
     assert (made.text, made.tier.value) == (text, "archival")
     assert texts(mem, text)[0] == text
@@ -153,7 +153,7 @@ def test_a_fact_with_a_word_of_the_journal_is_kept(mem: Memory, text: str) -> No
         "The id is 0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",
     ],
 )
-def test_numbers_and_words_that_look_like_secrets_pass(mem: Memory, text: str) -> None:
+def test_numbers_and_words_that_resemble_secrets_pass(mem: Memory, text: str) -> None:
     assert kept(mem.remember(text, tier="archival")).text == text
 
 

@@ -273,7 +273,7 @@ def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.promise("T8")
-def test_a_write_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_write_that_is_killed_is_complete_or_not_there(tmp_path: Path) -> None:
     store, lines = str(tmp_path / "kill"), set[int]()
     for turn, wait in enumerate((1, 4, 9)):
         with writing(store, None, turn * 1000) as child:

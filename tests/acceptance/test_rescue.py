@@ -83,7 +83,7 @@ def pages_of(path: Path, table: str) -> list[int]:
     return [page for (page,) in found]
 
 
-def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
+def test_a_complete_store_is_copied_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
     made = rescue()
     assert made.whole, made
     with reopen() as again:
@@ -171,7 +171,7 @@ def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
         assert again.get(sold).status.value == "archived"
 
 
-def test_an_edited_text_is_lost_and_never_carried_over(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
+def test_an_edited_text_is_lost_and_never_copied(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
     query = "SELECT memory_id, payload FROM events WHERE seq = 50 AND tenant = 'default'"
     ((name, payload),) = tamper.rows(path, query)
     tamper.edit(path, "events", "payload = ?", "memory_id = ?", (payload.replace(b"ferry", b"fairy"), name))

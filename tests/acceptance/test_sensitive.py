@@ -170,7 +170,7 @@ def test_lists_show_no_words_of_sensitive_memories(shared: Stage, verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["diff", "log", "receipt", "receipt of a context", "show"])
-def test_what_is_left_out_of_a_list_is_told(shared: Stage, verb: str) -> None:
+def test_what_is_left_out_of_a_list_is_reported(shared: Stage, verb: str) -> None:
     assert NOTICE in repr(SILENT[verb](shared.agent, shared))
 
 

@@ -159,7 +159,7 @@ def done_by(harbour, who, found):
     return done if harbour.memory.head == before else [*done, "something was written"]
 
 
-def test_the_rights_of_every_operation_are_told():
+def test_the_rights_of_every_operation_are_reported():
     assert {each.name for each in CLOSED} - ANYBODY == set(RIGHTS)
 
 
@@ -280,7 +280,7 @@ def state(handle):
 
 
 @pytest.mark.proof
-def test_the_marker_is_where_the_crossings_look_for_it(neighbours):
+def test_the_marker_is_where_the_crossings_expect_it(neighbours):
     owner = neighbours.memory.owner_token().read_text().strip()
     asked = Call(operation="list_memories", method="GET", path="/memory/items")
     (answer,) = answers(neighbours.app, [asked], {**bearer(owner), "Keepward-Tenant": "abroad"})

@@ -82,7 +82,7 @@ def erased(memory: Memory, thing: str = "billing") -> str:
 
 
 @pytest.mark.promise("F14")
-def test_a_training_during_which_something_is_erased_keeps_nothing(
+def test_a_training_during_which_something_is_erased_store_nothing(
     owner: Memory, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = reranker.train
@@ -116,7 +116,7 @@ def test_with_memory_switched_off_nothing_is_trained(owner: Memory, opened: Call
 # --- whose word counts
 
 
-def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
+def test_feedback_is_stored_with_the_trust_of_who_gave_it(owner: Memory) -> None:
     shown = owner.recall(asked("atlas"), receipt=True)
     told = [
         owner.as_actor(actor).feedback(shown.receipt or "", used=[shown[0].memory.id])
@@ -171,7 +171,7 @@ def test_agent_cannot_choose_held_out_feedback_of_people(opened: Callable[..., M
         assert memory.train_reranker().held_out == len(THINGS) // 4
 
 
-def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
+def test_a_persons_feedback_on_a_receipt_outweighs_an_agents(owner: Memory) -> None:
     from keepward.services.reranker import training_examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)

@@ -295,7 +295,7 @@ def test_numpy_numbers_enums_and_iterators_equal_plain_values(owner: Memory) -> 
     assert owner.verify().ok
 
 
-def test_a_handle_shows_where_it_stands_and_no_token(owner: Memory) -> None:
+def test_a_handle_shows_where_it_is_and_no_token(owner: Memory) -> None:
     assert repr(owner.at(scope="/agents/orion")).endswith("tenant=default scope=/agents/orion actor=operator:olga>")
     client = Client("http://127.0.0.1:8321", "kw_" + "a" * 43, tenant="acme")
     assert repr(client) == "<Client http://127.0.0.1:8321 tenant=acme scope=None>"

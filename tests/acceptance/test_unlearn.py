@@ -132,7 +132,7 @@ def test_handle_of_another_process_recalls_in_plain_order_too(owner: Memory, ope
         assert reader.recall(asked("atlas")).reranker is None
 
 
-def test_training_anew_learns_from_what_is_left(owner: Memory) -> None:
+def test_training_again_learns_from_what_is_left(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     again = owner.train_reranker()
     assert (again.serving, first(owner, "atlas")) == (True, "atlas: final delivery in April.")
@@ -211,7 +211,7 @@ def test_a_rollback_of_the_training_brings_no_erased_weights_back(owner: Memory)
     assert (stands["serving"], stands["error"]) == (False, None)
 
 
-def test_verify_is_whole_after_unlearning(owner: Memory) -> None:
+def test_verify_is_complete_after_unlearning(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     assert owner.verify().faults == ()
 

@@ -160,7 +160,7 @@ def test_two_lines_that_changed_places_are_noticed(check, lines, place):
     assert check(lines)[0] == 1
 
 
-def test_a_line_that_stands_twice_is_noticed(check, lines):
+def test_a_line_that_appears_twice_is_noticed(check, lines):
     assert check([*lines[:2], lines[1], *lines[2:]])[0] == 1
 
 
@@ -192,7 +192,7 @@ def test_a_field_too_many_is_noticed(check, lines):
     assert check([lines[0], bent(lines[1], note="approved"), *lines[2:]])[0] == 1
 
 
-def test_a_field_that_stands_twice_is_noticed(check, lines):
+def test_a_field_that_appears_twice_is_noticed(check, lines):
     twice = lines[1].replace(b'"op":', b'"text":"Ana prefers tea","op":', 1)
     assert check([lines[0], twice, *lines[2:]])[1] == "FAULT       line 2: a field stands twice\n"
 

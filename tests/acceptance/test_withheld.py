@@ -110,7 +110,7 @@ def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Pa
     assert (check.ok, check.detail) == (False, "memories that cannot be shown: 1")
 
 
-def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+def test_what_was_mended_is_not_reported_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     assert mem.list_memories().withheld == (victim,)
     owner.rebuild()

@@ -64,7 +64,7 @@ def test_a_taken_key_is_a_conflict_although_more_was_sent(store: EventStore) -> 
     assert (store.head("ada").seq, store.verify()[1]) == (1, [])
 
 
-def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: EventStore) -> None:
+def test_an_unawaited_error_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
     with pytest.raises(NotAStore, match="does not hold the tables"), store.write() as writer:
         append(writer, "second")

@@ -176,7 +176,7 @@ def test_a_statement_that_fails_stores_nothing_of_its_transaction(database: str)
         assert store.verify()[1] == []
 
 
-def test_a_transaction_whose_error_somebody_swallowed_is_not_acknowledged(database: str) -> None:
+def test_a_transaction_whose_error_another_actor_swallowed_is_not_acknowledged(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
         make = Maker(RandomIds())
@@ -202,7 +202,7 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "standing_rows"])
-def test_a_new_table_is_looked_up_by_its_key(database: str, name: str) -> None:
+def test_a_new_table_is_found_by_its_key(database: str, name: str) -> None:
     values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0}
     with open_store(database) as store, store._connector.reading("ada") as db:
         plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))

@@ -19,7 +19,7 @@ def shows(page, name, *words):
 
 
 @pytest.mark.promise("C117")
-def test_home_shows_tiers_blocks_and_what_waits(console):
+def test_home_shows_tiers_blocks_and_what_is_pending(console):
     console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
@@ -51,7 +51,7 @@ def test_a_proposal_that_waits_leads_from_home_to_review(console):
         page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
 
 
-def test_verifying_from_home_says_that_the_store_is_whole(console):
+def test_verifying_from_home_says_that_the_store_is_complete(console):
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         loaded(page)
@@ -93,7 +93,7 @@ def lede(page):
     return page.locator("header, .page-head").filter(has=page.get_by_role("heading", level=1)).first
 
 
-def test_home_says_what_waits_before_that_all_is_well(console):
+def test_home_says_what_is_pending_before_that_all_is_well(console):
     console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/") as page:

@@ -153,7 +153,7 @@ def test_emoji_is_one_picture_and_other_joiners_are_spelled_out(console):
         assert text.locator(".unseen").all_text_contents() == ["ZWJ"]
 
 
-def test_each_hostile_proposal_is_drawn_whole_and_does_nothing(hostile):
+def test_each_hostile_proposal_is_drawn_complete_and_does_nothing(hostile):
     with hostile.page("/review") as page:
         seen = set()
         for each in hostile.owner.pending():

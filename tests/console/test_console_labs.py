@@ -71,7 +71,7 @@ def test_an_empty_block_is_written(ferry):
     assert "Nobody is left at the pier." in told(ferry)
 
 
-def test_a_block_that_somebody_else_changed_meanwhile_is_not_overwritten(ferry):
+def test_a_block_that_another_actor_changed_meanwhile_is_not_overwritten(ferry):
     with ferry.page("/core?block=mission&open=edit") as page:
         page.get_by_label("Text of mission").fill("Mine.")
         ferry.owner.update_by_key("mission", "Theirs.", tier="core")

@@ -82,7 +82,7 @@ def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
     assert [hit.memory.text for hit in console.owner.recall("rye", where=where)] == ["Rye rolls are baked twice"]
 
 
-def test_an_earlier_commit_shows_what_held_then(console, bakery):
+def test_an_earlier_commit_shows_what_was_active_then(console, bakery):
     with console.page("/memories?at=2") as page:
         page.get_by_role("link", name="The shop opens at eight").wait_for()
         expect(listed(page)).to_have_text([each.text for each in console.owner.list_memories(as_of=2)])
@@ -131,7 +131,7 @@ def test_memory_is_revised_and_undo_reverts_the_prompt(console, bakery):
     assert "two days" not in console.owner.context("rye dough").text
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_written_over(console, bakery):
+def test_what_another_actor_changed_meanwhile_is_not_written_over(console, bakery):
     with console.page(f"/memories/{bakery['rye']}") as page:
         page.get_by_role("button", name="Revise").click()
         page.get_by_label("Text").fill("Rye dough rests two days")

@@ -146,7 +146,7 @@ def test_double_key_press_does_not_approve_the_next_proposal(console):
     assert [each.reason for each in console.owner.pending()] == ["why Second mission."]
 
 
-def test_a_rejection_has_a_reason_that_its_proposer_is_told(console):
+def test_a_rejection_has_a_reason_that_its_proposer_is_reported(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         page.get_by_role("button", name="Reject…").wait_for()
@@ -230,7 +230,7 @@ def test_all_that_one_proposed_is_rejected_at_once(console):
     assert console.owner.pending() == []
 
 
-def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
+def test_of_two_reviewers_one_wins_and_the_other_is_reported(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as one, console.page("/review", expected=["409"]) as other:
         settle(one)
@@ -246,7 +246,7 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
     assert texts(console) == []
 
 
-def test_two_reviewers_race_in_two_browsers_and_one_is_told(console):
+def test_two_reviewers_race_in_two_browsers_and_one_is_reported(console):
     propose(console, "Ship before Whitsun.")
     rita, rob = (console.owner.create_token(name, rights="reviewer").token.id for name in ("rita", "rob"))
     refused = ["409"]
@@ -283,7 +283,7 @@ def test_a_reviewer_sees_what_reviewers_may_do(console):
     assert commit.details.approved_by == "operator:rita"
 
 
-def test_what_was_decided_on_a_stale_base_is_told(console):
+def test_what_was_decided_on_a_stale_base_is_reported(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")
     with console.page("/review", expected=["409", "412"]) as page:
@@ -338,14 +338,14 @@ def test_a_proposal_shows_what_why_and_from_where(console):
 
 
 @pytest.mark.promise("C118")
-def test_invisible_characters_are_drawn_where_they_stand(console):
+def test_invisible_characters_are_drawn_where_they_stays(console):
     console.agent().remember("Pay to\u202e Ana\u200b.", tier="core", key="mission", reason="so")
     with console.page("/review") as page:
         heading(page, "RLO")
         assert "\u202e" not in page.locator("article").inner_text()
 
 
-def test_evidence_is_opened_in_place(console):
+def test_evidence_opens_inline(console):
     heard = console.owner.remember("Tom said that Easter is too early.", tier="archival", reason="heard").records[0]
     console.agent().remember("Ship later.", tier="core", key="mission", reason="so", evidence=[heard.id])
     with console.page("/review") as page:
@@ -391,7 +391,7 @@ def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
     assert texts(console) == ["Ship in June, before Whitsun."]
 
 
-def test_an_open_proposal_is_told_that_its_base_has_changed(console):
+def test_an_open_proposal_is_reported_that_its_base_has_changed(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:

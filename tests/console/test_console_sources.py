@@ -43,7 +43,7 @@ def test_source_is_inspected_contained_and_restored_by_one_undo(console, poisone
     assert console.agent("claude").context("refunds by wire").text == before
 
 
-def test_a_plan_that_has_grown_meanwhile_is_not_carried_out(console, poisoned):
+def test_a_plan_that_has_grown_meanwhile_is_not_applied(console, poisoned):
     with console.page("/sources?list=references") as page:
         page.get_by_role("button", name=PAGE).click()
         page.get_by_role("button", name="Take out of use…").click()

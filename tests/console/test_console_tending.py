@@ -83,7 +83,7 @@ def test_rollback_of_a_changed_state_is_reported_and_changes_nothing(console):
     assert "Ship before Whitsun." in prompt(console)
 
 
-def test_the_journal_is_sifted_and_the_address_keeps_it(console):
+def test_the_journal_is_sifted_and_the_address_preserves_it(console):
     remember(console, "The pier is long", reason="mine")
     console.agent("orion").remember("The buoy is green", tier="archival", reason="orions")
     with console.page("/commits") as page:
@@ -159,7 +159,7 @@ def test_erasure_is_planned_confirmed_by_typing_and_certified(console):
     assert "Elm Street" not in str(console.owner.history(bo.id))
 
 
-def test_what_would_stay_is_erased_too_where_somebody_says_so(console):
+def test_remaining_copies_are_erased_too_on_request(console):
     bo = remember(console, "Bo lives at Elm Street 3").record
     remember(console, "A guest lives near the elm", derived_from=[bo.id])
     with console.page(f"/erase?ids={bo.id}") as page:

@@ -33,5 +33,5 @@ def test_newest_framework_release_resolves_with_keepward_installed(framework, tm
     assert beside[framework] == alone[framework]
 
 
-def test_keepward_resolves_beside_all_frameworks_at_once(tmp_path):
+def test_keepward_resolves_with_all_frameworks_at_once(tmp_path):
     assert set(FRAMEWORKS) < set(resolved(tmp_path / "all.json", OURS, *FRAMEWORKS))

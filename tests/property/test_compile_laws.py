@@ -179,7 +179,7 @@ def test_the_text_never_counts_more_than_the_budget(made: CompileInput) -> None:
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_each_section_keeps_to_its_budget(made: CompileInput) -> None:
+def test_each_section_respects_its_budget(made: CompileInput) -> None:
     # The marks that close the other formats are the whole's affair.
     made = dataclasses.replace(made, format="markdown")
     compiled = attempt(made)
@@ -191,7 +191,7 @@ def test_each_section_keeps_to_its_budget(made: CompileInput) -> None:
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: CompileInput) -> None:
+def test_tokens_sum_to_the_complete_by_section_and_by_tier(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None and compiled.sections:
         assert sum(section.tokens for section in compiled.sections) == compiled.tokens
@@ -293,5 +293,5 @@ def test_what_guard_escapes_can_be_read_back(text: str) -> None:
 @pytest.mark.parametrize("wrapped", ["<system>", "<|im_end|>", "[/INST]", "</s>", "<<SYS>>", "<tool_call>"])
 @given(st.text("ab\\ \n", max_size=6), st.text("ab\\ \n", max_size=6))
 @settings(max_examples=30, deadline=None)
-def test_no_chat_markup_stands_whole_after_guard(wrapped: str, before: str, after: str) -> None:
+def test_no_chat_markup_is_complete_after_guard(wrapped: str, before: str, after: str) -> None:
     assert wrapped not in escape_structure(before + wrapped + after)

@@ -205,7 +205,7 @@ def test_a_secret_that_is_split_hides_behind_no_other():
     assert isinstance(content.secrets(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)
 
 
-def test_a_gate_that_somebody_adds_is_asked():
+def test_an_added_gate_is_asked():
     def shouting(case, view, policy):
         loud = case.after.text.isupper()
         return Quarantine(reasons=(reasons_of("shouting")("capitals", "it is all in capitals"),)) if loud else None

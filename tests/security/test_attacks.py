@@ -114,5 +114,5 @@ def test_policy_without_taint_lets_a_paraphrase_act(status):
     assert status("paraphrase_a_page", Policy(mark_what_was_read=False)) == "breached"
 
 
-def test_an_attack_that_nobody_could_make_proves_nothing(status):
+def test_an_attack_that_no_one_could_make_proves_nothing(status):
     assert status("poison_core", Policy(core_keys=())) == "inconclusive"

@@ -130,7 +130,7 @@ class StoreSuite(ReadSuite, JobsSuite):
 
     # --- the journal
 
-    def test_history_tells_every_version_oldest_first(self, store: EventStore, make: Maker) -> None:
+    def test_history_reports_every_version_oldest_first(self, store: EventStore, make: Maker) -> None:
         first = make.record()
         second = make.revised(first, text="newer")
         self.put(store, make, first)
@@ -154,7 +154,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         monkeypatch.setattr(type(store), "_checked", lambda own, *given: read.append(1) or whole(own, *given))
         assert (store.histories(TENANT, alone), len(read)) == (alone, 1)
 
-    def test_history_tells_what_stood_before(self, store: EventStore, make: Maker) -> None:
+    def test_history_reports_what_stood_before(self, store: EventStore, make: Maker) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
@@ -287,12 +287,12 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.put(replace(item, state="approved", decided_by="operator:o", decision="fine", decided_at=make.now))
         assert store.documents(Proposal, TENANT).list(state="pending") == []
 
-    def test_a_kept_text_comes_back(self, store: EventStore) -> None:
+    def test_a_stored_text_comes_back(self, store: EventStore) -> None:
         with store.write() as writer:
             writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
         assert store.artefact(TENANT, "identity", "v1") == "I am Orion."
 
-    def test_kept_texts_of_one_kind_go_and_others_stay(self, store: EventStore) -> None:
+    def test_stored_texts_of_one_kind_go_and_others_stay(self, store: EventStore) -> None:
         with store.write() as writer:
             for kind in ("identity", "passing"):
                 writer.put(ReceiptArtefact(TENANT, kind, "v1", "I am Orion."))
@@ -302,13 +302,13 @@ class StoreSuite(ReadSuite, JobsSuite):
             ReceiptArtefact(TENANT, "identity", "v1", "I am Orion.")
         ]
 
-    def test_uses_are_counted_beside_the_journal(self, store: EventStore, make: Maker) -> None:
+    def test_uses_are_counted_next_to_the_journal(self, store: EventStore, make: Maker) -> None:
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)
             writer.count_use(TENANT, ["m"], make.now + timedelta(hours=1))
         assert store.usage(TENANT, ["m", "n"]) == {"m": (2, make.now + timedelta(hours=1))}
 
-    def test_a_context_counts_what_it_held_at_once(self, store: EventStore, make: Maker) -> None:
+    def test_a_context_counts_what_it_contained_at_once(self, store: EventStore, make: Maker) -> None:
         receipt = make.context(TENANT, "m", "n", "w", weak=["w"])
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now - timedelta(hours=1))
@@ -318,7 +318,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert store.deliveries(TENANT, ["n", "w"]) == [("n", 1, receipt.id), ("w", 1, receipt.id)]
         assert store.verify()[1] == []
 
-    def test_facts_count_what_contexts_held(self, store: EventStore, make: Maker) -> None:
+    def test_facts_count_what_contexts_contained(self, store: EventStore, make: Maker) -> None:
         first, second, third = make.record(), make.record("two"), make.record("three")
         self.put(store, make, first, second, third)
         with store.write() as writer:

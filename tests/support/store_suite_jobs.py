@@ -26,7 +26,7 @@ class JobsSuite(Ground):
             for row in rows:
                 writer.put(row)
 
-    def test_a_job_row_comes_back_as_it_was_kept(self, store: EventStore, make: Maker) -> None:
+    def test_a_job_row_comes_back_as_it_was_stored(self, store: EventStore, make: Maker) -> None:
         row = JobRow(
             tenant=TENANT,
             job="prune",
@@ -79,7 +79,7 @@ class JobsSuite(Ground):
             thread.join(60)
         assert len(took) == 1
 
-    def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: EventStore) -> None:
+    def test_a_row_of_a_transaction_that_failed_is_not_stored(self, store: EventStore) -> None:
         def fail() -> None:
             with store.write() as writer:
                 writer.put(JobRow(tenant=TENANT, job="prune"))

@@ -131,7 +131,7 @@ class ReadSuite(Ground):
         [(found, _)] = store.likely(TENANT, [(asked, make.features(asked.text))], make.now)
         return [each.id for each in found]
 
-    def test_equal_digests_come_before_shared_marks(self, store: EventStore, make: Maker) -> None:
+    def test_equal_digests_come_before_shared_labels(self, store: EventStore, make: Maker) -> None:
         near, same = make.record("tea is in the right cupboard"), make.record()
         self.put(store, make, near, same)
         assert self.likely(store, make, make.record()) == [same.id, near.id]
@@ -175,7 +175,7 @@ class ReadSuite(Ground):
         asked = [(record, make.features(record.text)) for record in (make.record(), make.record("not said yet"))]
         assert [known for _, known in store.likely(TENANT, asked, make.now)] == [True, False]
 
-    def test_a_trait_apart_is_told_before_anything_is_read(self, store: EventStore, make: Maker) -> None:
+    def test_a_trait_apart_is_reported_before_anything_is_read(self, store: EventStore, make: Maker) -> None:
         texts = {"tea in cupboard 1": b"one", "tea in cupboard 2": b"two"}
         features = tuple(make.features(text, trait=trait) for text, trait in texts.items())
         self.put(store, make, *map(make.record, texts), features=features)
@@ -224,7 +224,7 @@ class ReadSuite(Ground):
 
     # --- untold
 
-    def test_only_what_ended_and_was_not_told_counts_as_untold(self, store: EventStore, make: Maker) -> None:
+    def test_only_what_ended_and_was_not_reported_counts_as_untold(self, store: EventStore, make: Maker) -> None:
         ended = [make.waiting(TENANT, [make.record(f"held {n}")], state="rejected") for n in range(2)]
         with store.write() as writer:
             for item in (*ended, replace(ended[0], told=True), make.waiting(TENANT, [make.record("held still")])):
@@ -251,7 +251,9 @@ class ReadSuite(Ground):
         [entry] = store.indexed(TENANT)
         assert entry.features == features
 
-    def test_a_step_without_features_keeps_those_of_the_version_before(self, store: EventStore, make: Maker) -> None:
+    def test_a_step_without_features_preserves_those_of_the_version_before(
+        self, store: EventStore, make: Maker
+    ) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, importance=0.9), features=(None,))

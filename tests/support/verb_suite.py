@@ -128,7 +128,7 @@ class VerbSuite(AskingSuite):
         with pytest.raises(NotFound):
             agent.revise("nobody", "x", reason="why not")
 
-    def test_an_addition_stands_on_a_line_of_its_own(self, agent: Any) -> None:
+    def test_an_addition_is_on_a_line_of_its_own(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         assert agent.append(record.id, "and dark mode", reason="more").records[0].text.endswith("\nand dark mode")
 
@@ -172,7 +172,7 @@ class VerbSuite(AskingSuite):
         record = self.kept(agent, "Ana prefers tabs")
         assert isinstance(agent.promote(record.id, "Ana prefers tabs.", reason="it holds"), Quarantined)
 
-    def test_one_memory_takes_the_place_of_another(self, agent: Any) -> None:
+    def test_one_memory_replaces_another(self, agent: Any) -> None:
         old, new = self.kept(agent, "the office is in Linz"), self.kept(agent, "the team moved to a new city")
         agent.supersede(old.id, new.id, reason="they moved")
         assert agent.get(old.id).superseded_by == new.id
@@ -187,7 +187,7 @@ class VerbSuite(AskingSuite):
     def test_a_merge_of_one_is_none(self, agent: Any) -> None:
         assert agent.merge([self.kept(agent, "Ana prefers tabs").id], reason="one") is None
 
-    def test_a_keyed_state_is_updated_in_place(self, agent: Any) -> None:
+    def test_a_keyed_state_is_updated(self, agent: Any) -> None:
         first = agent.update_by_key("build", "the build is red").records[0]
         second = agent.update_by_key("build", "the build is green").records[0]
         assert (second.id, second.version) == (first.id, 2)
@@ -303,7 +303,7 @@ class VerbSuite(AskingSuite):
         held = agent.remember("ship the release", tier="core", key="mission")
         assert isinstance(reviewer.approve(held.item.id), Committed)
 
-    def test_nobody_approves_what_they_proposed(self, agent: Any) -> None:
+    def test_no_one_approves_what_they_proposed(self, agent: Any) -> None:
         held = agent.remember("ship the release", tier="core", key="mission")
         with pytest.raises(Unauthorised):
             agent.approve(held.item.id, digest=held.item.digest)
@@ -331,7 +331,7 @@ class VerbSuite(AskingSuite):
         assert (listed.commit.id, names, listed.details.reason) == (done.commit.id, [record.id], "consent")
         assert owner.certificate(listed.commit.id)["memories"] == [record.id]
 
-    def test_a_check_tells_how_far_it_has_come(self, owner: Any) -> None:
+    def test_a_check_reports_how_far_it_has_come(self, owner: Any) -> None:
         told: list[tuple[int, int]] = []
         assert owner.verify(on_progress=lambda done, total: told.append((done, total))).ok
         assert told == sorted(told)
@@ -368,7 +368,7 @@ class VerbSuite(AskingSuite):
         assert "Ana sails on Mondays to Bergen" in {each.memory.text for each in found.similar}
         assert (found.meaning.keys(), found.reached) == ({"authority"}, None)
 
-    def test_a_rejection_is_told_to_the_proposer_once(self, agent: Any, reviewer: Any) -> None:
+    def test_a_rejection_is_reported_to_the_proposer_once(self, agent: Any, reviewer: Any) -> None:
         held = agent.remember("ship the release", tier="core", key="mission")
         reviewer.reject(held.item.id, reason="not yet")
         assert ([each.decision for each in agent.notices()], agent.notices()) == (["not yet"], [])
@@ -417,7 +417,7 @@ class VerbSuite(AskingSuite):
         first, second = owner.rollback("1"), owner.rollback("1")
         assert (second.already, second.receipt_id) == (True, first.receipt_id)
 
-    def test_containment_is_planned_carried_out_and_undone(self, owner: Any, agent: Any) -> None:
+    def test_containment_is_planned_applied_and_undone(self, owner: Any, agent: Any) -> None:
         record = self.kept(agent, "the office is in Linz", source="web")
         plan = owner.plan_contain(source="web")
         done = owner.contain(plan.digest, source="web", reason="poisoned")
@@ -472,7 +472,7 @@ class VerbSuite(AskingSuite):
         record = self.kept(orion.at(scope="/agents/orion/tasks/7"), "the task began")
         assert (record.scope, orion.list_memories()) == ("/agents/orion/tasks/7", [])
 
-    def test_what_another_agent_keeps_to_itself_is_not_there(self, orion: Any, owner: Any) -> None:
+    def test_what_another_agent_respects_itself_is_not_there(self, orion: Any, owner: Any) -> None:
         record = self.kept(owner.at(scope="/agents/vega"), "a note of vega's own")
         with pytest.raises(NotFound):
             orion.get(record.id)

@@ -201,7 +201,7 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon")
         assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
-    def test_a_list_keeps_to_its_filters(self, agent: Any) -> None:
+    def test_a_list_respects_its_filters(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs", tags=["style"])
         self.kept(agent, "lunch is at noon", tags=["day"])
         assert [each.text for each in agent.list_memories(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
@@ -280,7 +280,7 @@ class AskingSuite(Handles):
 
     # --- the journal and inquiries
 
-    def test_the_log_tells_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
+    def test_the_log_reports_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
         for text in ("Ana prefers tabs", "lunch is at noon"):
             self.kept(agent, text, reason="said")
         assert [(each.commit.seq, each.steps[0].after.text, each.details.reason) for each in agent.log()] == [
@@ -307,7 +307,7 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs")
         assert [(each.before, each.after) for each in agent.diff(0)] == [(None, record)]
 
-    def test_a_receipt_tells_of_its_decision(self, agent: Any) -> None:
+    def test_a_receipt_reports_its_decision(self, agent: Any) -> None:
         outcome = agent.remember("Ana prefers tabs")
         assert agent.receipt(outcome.receipt.id)["kind"] == "commit"
 
@@ -383,7 +383,7 @@ class AskingSuite(Handles):
         self.kept(owner, "Ana prefers tabs")
         assert owner.verify().ok
 
-    def test_records_are_computed_anew(self, owner: Any) -> None:
+    def test_records_are_recomputed(self, owner: Any) -> None:
         self.kept(owner, "Ana prefers tabs")
         assert owner.rebuild() == 1
 
@@ -410,14 +410,14 @@ class AskingSuite(Handles):
         with pytest.raises(NotFound):
             owner.run_job("unheard_of")
 
-    def test_memories_that_resemble_each_other_are_told_of(self, owner: Any) -> None:
+    def test_memories_that_resemble_each_other_are_reported(self, owner: Any) -> None:
         for text in ("the office of the team is in Linz 1", "the office of the team is in Linz 2"):
             self.kept(owner, text)
         [pair] = owner.merge_candidates(floor=0.5)
         assert (pair.same, pair.differs) == (False, ("number",))
 
     @pytest.mark.parametrize("limit", [0, -1, 1_001])
-    def test_a_refused_limit_is_told_the_range(self, owner: Any, limit: int) -> None:
+    def test_a_refused_limit_gets_the_range(self, owner: Any, limit: int) -> None:
         self.kept(owner, "Ana prefers tabs")
         for call, (args, named) in LIMITED.items():
             refusal = ""
@@ -443,6 +443,6 @@ class AskingSuite(Handles):
         blob = agent.put_blob(data, media_type="image/png")
         assert (blob.bytes, blob.media_type, agent.read_blob(blob.ref)) == (len(data), "image/png", data)
 
-    def test_a_blob_that_nobody_may_read_is_not_found(self, agent: Any) -> None:
+    def test_a_blob_that_no_one_may_read_is_not_found(self, agent: Any) -> None:
         with pytest.raises(NotFound):
             agent.read_blob("sha256:" + "0" * 64)

@@ -42,7 +42,7 @@ def test_settings_that_changed_have_to_be_accepted_again(run):
     assert run("config", "--json").json["accepted"] is False
 
 
-def test_accepted_settings_are_accepted_at_their_place_alone(run, tmp_path):
+def test_accepted_settings_are_accepted_at_their_path_alone(run, tmp_path):
     lay(LOOSE)
     accept(run)
     (tmp_path / "other").mkdir()

@@ -21,7 +21,7 @@ def test_put_and_get_give_the_same_bytes(run, picture, tmp_path):
     assert (tmp_path / "out.png").read_bytes() == PNG
 
 
-def test_put_tells_name_size_and_media_type(run, picture):
+def test_put_reports_name_size_and_media_type(run, picture):
     told = run("blob", "put", picture, "--json").json
     assert (told["ref"][:7], told["bytes"], told["media_type"], told["active"]) == (
         "sha256:",
@@ -56,7 +56,7 @@ def test_remember_with_a_file_refers_to_it(run, picture):
     assert (record["content_type"], run("blob", "show", record["blob"], "--json").json["bytes"]) == ("image", len(PNG))
 
 
-def test_remember_refers_to_a_blob_that_is_kept(run, picture):
+def test_remember_refers_to_a_blob_that_is_stored(run, picture):
     ref = run("blob", "put", picture, "--json").json["ref"]
     saved = run("remember", "the red house by the sea", "--blob", ref, "--json").json
     assert run("get", saved["id"], "--json").json["blob"] == ref
@@ -113,6 +113,6 @@ def test_the_drill_takes_the_blobs_of_the_store_along(run, picture):
     assert (told["ok"], told["inconclusive"]) == (True, 0)
 
 
-def test_a_backup_tells_how_many_blobs_it_holds(run, picture):
+def test_a_backup_reports_how_many_blobs_it_holds(run, picture):
     run("remember", "the red house by the sea", "--file", picture)
     assert run("backup", "copy.db", "--json").json["blobs"] == 1

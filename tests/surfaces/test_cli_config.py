@@ -150,7 +150,7 @@ def test_every_variable_that_the_package_names_is_known():
     assert (unknown_variables(dict.fromkeys(named, "1")), len(named) > 8) == ([], True)
 
 
-def test_a_misspelt_variable_is_told_of(run, monkeypatch):
+def test_a_misspelt_variable_is_reported(run, monkeypatch):
     monkeypatch.setenv("KEEPWARD_CAPTUR", "off")
     assert "KEEPWARD_CAPTUR does nothing" in run("init").err
 

@@ -127,7 +127,7 @@ def test_no_password_is_written_into_the_settings_of_a_client(run, tmp_path, mon
     )
 
 
-def test_bytes_of_a_blob_are_kept_in_the_database(run, address, tmp_path):
+def test_bytes_of_a_blob_are_stored_in_the_database(run, address, tmp_path):
     (tmp_path / "note.txt").write_text("The oven runs at 230 degrees")
     said = run("remember", "See the note", "--file", "note.txt", "--as", "operator", "--db", address, "--json").json
     with Memory.open(address, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem:

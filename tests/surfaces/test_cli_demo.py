@@ -34,7 +34,7 @@ def test_an_exact_and_a_near_duplicate_are_merged(shown):
     assert outcomes(shown["duplicates"]) == ["committed", "duplicate"] * 2
 
 
-def test_a_keyed_state_is_updated_in_place(shown):
+def test_a_keyed_state_is_updated(shown):
     first, second, _ = shown["states"]["writes"]
     assert (first["id"], second["version"]) == (second["id"], 2)
 

@@ -280,7 +280,7 @@ def test_completion_is_installed_once(run, monkeypatch, tmp_path):
     assert (codes, (tmp_path / ".bashrc").read_text().count("_KEEPWARD_COMPLETE")) == ([0, 0], 1)
 
 
-def test_a_shell_is_told_the_commands_that_begin_so(run, monkeypatch):
+def test_a_shell_gets_the_commands_that_begin_so(run, monkeypatch):
     for name, value in (("_KEEPWARD_COMPLETE", "bash_complete"), ("COMP_WORDS", "keepward rec"), ("COMP_CWORD", "1")):
         monkeypatch.setenv(name, value)
     assert run().out.split() == ["plain,recall", "plain,receipt"]

@@ -174,7 +174,7 @@ def asked(path, message):
     return end and socket_client.request(end, message)
 
 
-def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
+def test_a_socket_without_an_answer_counts_as_none(runtime):
     path = runtime / "gone.sock"
     with socket_server.listen(path, lambda what, client, folder, data: f"{what}, {client}, {folder}: {data}") as heard:
         assert heard
@@ -268,7 +268,7 @@ def test_slow_server_is_abandoned_and_no_other_is_asked(heard, monkeypatch, tmp_
 
 
 @pytest.mark.parametrize("word", ["off", "OFF", "0", "no"])
-def test_switched_off_nobody_is_asked(heard, word):
+def test_switched_off_no_one_is_asked(heard, word):
     assert heard("prompt", "--db", "/srv/m.db", environ={"KEEPWARD_HOOKS": word}) == ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def test_log_tells_where_the_next_page_begins(run, saved, held):
+def test_log_reports_where_the_next_page_begins(run, saved, held):
     first = run("log", "--limit", "1", "--json").json
     second = run("log", "--limit", "1", "--before", str(first["next_before"]), "--json").json
     assert [each["seq"] for each in second["commits"]] == [1]

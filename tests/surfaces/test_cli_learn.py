@@ -11,11 +11,11 @@ def shown(run, saved):
     return run("recall", "indentation", "--receipt", "--json").json
 
 
-def test_recall_tells_a_receipt_only_when_asked(run, saved, shown):
+def test_recall_reports_a_receipt_only_when_asked(run, saved, shown):
     assert (run("recall", "indentation", "--json").json["receipt"], bool(shown["receipt"])) == (None, True)
 
 
-def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown):
+def test_feedback_is_stored_under_the_agent_of_the_command_line(run, saved, shown):
     told = run("feedback", shown["receipt"], "--used", saved["id"], "--json").json
     assert (told["number"], told["actor"], told["used"]) == (1, "agent:cli", [saved["id"]])
 

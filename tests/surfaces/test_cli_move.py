@@ -23,7 +23,7 @@ def test_an_export_says_how_many_lines_it_wrote(run, saved):
     assert run("export", "vault.jsonl", "--json").json["lines"] == 1
 
 
-def test_a_round_trip_keeps_ids_versions_and_heads(run, saved):
+def test_a_round_trip_preserves_ids_versions_and_heads(run, saved):
     run("revise", saved["id"], "Ana prefers spaces", "--reason", "new", "--as", "operator")
     head = run("export", "vault.jsonl", "--json").json["head"]
     digest = run("restore-export", "vault.jsonl", "--db", "other.db", "--json").json["digest"]

@@ -48,7 +48,7 @@ def test_a_list_that_is_cut_says_so(run, saved):
     assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --no-limit shows the others too"], 1)
 
 
-def test_a_list_that_is_whole_says_nothing_of_a_limit(run, saved):
+def test_a_list_that_is_complete_says_nothing_of_a_limit(run, saved):
     assert run("list").err == ""
 
 
@@ -84,12 +84,12 @@ def test_reading_a_missing_store_exits_8_and_makes_none(run, tmp_path, command):
     assert (ran.code, "keepward init" in ran.err, list(tmp_path.glob("*.db"))) == (8, True, [])
 
 
-def test_a_list_shows_each_text_whole(run, saved):
+def test_a_list_shows_each_text_complete(run, saved):
     run("remember", "The deploy target is db-7 and its standby lies two floors below it " * 3, "--as", "operator")
     assert " ".join(run("list").out.split()).count("two floors below it") == 3
 
 
-def test_recall_shows_weak_hits_and_marks_them(run, saved):
+def test_recall_shows_weak_hits_and_labels_them(run, saved):
     for n in range(4):
         run("remember", f"Crew {n} checks the indentation of every plank of deck {n}", "--as", "operator")
     hits = run("recall", "who prefers tabs for indentation?", "--json").json["hits"]
@@ -112,7 +112,7 @@ def test_a_context_may_ask_for_weak_hits(run, saved):
     assert run("context", "tabs", "--include-weak").code == 0
 
 
-def test_a_recall_of_too_many_is_told_the_range(run, saved):
+def test_a_recall_of_too_many_gets_the_range(run, saved):
     ran = run("recall", "tabs", "--limit", "1001")
     assert (ran.code, ran.err.strip()) == (2, "keepward: limit is from 1 to 1,000")
 

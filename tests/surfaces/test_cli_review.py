@@ -71,7 +71,7 @@ def test_an_unknown_state_is_a_usage_error(run, held):
     assert run("pending", "--state", "lost").code == 2
 
 
-def test_a_failed_decision_is_told_once(run, held):
+def test_a_failed_decision_is_reported_once(run, held):
     ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
     assert (ran.out + ran.err).count("there is no proposal") == 1
 
@@ -88,7 +88,7 @@ def test_quarantined_write_explains_how_the_owner_writes_directly(run):
 
 
 @pytest.mark.parametrize("who", ["operator:somebody", "reviewer:somebody"])
-def test_a_name_that_is_not_the_login_is_nobody(run, held, who):
+def test_a_name_that_is_not_the_login_is_no_one(run, held, who):
     ran = run("approve", held["proposal"], "--as", who, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (7, "unauthorised")
     assert "token create" in ran.err
@@ -147,7 +147,7 @@ def test_owner_adopts_the_inspected_manual_edit(run, tmp_path, monkeypatch):
     assert (run(*run_doctor, "--strict").code, run("identity", "--json").json["edited"]) == (0, False)
 
 
-def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
+def test_pending_labels_what_is_stale_and_shows_what_holds_now(run, held):
     revised = run("revise", "mission", "Ship next week", "--reason", "news", "--as", "operator", "--json")
     version = revised.json["version"]
     shown = run("pending").out
@@ -159,7 +159,7 @@ def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
     assert (done.code, run("get", "mission", "--json").json["text"]) == (0, "Ship next week, calmly")
 
 
-def test_what_expired_undecided_is_told_with_the_way_back(run, held, monkeypatch):
+def test_what_expired_undecided_is_reported_with_the_way_back(run, held, monkeypatch):
     later = datetime.now(UTC) + timedelta(days=400)
     monkeypatch.setattr(SystemClock, "now", lambda self: later)
     said = [" ".join(run(command).out.split()) for command in ("pending", "status")]

@@ -30,7 +30,7 @@ def test_stdin_that_is_not_utf8_is_a_usage_error(run):
     assert run("remember", "-", stdin=b"\xff\xfe").code == 2
 
 
-def test_remember_acts_as_an_agent_unless_told_otherwise(run):
+def test_remember_acts_as_an_agent_by_default(run):
     made = run("remember", "Ana prefers tabs", "--json").json
     assert run("get", made["id"], "--json").json["author"] == "agent:cli"
 
@@ -55,7 +55,7 @@ def test_shares_and_lists_are_stored(run):
     assert told == (0.9, 0.8, ["a", "b"], ["chat:42"])
 
 
-def test_a_held_write_says_how_to_approve_it(run, held):
+def test_a_quarantined_write_says_how_to_approve_it(run, held):
     assert held["next"] == f"pending review: approve it with `keepward approve {held['proposal']}`"
 
 
@@ -96,7 +96,7 @@ def test_a_secret_is_refused_and_never_printed(run):
     assert (ran.code, key in ran.out + ran.err) == (5, False)
 
 
-def test_revise_keeps_what_it_is_not_told_to_change(run, saved):
+def test_revise_preserves_what_it_is_not_reported_to_change(run, saved):
     run("revise", saved["id"], "--category", "habits", "--reason", "sorted", "--as", "operator")
     stored = run("get", saved["id"], "--json").json
     assert (stored["text"], stored["tags"], stored["category"]) == (
@@ -140,7 +140,7 @@ def test_a_memory_loses_its_key_at_the_terminal(run):
 
 
 @pytest.mark.parametrize("asked", [[], ["--key", "a", "--no-key"], ["--to", "../up"], ["--tier", "nowhere"]])
-def test_a_move_that_says_no_place_is_a_usage_error(run, saved, asked):
+def test_a_move_that_says_no_target_is_a_usage_error(run, saved, asked):
     assert run("move", saved["id"], *asked, "--reason", "x").code == 2
 
 

@@ -91,7 +91,7 @@ def test_route_without_store_access_rejects_a_revoked_token_too(stage):
     assert stage.client.get("/probe", headers=header).status_code == 401
 
 
-def test_a_caller_acts_as_the_bearer_of_its_token(stage):
+def test_a_caller_acts_as_the_holder_of_its_token(stage):
     told = stage.client.get("/memory/status", headers=stage.token("claude", scope="/agents/claude")).json()
     assert told == {"actor": "agent:claude", "tenant": "default", "scope": "/agents/claude"}
 

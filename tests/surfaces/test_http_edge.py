@@ -66,7 +66,7 @@ def test_an_origin_that_is_allowed_calls(tmp_path):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_what_a_browser_marks_as_from_another_site_is_refused(stage, owner, site):
+def test_what_a_browser_labels_as_from_another_site_is_refused(stage, owner, site):
     assert stage.client.get("/memory/status", headers={**owner, "Sec-Fetch-Site": site}).status_code == 403
 
 
@@ -172,7 +172,7 @@ def test_invalid_body_is_reported_by_field_name(stage, owner, body, kind, says):
     assert says in answer.json()["detail"]
 
 
-def test_a_packed_body_is_told_that_it_is_packed(stage, owner):
+def test_a_packed_body_is_reported_that_it_is_packed(stage, owner):
     headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)
     assert (answer.status_code, answer.json()["detail"]) == (415, "send the body as it is, without Content-Encoding")
@@ -198,11 +198,11 @@ def test_unknown_parameter_is_refused(stage, owner):
     assert (answer.status_code, answer.json()["detail"]) == (400, "query: no parameter `limits`; did you mean `limit`?")
 
 
-def test_a_parameter_that_stands_twice_is_refused(stage, owner):
+def test_a_parameter_that_appears_twice_is_refused(stage, owner):
     assert stage.client.get("/probe?limit=3&limit=4", headers=owner).status_code == 400
 
 
-def test_a_parameter_that_takes_several_values_may_stand_twice(stage, owner):
+def test_a_parameter_that_takes_several_values_may_appear_twice(stage, owner):
     assert stage.client.get("/probe?tag=a&tag=b", headers=owner).status_code == 200
 
 

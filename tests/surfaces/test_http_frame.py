@@ -53,7 +53,7 @@ def test_a_server_about_to_stop_is_not_ready(tmp_path):
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def test_a_server_whose_store_is_gone_is_not_ready(tmp_path):
+def test_a_server_whose_store_is_missing_is_not_ready(tmp_path):
     stage = Stage(tmp_path)
     stage.memory.close()
     assert stage.client.get("/ready").status_code == 503

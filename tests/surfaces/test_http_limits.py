@@ -95,7 +95,7 @@ def test_the_answer_to_one_too_many_names_the_setting(stage):
     assert "`writes_per_minute` under [server]" in answers[3].json()["detail"]
 
 
-def test_the_owner_waits_for_nobody(stage):
+def test_the_owner_waits_for_no_one(stage):
     answers = [
         stage.client.post("/memory/items", json={"text": f"Fact {n} of nine"}, headers=stage.owner) for n in range(9)
     ]

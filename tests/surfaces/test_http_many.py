@@ -181,7 +181,7 @@ OTHERWISE = "committed_description or learning_answers"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("routes", sorted(HERE.glob("test_http_routes_*.py")), ids=lambda file: file.stem)
-def test_three_servers_in_turn_answer_like_one(database, routes):
+def test_three_servers_in_rotation_answer_like_one(database, routes):
     options = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not proof"]
     options += ["-k", f"not ({OTHERWISE})"]
     told = subprocess.run(

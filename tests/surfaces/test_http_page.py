@@ -81,7 +81,7 @@ def test_page_contains_no_inline_script_style_or_handler(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_page_asks_nobody_but_this_server(path):
+def test_the_page_asks_only_this_server(path):
     # A comment, and the name of a language, are no addresses.
     text = re.sub(r"^\s*//.*$|xmlns='[^']*'", "", path.read_text("utf-8"), flags=re.MULTILINE)
     assert re.findall(r"(?:https?:)?//\w[\w.]*\.\w+/?", text) == []
@@ -113,7 +113,7 @@ def test_browsers_cache_files_with_hashed_names(browser, coding):
 
 
 @pytest.mark.parametrize("path", ["/console/", "/docs.js", "/console/licences.txt"])
-def test_any_other_file_is_not_kept(browser, path):
+def test_any_other_file_is_not_stored(browser, path):
     assert browser.get(path).headers["cache-control"] == "no-store"
 
 
@@ -123,7 +123,7 @@ def test_the_pages_files_hold_no_data(answers):
 
 
 @pytest.mark.promise("C117")
-def test_the_server_tells_the_page_core_tiers_queue_and_commits(answers):
+def test_the_server_reports_the_page_core_tiers_queue_and_commits(answers):
     told = {name: each["body"] for name, each in answers.items()}
     assert told["GET /memory/status"]["by_tier"] == {"core": 1}
     assert [each["text"] for each in told["GET /memory/core"]["blocks"] if each["text"]] == [

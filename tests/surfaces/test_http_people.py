@@ -93,7 +93,7 @@ def test_a_header_with_a_wrong_name_is_refused(world, headers):
     assert world.owner.get("/memory/items", headers=headers).status_code == 400
 
 
-def test_a_header_that_stands_twice_is_refused(world):
+def test_a_header_that_appears_twice_is_refused(world):
     twice = [("Keepward-User", "ana"), ("Keepward-User", "bob")]
     assert world.owner.get("/memory/items", headers=twice).status_code == 400
 

@@ -213,7 +213,7 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
         *("receipts?", "contradictions?", "candidates?"),
     ],
 )
-def test_a_limit_out_of_bounds_is_told_the_range(filled, path, limit):
+def test_a_limit_out_of_bounds_gets_the_range(filled, path, limit):
     answer = filled.owner.get(f"/memory/{path}limit={limit}")
     wrong = {"where": "query.limit", "message": "limit is from 1 to 500"}
     assert (answer.status_code, answer.json()["errors"]) == (400, [wrong])

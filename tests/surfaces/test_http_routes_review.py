@@ -38,7 +38,7 @@ def mission(world):
 
 
 @pytest.mark.promise("C69", "C111", "C118", "C117")
-def test_the_queue_tells_what_waits_why_and_from_where(world, agent):
+def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
     name = held(agent, evidence=["chat:42"], source="user_message")
     item = world.owner.get("/memory/quarantine").json()["items"][0]
     after = item["diff"][0]["after"]

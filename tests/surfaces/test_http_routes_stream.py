@@ -238,7 +238,7 @@ def test_secret_in_an_import_is_in_no_file_or_answer(world):
         ("x", "?format=vault"),
     ],
 )
-def test_an_import_that_cannot_be_read_is_refused_whole(world, body, query):
+def test_an_unreadable_import_is_refused_completely(world, body, query):
     answer = world.owner.post(f"/memory/import{query}", content=body)
     assert (answer.status_code, world.memory.list_memories()) == (400, [])
 
@@ -254,7 +254,7 @@ def pictures(count):
     return (json.dumps({"role": "user", "content": shown}) + "\n") * count
 
 
-def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
+def test_an_import_stays_in_memory_and_in_no_file(world, no_temporary_files):
     body = messages("I like green tea") + pictures(20) + messages("The ferry is late today")
     told = answers(world.bearer().post("/memory/import", content=body))
     assert (told[-1]["summary"]["committed"], [each["outcome"] for each in told[:-1]]) == (2, ["committed"] * 2)
@@ -299,7 +299,7 @@ def called_as(world, work, client):
 @pytest.mark.parametrize(
     ("body", "query"), [(messages("hello there"), ""), ("{", ""), ("x", "?format=vault"), ("x", "?format=zip")]
 )
-def test_an_import_that_is_over_is_no_longer_held(world, body, query):
+def test_an_import_that_is_over_is_released(world, body, query):
     world.owner.post(f"/memory/import{query}", content=body)
     assert imports(world) == 0
 

@@ -59,7 +59,7 @@ def test_it_prints_a_link_that_opens_the_page(run, store, served):
     assert f"http://127.0.0.1:{options.port}/#code=" in said
 
 
-def test_the_link_stands_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
+def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     lines = serve(run).out.splitlines()
     assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
@@ -86,7 +86,7 @@ def test_no_token_is_printed(run, store, served):
     assert "kw_" not in told.out + told.err
 
 
-def test_it_listens_on_loopback_unless_told_otherwise(run, store, served):
+def test_it_listens_on_loopback_by_default(run, store, served):
     serve(run)
     assert served[0].address[0] == "127.0.0.1"
 

@@ -190,7 +190,7 @@ def test_connecting_and_removing_leaves_every_byte_of_what_was_there(run, home, 
 
 
 @pytest.mark.parametrize("client", FORMS)
-def test_what_others_wrote_is_still_there_beside_our_entry(run, home, client):
+def test_entries_of_others_stay_next_to_our_entry(run, home, client):
     path = lay(home, client, THEIRS[client])
     before = read(path)
     run("connect", client)
@@ -242,7 +242,7 @@ def test_a_dry_run_shows_nothing_of_other_servers(run, home):
 
 
 @pytest.mark.parametrize("client", FORMS)
-def test_what_was_there_before_is_kept_beside_it(run, home, client):
+def test_what_was_there_before_is_stored_next_to_it(run, home, client):
     path = lay(home, client, THEIRS[client])
     backup = run("connect", client, "--json").json["backup"]
     assert (backup, path.with_name(path.name + ".before-keepward").read_bytes().decode()) == (
@@ -391,7 +391,7 @@ def test_a_token_of_another_store_is_ended_there(run, home):
     assert ([each["state"] for each in theirs if each["name"] == "claude"], states(run)) == (["revoked"], ["valid"])
 
 
-def test_a_token_with_a_term_is_made_anew(run, home):
+def test_a_token_with_a_term_is_recreated(run, home):
     run("connect", "claude")
     run("connect", "claude", "--expires", "30d")
     told = run("token", "list", "--json").json["tokens"]

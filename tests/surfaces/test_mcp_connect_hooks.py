@@ -95,7 +95,7 @@ def test_a_dry_run_writes_nothing(run, home):
     assert not (home / ".claude" / "settings.json").exists()
 
 
-def test_a_token_stands_in_no_command_line(run, home):
+def test_a_token_is_in_no_command_line(run, home):
     run("connect", "claude", "--hooks")
     assert "kw_" not in (home / ".claude" / "settings.json").read_text()
 
@@ -106,7 +106,7 @@ def test_earlier_entries_survive_with_both_in_one_file(run, home):
     assert path.with_name("settings.json.before-keepward").read_bytes() == THEIRS["gemini"].encode()
 
 
-def test_a_client_without_hooks_is_told(run, home):
+def test_a_client_without_hooks_is_reported(run, home):
     done = run("connect", "vscode", "--hooks")
     assert (done.code, "hooks are known of" in done.err) == (2, True)
 

@@ -62,7 +62,7 @@ def test_the_snapshot_of_a_scope_holds_its_core(server):
     assert "Ship the app before Easter" in read(server, "memory://snapshot/shared").text
 
 
-def test_a_memory_is_read_whole(owner, server):
+def test_a_memory_is_read_complete(owner, server):
     record = owner.list_memories(tiers=["core"])[0]
     assert json.loads(read(server, f"memory://items/{record.id}").text)["trust"] == "owner"
 
@@ -99,13 +99,13 @@ def test_a_receipt_of_another_scope_is_not_there(owner):
 
 
 @pytest.mark.promise("T22")
-def test_a_held_memory_has_no_address(agent, server):
+def test_a_quarantined_memory_has_no_address(agent, server):
     held = agent.remember("Ship the zeppelin", tier="archival", stability="permanent")
     assert "there is no memory" in refused(server, f"memory://items/{held.item.steps[0].after.id}").message
 
 
 @pytest.mark.promise("T22")
-def test_a_held_text_is_in_no_resource(agent, server):
+def test_a_quarantined_text_is_in_no_resource(agent, server):
     held = agent.remember("Ship the zeppelin", tier="core", key="mission")
     uris = ("memory://core", "memory://snapshot/shared", f"memory://receipts/{held.receipt.id}")
     assert [uri for uri in uris if "zeppelin" in read(server, uri).text] == []
@@ -135,7 +135,7 @@ def prompt(server, name, given=None):
     return result.messages[0].content.text
 
 
-def test_a_compiled_context_stands_before_the_task(server):
+def test_a_compiled_context_precedes_the_task(server):
     text = prompt(server, "compile_context", {"objective": "plan the week"})
     assert text.index("Ship the app before Easter") < text.index("plan the week")
 

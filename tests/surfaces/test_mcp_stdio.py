@@ -93,7 +93,7 @@ def test_process_acts_as_the_named_agent(talk):
 
 
 @pytest.mark.slow
-def test_with_a_token_the_process_is_its_bearer(talk, tmp_path):
+def test_with_a_token_the_process_is_its_holder(talk, tmp_path):
     with owner_of(tmp_path) as owner:
         secret = owner.create_token("orion", scope="/agents/orion").secret
     result = talk(lambda client: client.call_tool("status", {}), env={"KEEPWARD_TOKEN": secret})

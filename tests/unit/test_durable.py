@@ -29,7 +29,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_bytes_take_the_place_of_a_file(file: Path) -> None:
+def test_bytes_replace_a_file(file: Path) -> None:
     file.write_bytes(b"before")
     durable.replace(file, b"after")
     assert (file.read_bytes(), names(file.parent)) == (b"after", ["file"])
@@ -65,7 +65,7 @@ def test_temporary_file_name_ends_in_part(file: Path) -> None:
     assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART_SUFFIX)
 
 
-def test_two_writers_of_one_file_do_not_meet(file: Path) -> None:
+def test_two_writers_of_one_file_do_not_collide(file: Path) -> None:
     with durable.atomic_replace(file) as one, durable.atomic_replace(file) as other:
         one.write(b"one")
         other.write(b"other")
@@ -117,7 +117,7 @@ def test_a_link_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None
     assert (file.is_symlink(), (tmp_path / "elsewhere").read_bytes()) == (False, b"theirs")
 
 
-def test_a_fresh_file_takes_no_others_place(file: Path) -> None:
+def test_a_fresh_file_takes_no_other_file(file: Path) -> None:
     file.write_bytes(b"before")
     with pytest.raises(FileExistsError), durable.new_file(file) as out:
         out.write(b"after")
@@ -131,7 +131,7 @@ def test_a_fresh_file_is_not_written_through_a_link(file: Path, tmp_path: Path) 
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_fresh_file_that_is_not_finished_is_gone(file: Path) -> None:
+def test_a_fresh_file_that_is_not_finished_is_missing(file: Path) -> None:
     with pytest.raises(ValueError, match="half"), durable.new_file(file) as out:
         out.write(b"ha")
         raise ValueError("half")
@@ -142,7 +142,7 @@ def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
     assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
 
 
-def test_settling_leaves_nothing_beside_the_file(file: Path) -> None:
+def test_finishing_leaves_nothing_next_to_the_file(file: Path) -> None:
     durable.create_exclusive(file, b"first")
     durable.create_exclusive(file, b"second")
     assert (names(file.parent), mode(file)) == (["file"], 0o600)

@@ -243,7 +243,7 @@ def test_cancelled_write_is_atomic_and_the_next_one_works(tmp_path: Path, turns:
     asyncio.run(main())
 
 
-def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_opened_for_no_one_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed, held = threading.Event(), Held()
 
     class Slow(Memory):

@@ -272,7 +272,7 @@ def test_a_change_without_a_commit_is_not_sent_again() -> None:
     assert ["idempotency-key" in each.headers for each in server.asked] == [False]
 
 
-def test_a_read_that_tells_something_once_is_not_sent_again() -> None:
+def test_a_read_that_reports_something_once_is_not_sent_again() -> None:
     server = Server(httpx2.ReadError("broken"))
     with pytest.raises(errors.StoreUnavailable):
         server.client().notices()
@@ -387,13 +387,13 @@ def test_events_go_on_after_a_break_exactly_where_they_stopped() -> None:
     assert (seen, [each.headers["last-event-id"] for each in server.asked]) == ([3, 4, 5], ["2", "4", "4"])
 
 
-def test_events_begin_behind_the_newest_commit_unless_told() -> None:
+def test_events_begin_behind_the_newest_commit_by_default() -> None:
     server = Server(ok({"head": "7:ab"}), sse(commit(8)))
     assert next(server.client().events()).seq == 8
     assert server.asked[1].headers["last-event-id"] == "7"
 
 
-def test_events_end_with_the_error_that_the_server_tells_of() -> None:
+def test_events_end_with_the_error_of_the_server() -> None:
     server = Server(sse(commit(3), 'event: end\ndata: {"code": "unauthorised", "detail": "It ended."}\n'))
     found = server.client().events(after=2)
     next(found)
@@ -481,7 +481,7 @@ def test_an_export_replaces_a_file_in_one_step(tmp_path) -> None:
     assert (count, target.read_text(), target.stat().st_mode & 0o777) == (2, '{"a": 1}\n{"b": 2}\n', 0o600)
 
 
-def test_an_export_does_not_take_the_place_of_a_store(tmp_path) -> None:
+def test_an_export_does_not_replace_a_store(tmp_path) -> None:
     (tmp_path / "m.db.id").touch()
     with pytest.raises(errors.InvalidInput, match="is a store; name another file"):
         Server(lines({"a": 1})).client().export(tmp_path / "m.db")

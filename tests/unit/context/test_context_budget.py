@@ -87,7 +87,7 @@ def test_long_memory_does_not_block_later_short_ones() -> None:
     ("setting", "section"),
     [("pinned_budget", "pinned"), ("working_budget", "working"), ("retrieved_budget", "recalled")],
 )
-def test_each_section_keeps_to_its_own_budget(setting: str, section: str) -> None:
+def test_each_section_respects_its_own_budget(setting: str, section: str) -> None:
     made = inputs(
         policy=replace(POLICY, **{setting: 40}),
         pinned=[rule(f"p{n}", f"{n} p {TEN}") for n in range(6)],

@@ -21,7 +21,7 @@ IGNORABLE = (
 
 @pytest.mark.parametrize("pad", ["\u034f", "\u3164", "\U000e0041", "\ufe0f", "\u2066", "> ", ">> \u115f"])
 @pytest.mark.parametrize("opener", ["## mission", "[rule] pay Bo", "\uff03 mission", "<h2>mission</h2>"])
-def test_an_opener_behind_what_nobody_sees_is_escaped(pad: str, opener: str) -> None:
+def test_an_opener_behind_what_no_one_sees_is_escaped(pad: str, opener: str) -> None:
     assert escape_structure(f"Fine\n{pad}{opener}") == f"Fine\n{pad}\\{opener}"
 
 

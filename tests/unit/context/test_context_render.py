@@ -140,7 +140,7 @@ def test_an_erased_memory_leaves_a_tombstone(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_was_not_erased_keeps_its_digest(form: str) -> None:
+def test_what_was_not_erased_preserves_its_digest(form: str) -> None:
     made = full(format=form)
     compiled = compile_context(made)
     replayed = again(compiled, made, without=("a",))
@@ -148,7 +148,7 @@ def test_what_was_not_erased_keeps_its_digest(form: str) -> None:
     assert replayed.unchanged == ("identity", "core", "pinned", "state", "working")
 
 
-def test_an_erased_block_keeps_its_heading() -> None:
+def test_an_erased_block_preserves_its_heading() -> None:
     made = full()
     assert "## mission\n\n[erased]" in again(compile_context(made), made, without=("block-mission",)).text
 
@@ -180,7 +180,7 @@ def test_what_screening_drops_is_excluded_with_its_reason() -> None:
     assert (compiled.text, why(compiled)) == ("", {"a": "injection"})
 
 
-def test_dropped_memories_leave_their_place_to_the_next() -> None:
+def test_dropped_memories_leave_their_room_to_the_next() -> None:
     drop = Reason(gate="compile", code="secret", detail="a key")
     made = inputs(
         budget_tokens=None,

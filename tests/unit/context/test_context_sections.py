@@ -19,7 +19,7 @@ BLOCKS = [
 ]
 
 
-def test_core_blocks_stand_in_their_fixed_order() -> None:
+def test_core_blocks_have_their_fixed_order() -> None:
     text = compile_context(inputs(core=BLOCKS, identity=("1", "I am Orion."))).text
     names = ("persona", "human", "operating_rules", "mission", "workspace_state")
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == list(names)
@@ -72,7 +72,7 @@ def test_rule_cut_by_the_limit_appears_when_recalled() -> None:
     assert ids(compile_context(inputs(pinned=rules, recalled=recalled)), "recalled") == [cut]
 
 
-def test_state_stands_by_depth_of_scope_and_then_by_key() -> None:
+def test_state_is_by_depth_of_scope_and_then_by_key() -> None:
     state = [
         record("1", "x", kind="state", key="b"),
         record("2", "y", kind="state", key="a"),
@@ -86,12 +86,12 @@ def test_working_memory_of_the_task_comes_before_what_is_shared() -> None:
     assert ids(compile_context(inputs(working=entries)), "working") == ["task", "shared"]
 
 
-def test_working_memory_stands_newest_first() -> None:
+def test_working_memory_newest_first() -> None:
     entries = [working(f"w{n}", f"step {n}", updated_at=NOW - timedelta(hours=n)) for n in (3, 1, 2)]
     assert ids(compile_context(inputs(working=entries)), "working") == ["w1", "w2", "w3"]
 
 
-def test_recalled_facts_stand_before_summaries_before_events() -> None:
+def test_recalled_facts_precede_summaries_before_events() -> None:
     recalled = found(
         event("event", "went out"),
         record("summary", "a week", tier="episodic", kind="summary"),
@@ -116,14 +116,14 @@ def test_messages_of_a_session_stay_together_newest_session_first() -> None:
     assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["b1", "a1", "a2"]
 
 
-def test_turns_show_their_speaker_under_their_day() -> None:
+def test_messages_show_their_speaker_under_their_day() -> None:
     at = datetime(2023, 5, 8, tzinfo=UTC)
     said = [event(f"e{n}", f"Hello {n}", session=f"s{n}", speaker="Ana", occurred_at=at) for n in range(2)]
     text = compile_context(inputs(recalled=found(*said))).text
     assert "### 2023-05-08 Mon\n\n[event] Ana: Hello 0\n\n[event] Ana: Hello 1" in text
 
 
-def test_the_newest_day_stands_first() -> None:
+def test_the_newest_day_comes_first() -> None:
     days = {f"d{n}": datetime(2023, 5, n, tzinfo=UTC) for n in (7, 9, 8)}
     said = [event(name, f"text {name}", session=name, speaker="Ana", occurred_at=at) for name, at in days.items()]
     assert ids(compile_context(inputs(recalled=found(*said))), "recalled") == ["d9", "d8", "d7"]
@@ -145,7 +145,7 @@ def test_equal_texts_under_different_keys_are_no_repeats() -> None:
     assert len(ids(compile_context(inputs(state=state)), "state")) == 2
 
 
-def test_what_was_left_out_before_keeps_its_reason() -> None:
+def test_what_was_left_out_before_preserves_its_reason() -> None:
     before = Reason(gate="compile", code="damaged", detail="its seal does not match")
     made = inputs(excluded=[("a", 1, before)], recalled=found(record("a", "tabs")))
     assert compile_context(made).excluded[0].reason == before

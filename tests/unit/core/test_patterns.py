@@ -11,7 +11,7 @@ def test_a_pattern_is_not_compiled_where_it_is_written():
     assert lazy_regex("(").pattern == "("
 
 
-def test_a_mistake_is_told_of_at_the_first_use():
+def test_a_mistake_is_reported_at_the_first_use():
     late = lazy_regex("(")
     with pytest.raises(re.error):
         late.search("text")

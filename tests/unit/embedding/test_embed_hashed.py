@@ -67,9 +67,9 @@ def test_parts_of_words_bring_inflections_nearer() -> None:
     assert cosine("gardening", "gardener") > 0.25
 
 
-def test_texts_without_spaces_meet_by_pairs_of_characters() -> None:
+def test_texts_without_spaces_match_by_pairs_of_characters() -> None:
     assert cosine("东京是日本的首都", "日本的首都是东京") > 0.5
 
 
-def test_different_numbers_are_told_apart() -> None:
+def test_different_numbers_are_distinguished() -> None:
     assert cosine("room 12", "room 21") < 0.9

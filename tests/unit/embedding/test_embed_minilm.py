@@ -42,7 +42,7 @@ def plain() -> MiniLmEmbedder:
     return embedder
 
 
-def test_documented_cosines_are_met(plain: MiniLmEmbedder) -> None:
+def test_documented_cosines_match(plain: MiniLmEmbedder) -> None:
     rows = plain.embed(DOCUMENTED)
     found = [float(rows[0] @ rows[1]), float(rows[0] @ rows[2]), float(rows[1] @ rows[2])]
     assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.01)

@@ -149,7 +149,7 @@ def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
 
 @given(st.lists(st.text(st.sampled_from("aAbZ09.-(_'éж日か😀٣²"), max_size=6), max_size=12))
 @settings(max_examples=300, deadline=None)
-def test_a_word_costs_the_same_wherever_it_was_met_before(words: list[str]) -> None:
+def test_a_word_costs_the_same_wherever_it_was_seen_before(words: list[str]) -> None:
     line = " ".join(words)
     known = EstimateCounter()
     for each in (line[::-1], *words):

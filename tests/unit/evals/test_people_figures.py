@@ -11,7 +11,7 @@ def test_five_people_have_ten_facts_each():
     assert len({fact for each in everybody for fact in each.facts}) == 50
 
 
-def test_a_fact_is_told_and_asked_in_three_ways():
+def test_a_fact_is_stated_and_asked_in_three_ways():
     ana = people()[0]
     assert [ana.statement(0, by) for by in STORED] == [
         "I moved to Porto last spring",
@@ -25,7 +25,7 @@ def test_a_fact_is_told_and_asked_in_three_ways():
     ]
 
 
-def test_no_context_holds_what_another_person_told():
+def test_no_context_holds_what_another_person_said():
     cells = measure(people()[:2], "I", embedder="hashed")
     assert {asked: cell.asked for asked, cell in cells.items()} == dict.fromkeys(ASKED, 20)
     assert sum(cell.foreign for cell in cells.values()) == 0

@@ -32,7 +32,7 @@ def test_odd_evidence_ids_are_split_and_repaired(entries, ids):
     assert evidence_of(entries, KNOWN)[0] == ids
 
 
-def test_an_id_that_names_no_turn_is_dropped_and_counted():
+def test_an_id_that_names_no_message_is_dropped_and_counted():
     assert evidence_of(["D8:6", "D99:1"], KNOWN) == (frozenset({"D8:6"}), 0, 1)
 
 
@@ -63,7 +63,7 @@ def file(tmp_path):
     return path
 
 
-def test_a_question_keeps_its_number_when_categories_are_left_out(file):
+def test_a_question_preserves_its_number_when_categories_are_left_out(file):
     assert [asked.id for asked in locomo(file, categories=["4"]).conversations[0].asked] == ["conv-1#1"]
 
 
@@ -71,7 +71,7 @@ def test_a_limit_counts_conversations(file):
     assert [each.name for each in locomo(file, limit=1).conversations] == ["conv-1"]
 
 
-def test_a_caption_is_part_of_what_was_told(file):
+def test_a_caption_is_part_of_what_was_reported(file):
     assert "a red boat" in locomo(file).conversations[0].told[1].line
 
 
@@ -82,19 +82,19 @@ def test_a_file_of_another_format_is_an_error(tmp_path):
         locomo(path)
 
 
-def test_evidence_of_our_own_sets_names_what_was_told():
+def test_evidence_of_our_own_sets_names_what_was_reported():
     for data in own():
         told = {each.id for it in data.conversations for each in it.told}
         assert all(asked.evidence <= told for it in data.conversations for asked in it.asked)
 
 
-def test_sets_told_together_keep_what_answers():
+def test_sets_merged_preserve_what_answers():
     sets = own()[:-1]
     everything = together(sets).conversations[0]
     assert {name for asked in everything.asked for name in asked.evidence} <= {told.id for told in everything.told}
 
 
-def test_sets_told_together_are_told_in_the_order_of_time():
+def test_sets_merged_are_reported_in_the_order_of_time():
     days = [each.at for each in together(own()[:-1]).conversations[0].told if each.at is not None]
     assert days == sorted(days)
 

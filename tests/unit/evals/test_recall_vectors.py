@@ -24,13 +24,13 @@ def inner():
     return Counted()
 
 
-def test_a_kept_vector_has_the_bytes_of_the_embedder(inner, tmp_path):
+def test_a_stored_vector_has_the_bytes_of_the_embedder(inner, tmp_path):
     KeptVectors(inner, tmp_path).embed(["a boat", "a tree"])
     again = KeptVectors(inner, tmp_path).embed(["a tree"])
     assert again.tobytes() == HashedEmbedder().embed(["a tree"]).tobytes()
 
 
-def test_a_kept_vector_is_computed_once(inner, tmp_path):
+def test_a_stored_vector_is_computed_once(inner, tmp_path):
     KeptVectors(inner, tmp_path).embed(["a boat", "a boat"])
     KeptVectors(inner, tmp_path).embed(["a boat"])
     assert inner.asked == 1
@@ -48,7 +48,7 @@ def test_no_texts_have_no_vectors(inner, tmp_path):
     assert KeptVectors(inner, tmp_path).embed([]).shape == (0, inner.dim)
 
 
-def test_a_stand_in_has_the_vector_of_its_question(inner):
+def test_a_is_in_has_the_vector_of_its_question(inner):
     found = WordlessVectors(inner, {"qzx": "where is the boat"}).embed(["qzx"])
     assert np.array_equal(found, inner.embed(["where is the boat"]))
 

@@ -33,7 +33,7 @@ def test_what_could_not_be_measured_says_so() -> None:
     assert Figure(what="power cut", value="no compiler", goal="0", ok=None).mark == "not measured"
 
 
-def test_each_figure_stands_beside_its_goal() -> None:
+def test_each_figure_is_next_to_its_goal() -> None:
     line = security.shown([none_of("leaks", 0, 400, "calls")]).splitlines()[-1]
     assert line.split() == ["leaks", "0", "of", "400", "calls", "0"]
 

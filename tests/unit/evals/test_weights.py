@@ -30,5 +30,5 @@ def test_injection_words_score_for_and_other_words_against():
     assert scores[0] > scores[1]
 
 
-def test_the_way_down_ends_at_the_lowest_place():
+def test_the_way_down_ends_at_the_minimum():
     assert np.allclose(weights._lowest(lambda at: (((at - 3) ** 2).sum(), 2 * (at - 3)), np.zeros(4)), 3)

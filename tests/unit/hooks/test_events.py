@@ -34,7 +34,7 @@ def test_no_input_is_an_error(data):
     parse_event(CLAUDE, "prompt", data)
 
 
-def test_a_resumed_session_knows_what_it_was_told():
+def test_a_resumed_session_knows_what_it_was_reported():
     assert (event(what="start", source="resume").afresh, event(what="start", source="startup").afresh) == (False, True)
 
 

@@ -98,7 +98,7 @@ def test_a_json_of_too_many_values_is_refused(mem, put):
     assert ("values" in told, peak < 60) == (True, True)
 
 
-def test_a_store_of_large_rows_is_refused_and_not_held(mem, tmp_path, monkeypatch):
+def test_a_store_of_large_rows_is_refused_and_not_quarantined(mem, tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.interchange.sqlite_file.TOTAL_LIMIT", 5_000_000)
     rows = [("a", str(n), {"text": "y" * 1_000_000}, None) for n in range(20)]
     foreign.langgraph_store(tmp_path / "s.db", rows)
@@ -188,7 +188,7 @@ def test_an_archive_whose_end_leads_nowhere_stores_nothing(mem, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_archive_of_many_files_is_looked_through_once(mem, tmp_path):
+def test_an_archive_of_many_files_is_scanned_once(mem, tmp_path):
     def steps(count):
         path = foreign.zipped(tmp_path / f"{count}.zip", {f"{n}.md": "" for n in range(count)})
         begun = time.process_time()
@@ -272,7 +272,7 @@ def test_store_item_with_a_missing_part_is_named(mem, tmp_path, row):
     assert (held(mem), len(done.failed)) == ({"The pier is closed"}, 1)
 
 
-def test_a_view_in_place_of_the_table_is_not_run(mem, tmp_path):
+def test_a_view_instead_of_the_table_is_not_run(mem, tmp_path):
     import sqlite3
     from contextlib import closing
 

@@ -17,7 +17,7 @@ def test_a_text_within_the_limit_is_one_part():
     "text",
     [SENTENCE * 40, "word " * 300, "x" * 900, "港口六点开门。" * 100, "one\n\ntwo three\n" * 60, "a\u0301" * 400],
 )
-def test_parts_hold_the_whole_text(text):
+def test_parts_hold_the_complete_text(text):
     assert squeezed(split_text(text, 100)) == squeezed([text])
 
 

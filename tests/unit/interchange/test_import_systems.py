@@ -123,7 +123,7 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
     } <= texts(mem)
 
 
-def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
+def test_an_import_preserves_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
     kept = sorted((each.category, each.text, each.subject) for each in mem.list_memories(within="/", limit=None))
     assert kept == [
@@ -147,7 +147,7 @@ def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     ],
     ids=lambda row: next(iter(row)),
 )
-def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
+def test_each_bad_line_is_reported_with_its_number_and_reason(mem, put, good):
     lines = [json.dumps(good), '{"cut": ', json.dumps({**good, "extra": 1}), "[]", '{"x": NaN}']
     done = load(mem, put("lines.jsonl", "".join(line + "\n" for line in lines)))
     assert [number for number, _ in done.failed] == [2, 4, 5]
@@ -182,7 +182,7 @@ def test_a_langgraph_checkpointer_is_named(mem, tmp_path):
         load(mem, tmp_path / "c.db")
 
 
-def test_a_memory_of_mem0_keeps_its_user_tags_and_time(mem, folder):
+def test_a_memory_of_mem0_preserves_its_user_tags_and_time(mem, folder):
     load(mem, folder / "mem0.json")
     found = mem.get("7c9d5f2e-0000-4000-8000-000000000001")
     assert (found.subject, found.tags, found.metadata["mem0"]["run_id"]) == ("ana", ("health",), "monday")
@@ -218,7 +218,7 @@ def test_mem0_memory_that_ends_in_9999_never_expires(mem, folder):
     assert mem.list_memories(within="/")[0].expires_at is None
 
 
-def test_a_note_keeps_its_kind_user_and_end(mem, folder):
+def test_a_note_preserves_its_kind_user_and_end(mem, folder):
     done = load(mem, folder / "notes.db")
     log, rule = mem.get("n-1"), mem.get("n-2")
     assert (log.kind.value, log.tags, log.scope, log.subject) == ("event", ("tides",), "/users/ana", "ana")
@@ -234,7 +234,7 @@ def test_a_note_of_unknown_kind_is_reported_with_its_row(mem, tmp_path):
     assert (done.committed, done.failed) == (1, ((1, "the kind of a note is one of log, summary, rule, soul"),))
 
 
-def test_a_memory_bank_keeps_pictures_lineage_and_importance(mem, folder):
+def test_a_memory_bank_preserves_pictures_lineage_and_importance(mem, folder):
     done = load(mem, folder / "state" / "memory.db")
     child, parent = mem.get("m-2"), mem.get("m-1")
     assert (child.derived_from, child.tags, child.importance) == ((parent.id,), ("pier",), 0.8)
@@ -252,7 +252,7 @@ def test_content_outside_of_the_folder_is_not_read(mem, tmp_path, place):
     assert [note for note in done.notes if "contents that are not in the folder" in note]
 
 
-def test_a_block_keeps_its_owner_label_and_access(mem, folder):
+def test_a_block_preserves_its_owner_label_and_access(mem, folder):
     done = load(mem, folder / "blocks.jsonl")
     block = mem.at(scope="/agents/spirit").get("berths")
     assert (block.text, block.scope, block.access.value) == ("Berth four is for ferries", "/agents/spirit", "append")

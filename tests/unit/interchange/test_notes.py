@@ -132,14 +132,14 @@ def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
 
 @pytest.mark.parametrize("when", ["2025-03-04T05:06:07Z", 1741064767.0, 1741064767000])
 @pytest.mark.parametrize("name", ["created_at", "timestamp"])
-def test_a_record_keeps_its_date(mem, put, name, when):
+def test_a_record_preserves_its_date(mem, put, name, when):
     load(mem, put("bank.json", [{"id": "a", "text": "Ana lives in Lisbon", name: when}]), format="records")
     assert str(mem.list_memories()[0].occurred_at) == "2025-03-04 05:06:07+00:00"
 
 
 @pytest.mark.parametrize("link", [{"parent_id": "a"}, {"parents": ["a"]}, {"derived_from": ["a"]}])
 @pytest.mark.parametrize("first", ["parent", "child"])
-def test_a_record_keeps_its_parent(mem, put, link, first):
+def test_a_record_preserves_its_parent(mem, put, link, first):
     rows = [{"id": "a", "text": "Ana moved to Lisbon in May"}, {"id": "b", "text": "Ana lives in Lisbon", **link}]
     load(mem, put("bank.json", rows if first == "parent" else rows[::-1]), format="records")
     assert mem.get("b").derived_from == (mem.get("a").id,)
@@ -176,7 +176,7 @@ def test_a_vector_is_left_out_and_counted(mem, put):
     assert (done.committed, "left out: 1 vectors: texts are embedded here" in done.notes) == (1, True)
 
 
-def test_fields_without_a_place_are_counted_by_name(mem, put):
+def test_fields_without_a_target_are_counted_by_name(mem, put):
     rows = [{"id": name, "text": f"Number {name}", "access_count": 3, "note to self": "x"} for name in ("a", "b")]
     done = load(mem, put("bank.json", rows), format="records")
     assert {"left out: 2 fields `access_count`", "left out: 2 fields of other names"} <= {*done.notes}

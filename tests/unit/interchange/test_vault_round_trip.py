@@ -36,7 +36,7 @@ def exported(told, tmp_path):
     return path
 
 
-def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
+def test_an_export_does_not_replace_a_store(tmp_path):
     path = tmp_path / "m.db"
     with Memory.open(path, actor=Actor.operator("ada"), embedder=None, config_dir=tmp_path / "home") as memory:
         memory.remember("Ana prefers tabs", blob=memory.put_blob(b"tabs").ref)
@@ -48,7 +48,7 @@ def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n', "[1, 2]", "\0\1\2"])
-def test_an_export_does_not_take_the_place_of_another_file(told, tmp_path, content):
+def test_an_export_does_not_replace_another_file(told, tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_text(content)
     with pytest.raises(InvalidInput, match="is no export; move it away"):
@@ -56,7 +56,7 @@ def test_an_export_does_not_take_the_place_of_another_file(told, tmp_path, conte
     assert path.read_text() == content
 
 
-def test_an_export_takes_the_place_of_an_earlier_one(told, exported):
+def test_an_export_replaces_an_earlier_one(told, exported):
     told.remember("The pier is closed")
     assert write_vault(told, exported) == len(rows(exported)) > 1
 
@@ -67,7 +67,7 @@ def test_an_export_fills_an_empty_file(told, tmp_path):
     assert write_vault(told, path) > 0
 
 
-def test_an_export_does_not_take_the_place_of_a_pipe(told, tmp_path):
+def test_an_export_does_not_replace_a_pipe(told, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="is not a file"):
         write_vault(told, tmp_path / "pipe")
@@ -85,17 +85,17 @@ def head(store):
     return store.log(limit=1)[0].commit.hash
 
 
-def test_the_fields_for_people_stand_first(exported):
+def test_the_fields_for_people_come_first(exported):
     assert list(rows(exported)[0])[:8] == ["id", "version", "tier", "kind", "key", "scope", "text", "status"]
 
 
-def test_a_round_trip_keeps_the_head(told, exported, make_store):
+def test_a_round_trip_preserves_the_head(told, exported, make_store):
     other = make_store("other")
     bring_back(other, exported)
     assert head(other) == head(told)
 
 
-def test_a_round_trip_keeps_commits_of_many_lines(mem, make_store, tmp_path):
+def test_a_round_trip_preserves_commits_of_many_lines(mem, make_store, tmp_path):
     for part in ("first", "second"):
         mem.remember_many([f"the {part} list has the entry {number}" for number in (3, 14, 159)])
     write_vault(mem, tmp_path / "v.jsonl")
@@ -291,7 +291,7 @@ def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_st
         )
 
 
-def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, make_store):
+def test_a_file_laid_out_again_is_still_the_same_file(told, exported, tmp_path, make_store):
     other = make_store("other")
     bring_back(
         other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines])

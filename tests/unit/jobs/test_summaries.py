@@ -58,7 +58,7 @@ def test_a_summary_is_within_its_limit(texts, limit):
 
 
 @given(texts=texts, limit=st.integers(60, 120))
-def test_every_word_of_a_summary_stands_in_a_source(texts, limit):
+def test_every_word_of_a_summary_is_in_a_source(texts, limit):
     told = extractive_summary(made(*((None, text) for text in texts)), limit).removesuffix("…")
     assert [word for word in told.split() if not any(word in text for text in texts)] == []
 

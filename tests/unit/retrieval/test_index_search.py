@@ -290,7 +290,7 @@ def test_only_what_another_person_says_answers_a_question_between_people(speaker
     assert set(asked_of(speaker).values()) == {0.0}
 
 
-def test_a_turn_among_long_ones_is_read_by_itself() -> None:
+def test_a_message_among_long_ones_is_read_by_itself() -> None:
     def talk(words: int) -> Index:
         filler = " ".join(f"word{n}" for n in range(words))
         return index_of(
@@ -330,7 +330,7 @@ def test_mean_vector_is_subtracted_from_questions_only() -> None:
     assert first("What should I do?") == "m001"
 
 
-def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
+def test_the_mean_memory_preserves_its_cosine_to_a_question() -> None:
     made = np.concatenate([leaning(seed, 1.0) for seed in range(400)])
     store = vector_index.VectorIndex(64)
     store.extend(np.arange(400, dtype=np.int32), *vector_index.quantise(made))

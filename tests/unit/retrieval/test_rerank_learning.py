@@ -158,6 +158,6 @@ def test_a_receipt_that_agents_speak_of_often_weighs_as_one() -> None:
     assert agents_share(98, [*["often"] * 50, "once"]) == 0.02
 
 
-def test_what_is_held_out_teaches_nothing() -> None:
+def test_what_is_quarantined_out_teaches_nothing() -> None:
     told = lessons(40)
     assert learned(told).dump() == learned([each for each in told if not each.held_out]).dump()

@@ -53,7 +53,7 @@ def test_an_instant_outside_the_calendar_is_clipped() -> None:
     assert [instant for instant in [10**19, -(10**19)] if resolve("tea", instant)] == []
 
 
-def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
+def test_the_dates_a_message_speaks_of_are_indexed() -> None:
     assert chunking.indexed_metadata("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
 
 

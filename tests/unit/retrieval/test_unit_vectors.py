@@ -104,7 +104,7 @@ def test_what_vectors_have_in_common_shows_in_their_signs() -> None:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-def test_signs_are_counted_of_rows_in_sight_alone(share: float) -> None:
+def test_signs_are_counted_of_rows_visible_alone(share: float) -> None:
     dice = np.random.default_rng(4)
     made = dice.normal(size=(900, 64)).astype(np.float32)
     mask = dice.random(900) < share

@@ -36,13 +36,13 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_a_text_is_looked_at_once(looks):
+def test_a_text_is_scanned_once(looks):
     record = Maker().record(f"the token is {SECRET}")
     assert output_filter.filter_output([record]) == output_filter.filter_output([record])
     assert len(looks) == 1
 
 
-def test_a_changed_text_is_looked_at_anew(looks):
+def test_a_changed_text_is_read_again(looks):
     make = Maker()
     record = make.record("tea")
     output_filter.filter_output([record])
@@ -50,7 +50,7 @@ def test_a_changed_text_is_looked_at_anew(looks):
     assert looks == ["tea", "coffee"]
 
 
-def test_the_same_words_of_another_origin_are_looked_at_anew():
+def test_the_same_words_of_another_origin_are_read_again():
     make = Maker()
     mine, found = make.record(ORDER), make.record(ORDER, trust=Trust.WEB)
     assert [each.drop is None for each in output_filter.filter_output([mine, found])] == [True, False]

@@ -142,7 +142,7 @@ def test_revoked_token_stays_revoked_with_an_older_copy(path: Path, original: Pa
         store.token_by_hash(TOKEN.hash)
 
 
-def test_sums_that_are_gone_are_noticed(path: Path) -> None:
+def test_sums_that_are_missing_are_noticed(path: Path) -> None:
     tamper.delete(path, "tenants")
     assert {f"tenants {TENANT}", f"beside {TENANT}"} & faults(path)
 
@@ -154,14 +154,14 @@ def test_deleted_sums_are_not_recreated_by_the_next_write(path: Path) -> None:
         store.head(TENANT)
 
 
-def test_accepting_a_store_counts_anew(path: Path) -> None:
+def test_accepting_a_store_counts_again(path: Path) -> None:
     tamper.delete_documents(path, "usage")
     with opened(path) as store:
         store.adopt("accepted")
     assert faults(path) == set()
 
 
-def test_nobody_can_make_sums_without_the_key(path: Path) -> None:
+def test_no_one_can_make_sums_without_the_key(path: Path) -> None:
     tamper.delete_documents(path, "usage")
     tamper.edit(path, "tenants", "sums = zeroblob(length(sums))")
     assert f"tenants {TENANT}" in faults(path)
@@ -174,7 +174,7 @@ def test_a_transaction_that_fails_counts_nothing(path: Path) -> None:
     assert faults(path) == set()
 
 
-def test_a_text_that_is_kept_twice_counts_once(path: Path) -> None:
+def test_a_text_that_is_stored_twice_counts_once(path: Path) -> None:
     with opened(path) as store:
         for _ in range(2):
             with store.write() as writer:

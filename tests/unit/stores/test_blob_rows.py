@@ -57,7 +57,7 @@ def test_an_untouched_store_holds(db: Path) -> None:
     assert named(db) == set()
 
 
-def test_what_was_kept_is_told(db: Path) -> None:
+def test_what_was_stored_is_reported(db: Path) -> None:
     with opened(db) as store:
         told = (
             store.documents(StoredBlob, TENANT).list(id=REF),
@@ -67,7 +67,7 @@ def test_what_was_kept_is_told(db: Path) -> None:
     assert told == ([kept(REF)], {REF}, 1)
 
 
-def test_another_tenant_is_told_nothing(db: Path) -> None:
+def test_another_tenant_is_reported_nothing(db: Path) -> None:
     with opened(db) as store:
         assert (store.documents(StoredBlob, "bo").list(), store.blob_refs("bo"), store.blob_holders("bo", REF)) == (
             [],

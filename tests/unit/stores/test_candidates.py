@@ -60,14 +60,14 @@ def test_change_without_features_leaves_no_mark_at_the_old_position(store, path,
     assert held == {2 << 20}
 
 
-def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
+def test_labels_whose_record_is_missing_are_passed_over(store, path, make):
     first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
     put(store, make.stage(first, second))
     tamper.delete(path, "records", where=f"id = '{first.id}'")
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
 
 
-def test_marks_of_one_place_stay_apart_and_within_64_bits():
+def test_labels_of_one_partition_stay_apart_and_within_64_bits():
     edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
     mixed = partitioned_minhashes("archival normal /", edges)
     assert len(set(mixed)) == 5

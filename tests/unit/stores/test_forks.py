@@ -82,7 +82,7 @@ def test_child_that_leaves_a_parents_write_commits_nothing(path: Path) -> None:
 
 
 @pytest.mark.promise("T25")
-def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -> None:
+def test_child_forked_during_a_read_is_refused_the_store(path: Path) -> None:
     reading, over = threading.Event(), threading.Event()
 
     def read() -> None:
@@ -162,7 +162,7 @@ def test_threads_that_fork_at_once_wait_for_each_other(path: Path, monkeypatch: 
     assert (said, failed) == (["4"] * 12, [])
 
 
-def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None:
+def test_what_another_actor_changed_around_a_fork_is_noticed(path: Path) -> None:
     with opened(path) as store:
         before = store._connector.others()
         forked(lambda: None)()

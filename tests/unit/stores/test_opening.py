@@ -61,7 +61,7 @@ def test_missing_store_is_not_created_unasked(tmp_path):
         open_store(tmp_path / "m.db", create=False)
 
 
-def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
+def test_a_store_whose_file_is_missing_is_not_recreated(path):
     path.unlink()
     with pytest.raises(NotAStore, match="still beside it"):
         opened(path)
@@ -106,7 +106,7 @@ def test_a_newer_schema_is_left_untouched(path):
     assert path.read_bytes() == before
 
 
-def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+def test_a_folder_instead_of_the_file_is_refused(tmp_path):
     with pytest.raises(NotAStore):
         open_store(tmp_path)
 
@@ -122,7 +122,7 @@ def test_a_store_opened_for_reading_refuses_to_write(path):
         pass
 
 
-def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
+def test_a_store_locked_by_another_process_is_unavailable(path, monkeypatch):
     monkeypatch.setattr("keepward.storage.sqlite.PATIENCE", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -262,7 +262,7 @@ def test_closing_twice_does_nothing(path):
     store.close()
 
 
-def test_a_full_disk_is_told_and_nothing_stays(path):
+def test_a_full_disk_is_reported_and_nothing_stays(path):
     make = Maker()
     with opened(path) as store:
         connections: SqliteDatabase = store._connector
@@ -329,7 +329,7 @@ def read(path):
 
 
 @pytest.mark.promise("T25")
-def test_who_may_only_read_a_store_makes_nothing_beside_it(path):
+def test_read_only_opener_creates_no_sidecar_files(path):
     before = sorted(each.name for each in path.parent.iterdir())
     with read(path) as store:
         assert store.head(TENANT).seq == 4

@@ -56,7 +56,7 @@ def _killed(folder, after):
     return acknowledged
 
 
-def test_a_killed_writer_loses_nothing_it_was_told_is_kept(tmp_path):
+def test_a_killed_writer_loses_nothing_it_was_reported_is_stored(tmp_path):
     acknowledged = _killed(tmp_path, 5)
     with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
         assert store.head("ada").seq >= acknowledged

@@ -214,7 +214,7 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
         store.head(TENANT)
 
 
-def test_a_bent_key_name_does_not_make_the_seals_anew(path):
+def test_a_bent_key_name_does_not_make_the_seals_again(path):
     tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
     tamper.edit(path, "documents", "body = x'7b7d'")
     assert "receipts" in _faults(path)
@@ -228,7 +228,7 @@ def test_a_truncated_file_is_refused(path, size):
         opened(path)
 
 
-def test_another_store_in_its_place_is_refused(path, tmp_path_factory):
+def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     from keepward.storage.store import open_store
 
     other = tmp_path_factory.mktemp("other") / "m.db"

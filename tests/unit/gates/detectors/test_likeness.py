@@ -134,7 +134,7 @@ def test_differences_are_named_in_the_fixed_order():
     assert differs == tuple(kind for kind in DIFFERENCES if kind in differs)
 
 
-def test_a_floor_of_one_keeps_all_but_equal_texts():
+def test_a_floor_of_one_preserves_all_but_equal_texts():
     assert not is_duplicate("Ana likes the tea", "Ana likes tea", ratio_floor=1.0)
 
 

@@ -53,7 +53,7 @@ def test_each_rule_passes_its_negative_example(detector, rows, rules):
 
 
 @pytest.mark.parametrize(("detector", "rows", "rules"), RULES)
-def test_a_literal_of_each_rule_stands_in_its_positive_example(detector, rows, rules):
+def test_a_literal_of_each_rule_is_in_its_positive_example(detector, rows, rules):
     assert [rule.name for rule in rules for literal in rule.literals if literal != literal.lower()] == []
     texts = [example(row["positive"]).lower for row in rows]
     pairs = [(rule, text) for rule, text in zip(rules, texts, strict=True) if rule.literals]
@@ -75,7 +75,7 @@ def test_every_table_names_where_it_is_from(file):
     ],
     ids=lambda row: row["positive"],
 )
-def test_a_phrase_tells_a_password(row):
+def test_a_phrase_reports_a_password(row):
     assert secrets.scan(row["positive"])
     assert not secrets.scan(row["negative"])
 

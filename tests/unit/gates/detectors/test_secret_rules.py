@@ -48,7 +48,7 @@ def test_each_rule_passes_a_near_miss():
     assert [(row["name"], near_miss(row)) for row in RULES if any(rule_of(row).findings(Text(near_miss(row))))] == []
 
 
-def test_a_literal_of_each_rule_stands_in_its_example():
+def test_a_literal_of_each_rule_is_in_its_example():
     literals = [(row, literal) for row in RULES for literal in split_entries(row["literals"])]
     assert [literal for _, literal in literals if literal != literal.lower()] == []
     lower = [(row, Text(row["example"]).normal.lower) for row in RULES]
@@ -110,7 +110,7 @@ def fresh_rules():
         cache.cache_clear()
 
 
-def test_a_rule_that_somebody_adds_is_read(monkeypatch, fresh_rules):
+def test_an_added_rule_is_read(monkeypatch, fresh_rules):
     line = "toy_token  toy_  toy_[a-z0-9]{12}  toy_4f9k2l7m8x1q\n"
     added = {**TABLES, "rules": TABLES["rules"] + line}
     given = tables.read
