@@ -91,7 +91,7 @@ def test_a_session_does_not_get_its_own_words(memory, seen):
     assert [handle_event(memory, each, seen) for each in (asked, asked)] == ["", ""]
 
 
-def test_a_session_that_is_resumed_is_not_reported_again(memory, seen):
+def test_a_resumed_session_does_not_get_them_again(memory, seen):
     memory.remember("Ana prefers tabs", key="style")
     first = handle_event(memory, event("start", afresh=True), seen)
     assert ("tabs" in first, handle_event(memory, event("start"), seen)) == (True, "")

@@ -253,9 +253,7 @@ def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: An
         reviewer.amend(waiting.id, "Sail to Bergn")
 
 
-def test_a_reviewer_is_reported_which_contexts_the_old_text_reached(
-    mem: Memory, reviewer: Memory, waiting: Any
-) -> None:
+def test_a_reviewer_sees_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
     assert reviewer.proposal(waiting.id).review_context.reached.contexts == 0
     compiled = [mem.context("where to sail") for _ in "ab"]
     reached = reviewer.proposal(waiting.id).review_context.reached

@@ -20,7 +20,7 @@ from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NotAStore
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
-from support.stages import Maker
+from support.factories import RecordFactory
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def store(database: str, tmp_path: Path) -> Iterator[EventStore]:
 
 
 def append(writer: UnitOfWork, text: str, tenant: str = "ada", **fields: object) -> None:
-    make = Maker(RandomIds())
+    make = RecordFactory(RandomIds())
     stage = make.stage(make.record(text, **fields))
     writer.append(tenant, stage)
     writer.put_receipt(make.receipt(tenant, stage.details.receipt))

@@ -22,9 +22,9 @@ from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.storage.sql import SQL
 from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
+from support.factories import RecordFactory
 from support.forking import forked
 from support.ids import CountingIds
-from support.stages import Maker
 from support.store_suite import StoreSuite
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,7 @@ def role(database: str) -> Iterator[str]:
 
 
 def put(store: EventStore, tenant: str, text: str) -> None:
-    make = Maker(RandomIds())
+    make = RecordFactory(RandomIds())
     with store.write() as writer:
         stage = make.stage(make.record(text))
         writer.append(tenant, stage)
@@ -165,7 +165,7 @@ def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str,
 def test_a_statement_that_fails_stores_nothing_of_its_transaction(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
-        make = Maker(RandomIds())
+        make = RecordFactory(RandomIds())
         with pytest.raises(Conflict, match="a receipt is written once"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             for _ in range(2):
@@ -179,7 +179,7 @@ def test_a_statement_that_fails_stores_nothing_of_its_transaction(database: str)
 def test_a_transaction_whose_error_another_actor_swallowed_is_not_acknowledged(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
-        make = Maker(RandomIds())
+        make = RecordFactory(RandomIds())
         with pytest.raises(StoreUnavailable, match="nothing was stored"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             with suppress(psycopg.Error):
@@ -236,7 +236,7 @@ def test_child_uses_its_own_connections_and_leaves_the_parents_transaction(datab
     with open_store(database) as store:
         put(store, "ada", "first")
         with ExitStack() as block:
-            writer, make = block.enter_context(store.write()), Maker(RandomIds())
+            writer, make = block.enter_context(store.write()), RecordFactory(RandomIds())
             stage = make.stage(make.record("second"))
             writer.append("ada", stage)
             assert forked(lambda: store.head("ada").seq)() == "1"

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from support.browser import Console, loaded
-from support.crowds import many_memories, many_waiting
+from support.bulk_data import many_memories, many_waiting
 
 pytestmark = [pytest.mark.proof, pytest.mark.slow]
 #: Milliseconds from the whole document to the first content, and to all of it, of the page that is open.

@@ -391,7 +391,7 @@ def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
     assert texts(console) == ["Ship in June, before Whitsun."]
 
 
-def test_an_open_proposal_is_reported_that_its_base_has_changed(console):
+def test_an_open_proposal_reports_its_changed_base(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:

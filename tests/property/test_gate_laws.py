@@ -18,7 +18,7 @@ from keepward.gates import content, pipeline, state
 from keepward.gates.gate_types import GateContext, GateInput, Quarantine, Refuse, Rewrite, reasons_of
 from keepward.gates.validation import validate
 from support.clock import START
-from support.stages import Maker
+from support.factories import RecordFactory
 from support.strategies import records, texts
 
 law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
@@ -211,7 +211,7 @@ def test_an_added_gate_is_asked():
         return Quarantine(reasons=(reasons_of("shouting")("capitals", "it is all in capitals"),)) if loud else None
 
     def decided(text):
-        record = Maker().record(text, trust=Trust.OWNER)
+        record = RecordFactory().record(text, trust=Trust.OWNER)
         return pipeline.run_gates(case_of(record, Actor.operator()), VIEW, POLICY).decision
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ import json
 import zipfile
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import call, served, told
 
 from keepward import Policy
@@ -67,7 +67,7 @@ class Mcp(Surface):
 
 @pytest.fixture
 def world(tmp_path):
-    made = World(tmp_path)
+    made = HttpTestServer(tmp_path)
     yield made
     made.memory.close()
 
@@ -147,7 +147,7 @@ def test_certain_agent_notes_displace_no_rule_from_a_prompt(world, surface):
 
 @pytest.mark.parametrize("way", [Http, Mcp])
 def test_a_full_tier_refuses_the_agent_and_not_the_owner(tmp_path, run, monkeypatch, way):
-    world = World(tmp_path, policy=Policy(capacity={"archival": 3}, when_full="refuse"))
+    world = HttpTestServer(tmp_path, policy=Policy(capacity={"archival": 3}, when_full="refuse"))
     surface, agent = way(world, run, monkeypatch), token(world)
     said = [surface.write(agent, f"The crane {each} is red", tier="archival") for each in ("one", "two", "six", "ten")]
     owners = world.memory.remember("The ferry leaves at six", tier="archival").outcome
@@ -182,7 +182,7 @@ def test_imported_id_that_resembles_a_key_becomes_no_alias(world, run, monkeypat
 def test_under_four_eyes_a_proposer_approves_nothing_by_cli(tmp_path, run, monkeypatch):
     (tmp_path / "keepward.toml").write_text("[policy]\nfour_eyes = true\n")
     monkeypatch.setenv("KEEPWARD_CONFIG", str(tmp_path / "keepward.toml"))
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     surface = Surface(world, run, monkeypatch)
     ana = token(world, "ana", rights="owner")
     surface.cli(ana, "remember", "The crane may be red", "--confidence", "0.01")

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import pytest
 from golden_sessions import COMMANDS, JOURNAL, REQUESTS, SECRET, TOOLS
-from http_world import World, events_of, streamed
+from http_fixtures import HttpTestServer, events_of, streamed
 from mcp_made import opened, served, talk
 from starlette.testclient import TestClient
 
@@ -58,7 +58,7 @@ def test_the_library_has_the_names_and_signatures_that_it_had():
 
 
 def test_the_description_of_the_http_api_is_what_it_was(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     described = world.app.openapi()
     # A copy: the description is made once for all applications.
     described = deepcopy(described)
@@ -152,7 +152,7 @@ def _filled(value: Any, said: dict[str, Any]) -> Any:
 
 def test_every_route_answers_with_its_golden_keys_and_status(tmp_path):
     (tmp_path / "other").mkdir()
-    world, other = World(tmp_path), World(tmp_path / "other")
+    world, other = HttpTestServer(tmp_path), HttpTestServer(tmp_path / "other")
     named = {"owner": world.owner, "agent": world.bearer(), "nobody": world.nobody, "other": other.owner}
     named["browser"] = world.nobody
     clients = {name: TestClient(each.app, each.base_url, headers=each.headers) for name, each in named.items()}

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import anyio
 import pytest
+from http_fixtures import HttpTestServer, _scope
 from http_stage import BASE, JSON, Stage, router
-from http_world import World, _scope
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
@@ -237,7 +237,7 @@ def test_ambiguously_framed_body_is_refused_and_its_connection_closed(stage):
 
 @pytest.mark.parametrize(("who", "status"), [("agent", 503), ("owner", 200)])
 def test_agent_read_has_a_deadline(tmp_path, monkeypatch, who, status):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     for text in ("The kettle is blue", "The launch bird is the heron"):
         world.memory.remember(text, tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
@@ -255,7 +255,7 @@ def test_agent_read_has_a_deadline(tmp_path, monkeypatch, who, status):
 
 @pytest.mark.parametrize(("who", "ended"), [("agent", True), ("owner", False)])
 def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("The kettle is blue", tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
 
@@ -285,7 +285,7 @@ def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
 
 def test_stalled_reader_is_dropped_and_its_slot_released(tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.http.middleware.SEND_TIMEOUT_S", 0.01)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     sent, taken = iter([{"type": "http.request", "body": b"", "more_body": False}]), []
 
     async def receive():
@@ -318,7 +318,7 @@ def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypa
         free.set()
 
     monkeypatch.setattr(Slots, "_release", released)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     blob = world.memory.put_blob(os.urandom(8 << 20))
     bound, options = bind(ServerOptions(port=0))
     app = build(world.memory, replace(options, mcp=False))

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from http_world import BASE, World, events_of, streamed
+from http_fixtures import BASE, HttpTestServer, events_of, streamed
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
@@ -34,8 +34,8 @@ NOTE = EntryKind(name="note", of=str, ttl_s=60, max_entries=2)
 
 @pytest.fixture
 def world(tmp_path, database, monkeypatch):
-    monkeypatch.setattr(World, "DATABASE", database)
-    world = World(tmp_path)
+    monkeypatch.setattr(HttpTestServer, "DATABASE", database)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 

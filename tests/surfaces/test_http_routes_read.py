@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 from keepward import Memory
 
@@ -11,7 +11,7 @@ from keepward import Memory
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """A store with a mission, a harbour in every tier, and something sensitive."""
-    world = World(tmp_path_factory.mktemp("filled"), open_reads=True)
+    world = HttpTestServer(tmp_path_factory.mktemp("filled"), open_reads=True)
     memory = world.memory
     memory.remember("Ship the harbour app before Easter", tier="core", key="mission")
     memory.remember("The harbour ferry leaves at six", tier="archival", tags=["ferry", "harbour"])
@@ -171,7 +171,7 @@ def test_unreadable_query_is_refused_and_not_repeated(filled, query):
 @pytest.fixture(scope="module")
 def spring(tmp_path_factory):
     """A store with events of March and April 2025, one of now, and a fact that names no time."""
-    world = World(tmp_path_factory.mktemp("spring"))
+    world = HttpTestServer(tmp_path_factory.mktemp("spring"))
     for name, at in (("march", "2025-03-14T09:00:00Z"), ("april", "2025-04-01T00:00:00Z"), ("now", None)):
         world.memory.remember(f"The {name} card of Ana", tier="episodic", kind="event", occurred_at=at)
     world.memory.remember("The plain card of Ana", tier="archival", kind="fact")

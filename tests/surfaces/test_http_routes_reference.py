@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -26,7 +26,7 @@ def reference():
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("reference"))
+    world = HttpTestServer(tmp_path_factory.mktemp("reference"))
     yield world
     world.memory.close()
 

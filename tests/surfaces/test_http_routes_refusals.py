@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_world import BASE, World
+from http_fixtures import BASE, HttpTestServer
 from starlette.testclient import TestClient
 
 from keepward.http.routes import RIGHTS
@@ -107,7 +107,7 @@ PEOPLES = [name for name in CALLS if RIGHTS[name] in {"approve", "erase", "owner
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A store with a memory, a mission, and an edit of it that waits."""
-    world = World(tmp_path_factory.mktemp("refusals"))
+    world = HttpTestServer(tmp_path_factory.mktemp("refusals"))
     world.memory.remember("The ferry leaves at six", tier="archival")
     world.memory.remember("Ship before Easter", tier="core", key="mission")
     world.memory.context("ferry")
@@ -260,7 +260,7 @@ WRITES = {
 @pytest.mark.promise("T22")
 @pytest.mark.parametrize("way", WRITES)
 def test_prompt_injection_is_quarantined_and_in_no_prompt_or_answer(tmp_path, way):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     agent = world.bearer()
     method, path, body = WRITES[way]
     written = agent.request(method, path, json=body).status_code
@@ -272,7 +272,7 @@ def test_prompt_injection_is_quarantined_and_in_no_prompt_or_answer(tmp_path, wa
 
 @pytest.fixture(scope="module")
 def scopes(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("scopes"))
+    world = HttpTestServer(tmp_path_factory.mktemp("scopes"))
     orion = world.bearer("orion", scope="/agents/orion")
     made = orion.post(
         "/memory/items", json={"text": "The gate of orion is green", "tier": "archival", "key": "gate"}
@@ -337,7 +337,7 @@ def test_another_tenant_has_nothing_of_it(scopes):
 def test_with_memory_switched_off_every_route_still_answers(tmp_path):
     from keepward import Policy
 
-    world = World(tmp_path, policy=Policy(enabled=False))
+    world = HttpTestServer(tmp_path, policy=Policy(enabled=False))
     agent = world.bearer()
     codes = [
         agent.post("/memory/items", json={"text": "The ferry leaves at six"}).status_code,

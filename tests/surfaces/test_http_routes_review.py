@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 from keepward import Policy
 from keepward.api import OPERATIONS
@@ -11,7 +11,7 @@ from keepward.api import OPERATIONS
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("Ship before Easter", tier="core", key="mission")
     yield world
     world.memory.close()
@@ -169,7 +169,7 @@ def test_without_a_token_nothing_is_decided(world, agent, verb):
 
 @pytest.mark.promise("Z24", "F10")
 def test_under_four_eyes_no_one_approves_their_own_proposal(tmp_path):
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     said = "The crane may be red"
     name = world.owner.post("/memory/items", json={"text": said, "tier": "archival", "confidence": 0.01}).json()[
         "proposal"
@@ -330,7 +330,7 @@ def test_stale_proposal_is_labelled_and_edited_against_current_text(world, agent
 
 
 def test_under_four_eyes_a_proposers_own_token_approves_nothing(tmp_path):
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     said = {"text": "The crane may be red", "tier": "archival", "confidence": 0.01}
     name = world.owner.post("/memory/items", json=said).json()["proposal"]
     made = world.owner.post("/memory/tokens", json={"name": "rita", "rights": "reviewer"}).json()["secret"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from http_world import World, called, events_of, streamed
+from http_fixtures import HttpTestServer, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
@@ -24,7 +24,7 @@ from support import foreign
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "HEAD_POLL_INTERVAL_S", 0.002)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 
@@ -186,7 +186,7 @@ def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     world.memory.revise(world.memory.list_memories()[0].id, "Ferry 9 goes nowhere", reason="winter")
     lines = world.owner.get("/memory/export")
     (tmp_path / "other").mkdir()
-    other = World(tmp_path / "other")
+    other = HttpTestServer(tmp_path / "other")
     plan = other.owner.post("/memory/restore-export/plan", content=lines.content)
     given = {"digest": plan.json()["digest"]}
     agents = other.bearer().post("/memory/restore-export", content=lines.content, params=given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import opened, served, talk
 
 from keepward import Policy
@@ -63,7 +63,7 @@ def test_hooks_claim_nothing_was_stored(off):
 
 
 def test_http_says_that_no_receipt_was_stored(tmp_path):
-    world = World(tmp_path, policy=Policy(enabled=False))
+    world = HttpTestServer(tmp_path, policy=Policy(enabled=False))
     answer = world.owner.post("/memory/items", json={"text": "The crane is red"})
     compiled = world.owner.post("/memory/compile", json={"objective": "crane"}).json()
     world.memory.close()

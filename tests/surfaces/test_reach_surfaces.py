@@ -8,7 +8,7 @@ The tables are complete: a route or a tool that is in none of them fails this mo
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import call, served, told
 
 from keepward import Actor
@@ -52,7 +52,7 @@ TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reaso
 
 @pytest.fixture
 def world(tmp_path):
-    made = World(tmp_path)
+    made = HttpTestServer(tmp_path)
     yield made
     made.memory.close()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepward.jobs.planners import extractive_summary
-from support.stages import Maker
+from support.factories import RecordFactory
 
 TURNS = [
     ("Ana", "We sail to Bergen on Friday. The weather looks fine."),
@@ -17,7 +17,7 @@ TURNS = [
 
 
 def made(*turns):
-    maker = Maker()
+    maker = RecordFactory()
     return [maker.record(text, speaker=speaker) for speaker, text in turns]
 
 

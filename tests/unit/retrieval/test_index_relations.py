@@ -80,7 +80,7 @@ def test_less_trusted_statement_does_not_outdate_a_more_trusted_one() -> None:
     assert ask(twins(trust=7)) == ["m000", "m001"]
 
 
-def test_an_event_is_not_outdated_by_what_was_reported_later() -> None:
+def test_an_event_is_not_outdated_by_a_later_statement() -> None:
     assert ask(twins(kind="event")) == ["m000", "m001"]
 
 

@@ -15,8 +15,8 @@ from keepward.core.query import Feedback
 from keepward.errors import Tampered
 from keepward.storage.documents import ReceiptArtefact
 from support import tamper
+from support.factories import RecordFactory
 from support.ids import CountingIds
-from support.stages import Maker
 
 KINDS = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens")
 #: A cell that says something, and what it says instead.
@@ -38,7 +38,7 @@ def faults(path: Path) -> set[str]:
 
 def changed(path: Path) -> None:
     """Give every table a newer state of a row that it holds, and one row more."""
-    make = Maker(CountingIds(50_000))
+    make = RecordFactory(CountingIds(50_000))
     with opened(path) as store:
         waiting = store.documents(Proposal, TENANT).list()[0]
         (told,) = store.documents(Feedback, TENANT).list()[:1]
@@ -92,7 +92,7 @@ def test_an_emptied_table_is_noticed(path: Path, kind: str) -> None:
 
 @pytest.mark.promise("F1")
 def test_an_edited_count_of_uses_counts_nothing_and_is_named(path: Path) -> None:
-    make = Maker(CountingIds(50_000))
+    make = RecordFactory(CountingIds(50_000))
     with opened(path) as store, store.write() as writer:
         writer.put_receipt(make.context(TENANT, "m"))
     tamper.edit_documents(path, "usage", "id = 'n'", "id = 'm'")
@@ -185,7 +185,7 @@ def test_a_text_that_is_stored_twice_counts_once(path: Path) -> None:
 def test_a_tenant_with_feedback_alone_has_sums_too(path: Path) -> None:
     with opened(path) as store, store.write() as writer:
         writer.put_feedback(
-            Feedback(tenant="bob", at=Maker().now, receipt="r", actor="agent:a", used=("x",), ignored=())
+            Feedback(tenant="bob", at=RecordFactory().now, receipt="r", actor="agent:a", used=("x",), ignored=())
         )
     tamper.delete_documents(path, "feedback", "tenant = 'bob'")
     assert "feedback bob" in faults(path)

@@ -9,7 +9,7 @@ from filled import TENANT
 from keepward.storage.rows import partitioned_minhashes
 from keepward.storage.store import open_store
 from support import tamper
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def store(path):
 
 @pytest.fixture
 def make():
-    return Maker()
+    return RecordFactory()
 
 
 def put(store, stage):

@@ -17,13 +17,13 @@ from keepward.memory import Memory
 from keepward.storage import forks
 from keepward.storage.store import EventStore, open_store
 from support import tamper
+from support.factories import RecordFactory
 from support.forking import forked
-from support.stages import Maker
 
 
 def append(store: EventStore, name: str) -> int:
     """Write one commit; return its number."""
-    make = Maker()
+    make = RecordFactory()
     with store.write() as writer:
         return writer.append(TENANT, make.stage(make.record("from a child", id=name), commit_id=f"c-{name}")).seq
 
@@ -70,7 +70,7 @@ def test_process_forked_within_a_write_is_refused(path: Path) -> None:
 
 @pytest.mark.promise("T25")
 def test_child_that_leaves_a_parents_write_commits_nothing(path: Path) -> None:
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store, ExitStack() as block:
         writer = block.enter_context(store.write())
         writer.append(TENANT, make.stage(make.record("one", id="m-one"), commit_id="c-one"))

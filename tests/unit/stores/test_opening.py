@@ -23,7 +23,7 @@ from keepward.storage.driver import translate_error
 from keepward.storage.sqlite import SqliteDatabase
 from keepward.storage.store import open_store
 from support import tamper
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 def import_file(path, _):
@@ -136,7 +136,7 @@ def test_writes_stay_when_another_process_closes_a_twice_opened_store(path):
     command, seen = [sys.executable, "-Sc", f"{look}; db.close()", str(path)], ""
     with opened(path) as store:
         for name in ("before", "after"):
-            make = Maker()
+            make = RecordFactory()
             with store.write() as writer:
                 writer.append(TENANT, make.stage(make.record(name, id=f"m-{name}"), commit_id=f"c-{name}"))
             opened(path).close()
@@ -158,7 +158,7 @@ def test_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read, lin
 
 
 def test_log_of_a_killed_process_is_recovered_through_a_link(path, tmp_path):
-    make, link = Maker(), tmp_path / "linked" / "l.db"
+    make, link = RecordFactory(), tmp_path / "linked" / "l.db"
     link.parent.mkdir()
     with opened(path) as store:
         with store.write() as writer:
@@ -174,7 +174,7 @@ def test_log_of_a_killed_process_is_recovered_through_a_link(path, tmp_path):
 @pytest.mark.parametrize("empty", [False, True])
 def test_log_left_by_a_store_is_not_read_into_another(path, empty):
     with opened(path) as store:
-        make = Maker()
+        make = RecordFactory()
         with store.write() as writer:
             writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
         log = path.with_name(f"{path.name}-wal").read_bytes()
@@ -190,7 +190,7 @@ def test_log_left_by_a_store_is_not_read_into_another(path, empty):
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("other", [False, True], ids=["moved", "replaced"])
 def test_moved_store_file_is_not_written_until_it_returns(path, tmp_path, other):
-    make, away = Maker(), tmp_path / "away.db"
+    make, away = RecordFactory(), tmp_path / "away.db"
     with opened(path) as store:
         with store.write() as writer:
             writer.append(TENANT, make.stage(make.record("before", id="m-before"), commit_id="c-before"))
@@ -208,7 +208,7 @@ def test_moved_store_file_is_not_written_until_it_returns(path, tmp_path, other)
 
 def test_relative_path_names_the_same_store_in_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make = Maker()
+    make = RecordFactory()
     with open_store("n.db") as store:
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
@@ -218,7 +218,7 @@ def test_relative_path_names_the_same_store_in_another_folder(tmp_path, monkeypa
 
 
 def test_write_after_a_broken_connection_uses_another(path):
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store:
         with pytest.raises(StoreUnavailable), store.write():
             store._connector._writer.close()
@@ -229,7 +229,7 @@ def test_write_after_a_broken_connection_uses_another(path):
 @pytest.mark.parametrize("place", ["file", ":memory:"])
 def test_reader_ended_in_another_thread_blocks_no_writer(path, place):
     with open_store(path.with_name("n.db") if place == "file" else place) as store:
-        make = Maker()
+        make = RecordFactory()
 
         def write(name):
             with store.write() as writer:
@@ -263,7 +263,7 @@ def test_closing_twice_does_nothing(path):
 
 
 def test_a_full_disk_is_reported_and_nothing_stays(path):
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store:
         connections: SqliteDatabase = store._connector
         with connections.writing() as connection:
@@ -343,7 +343,7 @@ def test_read_only_opener_sees_later_writes(path, closed):
         assert reader.head(TENANT).seq == 4
         with closing(opened(path)) as store:
             with store.write() as writer:
-                writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+                writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
             if closed:
                 store.close()
             assert reader.head(TENANT).seq == 5
@@ -353,7 +353,7 @@ def test_read_only_opener_sees_later_writes(path, closed):
 def test_read_during_a_foreign_write_is_not_trusted(path):
     with read(path) as reader, pytest.raises(StoreUnavailable, match="try again"), reader.read_snapshot(TENANT):
         with opened(path) as store, store.write() as writer:
-            writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+            writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
         reader.head(TENANT)
 
 
@@ -446,7 +446,7 @@ def test_new_store_without_a_key_location_is_refused_with_advice(tmp_path, no_pl
 def test_store_refused_for_its_key_location_is_created_later(tmp_path, no_place):
     with pytest.raises(StoreUnavailable):
         open_store(tmp_path / "m.db", anchor=no_place)
-    make, given = Maker(), TrustStore(tmp_path / "config")
+    make, given = RecordFactory(), TrustStore(tmp_path / "config")
     with open_store(tmp_path / "m.db", anchor=given) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record()))
     with open_store(tmp_path / "m.db", anchor=given) as store:
@@ -454,7 +454,7 @@ def test_store_refused_for_its_key_location_is_created_later(tmp_path, no_place)
 
 
 def test_unsealed_store_works_without_reachable_keys_and_says_so(tmp_path):
-    make = Maker()
+    make = RecordFactory()
     with open_store(tmp_path / "m.db") as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record()))
     with open_store(tmp_path / "m.db", anchor=OutOfReach(tmp_path)) as store:
@@ -469,19 +469,19 @@ def test_an_anchor_that_takes_no_new_heads_says_why(path):
         [heads] = path.parent.glob("config/stores/*/heads")
         shutil.rmtree(heads)
         heads.write_text("in the way")
-        assert store.facts(TENANT, Maker().now)["anchor"] == "takes no new heads: Not a directory"
+        assert store.facts(TENANT, RecordFactory().now)["anchor"] == "takes no new heads: Not a directory"
 
 
 @pytest.mark.promise("T25")
 def test_a_sealed_store_is_not_written_without_its_key(path):
     with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
-        writer.append(TENANT, Maker().stage())
+        writer.append(TENANT, RecordFactory().stage())
     with opened(path) as store:
         assert store.head(TENANT).seq == 4
 
 
 def test_unsealed_store_is_not_trusted_with_a_key(path):
-    make = Maker()
+    make = RecordFactory()
     tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
     with open_store(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
@@ -507,7 +507,7 @@ def test_reading_goes_on_while_a_write_is_open(path):
 
 
 def test_abandoned_reader_does_not_block_writers(path):
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store:
         entries = store.profiles(TENANT, after=0)
         next(entries)

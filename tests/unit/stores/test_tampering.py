@@ -172,10 +172,10 @@ def test_a_trigger_that_was_added_is_noticed(path):
 
 
 def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
+    from support.factories import RecordFactory
     from support.ids import CountingIds
-    from support.stages import Maker
 
-    make = Maker(CountingIds(10_000))
+    make = RecordFactory(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("newer")))
     shutil.copy(original / "m.db", path)
@@ -184,10 +184,10 @@ def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
 
 
 def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
+    from support.factories import RecordFactory
     from support.ids import CountingIds
-    from support.stages import Maker
 
-    make = Maker(CountingIds(10_000))
+    make = RecordFactory(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("newer")))
     shutil.copy(original / "m.db", path)
@@ -197,12 +197,12 @@ def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
 
 
 def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
-    from support.stages import Maker
+    from support.factories import RecordFactory
 
     config = path.parent / "config"
     config.rename(path.parent / "mine")
     tamper.delete(path, *TABLES[2:])
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store:
         store.adopt("forged")
         with store.write() as writer:

@@ -172,7 +172,7 @@ def test_invalid_body_is_reported_by_field_name(stage, owner, body, kind, says):
     assert says in answer.json()["detail"]
 
 
-def test_a_packed_body_is_reported_that_it_is_packed(stage, owner):
+def test_a_compressed_body_is_refused_as_compressed(stage, owner):
     headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)
     assert (answer.status_code, answer.json()["detail"]) == (415, "send the body as it is, without Content-Encoding")
