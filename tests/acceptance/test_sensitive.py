@@ -174,14 +174,26 @@ def test_what_is_left_out_of_a_list_is_reported(shared: Stage, verb: str) -> Non
     assert NOTICE in repr(SILENT[verb](shared.agent, shared))
 
 
-@pytest.mark.parametrize("verb", sorted({**BY_NAME, **SILENT}))
-def test_an_agent_that_was_given_the_right_is_answered(stage: Stage, verb: str) -> None:
+#: Changes that need a store of their own.
+CHANGES = {**BY_NAME, "rollback": SILENT["rollback"]}
+
+
+def answer_with_the_right(stage: Stage, operation: Callable[[Memory, Stage], Any]) -> str:
     granted = stage.owner.as_actor(Actor.agent("lyra", also=["sensitive"]))
     try:
-        answer = repr({**BY_NAME, **SILENT}[verb](granted, stage))
+        return repr(operation(granted, stage))
     except KeepwardError as fault:
-        answer = str(fault)  # Such as restoring what never ended: it was read.
-    assert NOTICE not in answer
+        return str(fault)  # Such as restoring what never ended: it was read.
+
+
+@pytest.mark.parametrize("verb", sorted(CHANGES))
+def test_agent_with_the_right_changes_sensitive_memories(stage: Stage, verb: str) -> None:
+    assert NOTICE not in answer_with_the_right(stage, CHANGES[verb])
+
+
+def test_agent_with_the_right_reads_sensitive_memories(shared: Stage) -> None:
+    reads = {verb: read for verb, read in SILENT.items() if verb != "rollback"}
+    assert [verb for verb, read in reads.items() if NOTICE in answer_with_the_right(shared, read)] == []
 
 
 def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory, mem: Memory) -> None:

@@ -19,7 +19,7 @@ from support.clock import START
 from support.strategies import names, records, scopes, shares, texts
 
 #: Many changes may not be made of many memories; those draws are passed over.
-law = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
+law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
 ACTORS = st.sampled_from([Actor.agent(), Actor.user(), Actor.operator(), Actor.importer()])
 SOURCE = st.none() | st.sampled_from(sorted(SOURCES))

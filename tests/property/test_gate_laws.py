@@ -21,7 +21,7 @@ from support.clock import START
 from support.factories import RecordFactory
 from support.strategies import records, texts
 
-law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
+law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
 VIEW = GateContext(now=NOW)
 POLICY = Policy()

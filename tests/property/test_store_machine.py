@@ -154,6 +154,7 @@ def machines(server_address):
     OnPostgres.address = emptied(server_address)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machines")
 class TestOnPostgres(OnPostgres.TestCase):
     settings = settings(TestStoreMachine.settings, max_examples=8)

@@ -259,7 +259,7 @@ def test_slow_server_is_abandoned_and_no_other_is_asked(heard, monkeypatch, tmp_
     free = threading.Event()
 
     def reply(*_):
-        free.wait(20)
+        free.wait(2)
         return "late"
 
     told = heard("prompt", "--db", "/srv/m.db", reply=reply, environ={"KEEPWARD_HOME": str(tmp_path)})

@@ -17,10 +17,6 @@ def test_the_list_has_every_job_with_its_schedule(run, saved):
     assert ([each["name"] for each in told["jobs"]], told["count"]) == (list(SCHEDULES), len(SCHEDULES))
 
 
-def test_the_list_is_drawn_for_a_person_too(run, saved):
-    assert "daily at 03:00" in run("jobs").out
-
-
 def test_due_jobs_run_once(run, saved):
     first, second = (run("jobs", "run", "--due", "--json").json for _ in range(2))
     assert (first["count"], second["runs"], first["ok"]) == (len(SCHEDULES), [], True)
@@ -34,11 +30,6 @@ def test_a_job_that_is_not_due_says_when_it_is(run, saved):
 def test_force_runs_what_is_not_due(run, saved):
     run("jobs", "run", "prune")
     assert run("jobs", "run", "prune", "--force", "--json").json["runs"][0]["outcome"] == "run"
-
-
-def test_a_receipt_of_a_run_can_be_shown(run, saved):
-    receipt = run("jobs", "run", "prune", "--json").json["runs"][0]["receipt"]
-    assert run("receipt", receipt, "--json").json["job"] == "prune"
 
 
 def test_audit_finding_ends_in_exit_code_1(run, saved):

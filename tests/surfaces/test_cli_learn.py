@@ -26,11 +26,6 @@ def test_feedback_names_its_author_and_the_agent_limit(run, saved, shown):
     assert ("up to a share" in agents, told["trust"]) == (True, "owner")
 
 
-def test_feedback_on_a_context_takes_its_receipt(run, saved):
-    receipt = run("context", "indentation", "--json").json["receipt"]
-    assert run("feedback", receipt, "--ignored", saved["id"]).code == 0
-
-
 def test_feedback_on_what_was_not_shown_is_a_usage_error(run, saved, shown):
     assert run("feedback", shown["receipt"], "--used", "nobody", "--json").code == 2
 
@@ -60,15 +55,3 @@ def test_training_on_agent_feedback_says_how_people_can_count(run, saved, shown)
 
 def test_an_agent_may_not_train(run, saved):
     assert run("train", "--as", "agent:x").code == 7
-
-
-def test_training_is_drawn_for_a_person_too(run, saved):
-    assert "serving" in run("train").out
-
-
-def test_status_says_whether_a_reranker_serves(run, saved):
-    assert run("status", "--json").json["reranker"]["serving"] is False
-
-
-def test_an_unknown_order_is_a_usage_error(run, saved):
-    assert run("recall", "indentation", "--order", "best").code == 2

@@ -13,10 +13,6 @@ def test_a_missing_embedder_is_one_visible_line(run, saved):
     assert run("recall", "indentation").err.splitlines() == ["no embedder: found by words alone"]
 
 
-def test_quiet_silences_that_line(run, saved):
-    assert run("recall", "indentation", "--quiet").err == ""
-
-
 def test_recall_without_a_hit_is_no_error(run, saved):
     ran = run("recall", "zeppelin", "--json")
     assert (ran.code, ran.json["hits"]) == (0, [])
@@ -29,27 +25,14 @@ def test_empty_list_names_scopes_below_to_the_owner_only(run):
     assert [told in run(*ask, "--as", "agent").err for ask in (("list",), ("recall", "tabs"))] == [False, False]
 
 
-@pytest.mark.parametrize("limit", ["0", "-1"])
-def test_a_limit_below_one_is_a_usage_error(run, saved, limit):
-    assert run("recall", "indentation", f"--limit={limit}", "--json").json["error"]["code"] == "invalid_input"
-
-
 def test_misspelt_tier_is_an_error_not_an_empty_answer(run, saved):
     assert run("recall", "indentation", "--tier", "archive").code == 2
-
-
-def test_list_with_limit_0_is_a_usage_error(run, saved):
-    assert run("list", "--limit", "0", "--json").code == 2
 
 
 def test_a_list_that_is_cut_says_so(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
     ran = run("list", "--limit", "1", "--json")
     assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --no-limit shows the others too"], 1)
-
-
-def test_a_list_that_is_complete_says_nothing_of_a_limit(run, saved):
-    assert run("list").err == ""
 
 
 def test_a_list_of_ended_ones_says_which_they_are(run, saved):
@@ -100,16 +83,6 @@ def test_recall_shows_weak_hits_and_labels_them(run, saved):
         [True] * len(weak),
         len(weak),
     )
-
-
-@pytest.mark.parametrize("name", ["recall", "context", "list", "pending"])
-def test_no_command_takes_all(run, saved, name):
-    ran = run(name, *(["tabs"] if name in {"recall", "context"} else []), "--all")
-    assert (ran.code, "No such option" in ran.err, "--all" in ran.err) == (2, True, True)
-
-
-def test_a_context_may_ask_for_weak_hits(run, saved):
-    assert run("context", "tabs", "--include-weak").code == 0
 
 
 def test_a_recall_of_too_many_gets_the_range(run, saved):

@@ -44,14 +44,6 @@ def test_a_receipt_names_its_commit(world):
     assert (receipt["commit"], receipt["changes"][0]["id"]) == (made["commit"], made["id"])
 
 
-def test_the_log_comes_in_pages_newest_first(world):
-    for n in range(3):
-        put(world, f"Ferry {n}{n} goes to island {n}")
-    first = world.owner.get("/memory/commits", params={"limit": 2}).json()
-    rest = world.owner.get("/memory/commits", params={"limit": 2, "before": first["next_before"]}).json()
-    assert ([each["seq"] for each in first["items"] + rest["items"]], rest["next_before"]) == ([3, 2, 1], None)
-
-
 def test_log_shows_memories_before_and_after_on_request(world):
     put(world, "The ferry leaves at six")
     found = [

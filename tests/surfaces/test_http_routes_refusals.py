@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 from http_fixtures import BASE, HttpTestServer
@@ -121,6 +122,12 @@ def agent(world):
     return world.bearer("orion")
 
 
+@cache
+def receipt_of(world):
+    """Return the id of one receipt of a context."""
+    return world.memory.context("ferry").receipt.id
+
+
 def call(world, client, name, match="*"):
     """Make the call of an operation, with names filled in, on what ``match`` names."""
     method, path, *body = CALLS[name]
@@ -129,7 +136,7 @@ def call(world, client, name, match="*"):
         "memory": memory,
         "commit": world.memory.history(memory)[0].commit.id,
         "proposal": world.memory.pending()[0].id,
-        "receipt": world.memory.context("ferry").receipt.id,
+        "receipt": receipt_of(world),
         "draft": "0" * 32,
         "token": world.memory.tokens()[0].id,
     }

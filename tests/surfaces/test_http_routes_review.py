@@ -233,21 +233,6 @@ def test_an_approval_of_many_names_what_was_seen_of_each(world, agent):
     assert (answer.status_code, "body.items.0.digest" in answer.json()["detail"]) == (428, True)
 
 
-def test_the_queue_comes_in_pages_oldest_first(world, agent):
-    wanted = []
-    for day in ("Monday", "Tuesday", "Friday"):
-        world.clock.move(minutes=1)
-        wanted.append(held(agent, f"Ship on {day}"))
-    first = world.owner.get("/memory/quarantine", params={"limit": 2}).json()
-    rest = world.owner.get("/memory/quarantine", params={"limit": 2, "offset": first["next_offset"]}).json()
-    assert ([each["id"] for each in first["items"] + rest["items"]], rest["next_offset"]) == (wanted, None)
-    assert (rest["total"], rest["counts"]["tier"], rest["oldest_at"]) == (
-        3,
-        {"core": 3},
-        first["items"][0]["created_at"],
-    )
-
-
 @pytest.mark.promise("T21")
 def test_the_queue_has_the_verbs_of_the_library_over_http(world):
     library = {
@@ -255,34 +240,6 @@ def test_the_queue_has_the_verbs_of_the_library_over_http(world):
     }
     described = {each["operationId"] for path in world.api["paths"].values() for each in path.values()}
     assert (len(library), library <= described) == (8, True)
-
-
-def test_amendment_stores_the_reviewers_text_for_the_seen_digest(world, agent):
-    name = held(agent, "Ship in sumer")
-    reviewer = world.bearer("rita", rights="reviewer")
-    path, body = f"/memory/quarantine/{name}/amend", {"text": "Ship in summer", "tags": ["plan"]}
-    blind = reviewer.post(path, json=body).status_code
-    answer = reviewer.post(path, json=body, headers=tag_of(reviewer, name))
-    closed = world.owner.get(f"/memory/quarantine/{name}").json()
-    assert (blind, answer.status_code, mission(world)) == (428, 201, "Ship in summer")
-    assert (closed["state"], closed["decision"]) == ("approved", "approved with changes")
-
-
-def test_an_amendment_that_a_gate_refuses_leaves_the_proposal_waiting(world, agent):
-    name = held(agent)
-    body = {"text": "Ship with key " + "AKIA" + "HTLGMXGEDN73U55X"}
-    answer = world.owner.post(f"/memory/quarantine/{name}/amend", json=body, headers=tag_of(world.owner, name))
-    assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "aws_access_key")
-    assert (world.owner.get(f"/memory/quarantine/{name}").json()["state"], mission(world)) == (
-        "pending",
-        "Ship before Easter",
-    )
-
-
-def test_an_agent_amends_nothing(world, agent):
-    name = held(agent)
-    answer = agent.post(f"/memory/quarantine/{name}/amend", json={"text": "x y"}, headers=tag_of(world.owner, name))
-    assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
 
 
 @pytest.fixture

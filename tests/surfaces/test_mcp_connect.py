@@ -118,7 +118,7 @@ def test_entry_contains_a_proposing_token_under_the_client_name(run, home, clien
     assert bearer(home, secret_of(home, client)) == (f"agent:{client}", "default", "/", ["propose", "read"])
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_new_token_replaces_and_revokes_the_earlier_one(run, home, client):
     run("connect", client)
     first = secret_of(home, client)
@@ -128,7 +128,7 @@ def test_new_token_replaces_and_revokes_the_earlier_one(run, home, client):
     assert bearer(home, secret_of(home, client))[2] == "/agents/orion"
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_client_can_be_connected_without_a_token_again(run, home, client):
     run("connect", client)
     run("connect", client, "--no-token", "--scope", "orion")
@@ -140,14 +140,14 @@ def test_client_can_be_connected_without_a_token_again(run, home, client):
     )
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_removing_the_entry_ends_its_token(run, home, client):
     run("connect", client)
     run("connect", client, "--remove")
     assert states(run) == ["revoked"]
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_a_token_is_printed_by_no_call(run, home, client):
     told = [run("connect", client, *more) for more in ((), ("--scope", "orion"), ("--json",), ("--remove",))]
     kept = (home / PLACES[client][0]).with_name((home / PLACES[client][0]).name + ".before-keepward").read_text()
@@ -174,7 +174,7 @@ def test_client_started_from_its_entry_acts_by_its_token(run, home, client):
     assert (receipt["actor"], receipt["credential"]) == ("agent:orion", token)
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_program_path_works_from_any_folder(run, home, client):
     run("connect", client)
     assert words(entry(home, client))[0].startswith("/")
@@ -338,7 +338,7 @@ def test_a_project_gets_a_file_of_its_own(run, home, client):
     assert ((home / told["path"]).exists(), (home / PLACES[client][0]).exists()) == (True, False)
 
 
-@pytest.mark.parametrize("client", FORMS)
+@pytest.mark.parametrize("client", ["claude", "codex"])
 def test_a_projects_file_is_shared_and_gets_no_token(run, home, client):
     (home / "app").mkdir()
     done = run("connect", client, "--project", "app")

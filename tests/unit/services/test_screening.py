@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from keepward.core.principals import Trust
-from keepward.gates.detectors import secrets
 from keepward.services import output_filter
 from support.factories import RecordFactory
 
@@ -36,12 +35,6 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_a_text_is_scanned_once(looks):
-    record = RecordFactory().record(f"the token is {SECRET}")
-    assert output_filter.filter_output([record]) == output_filter.filter_output([record])
-    assert len(looks) == 1
-
-
 def test_a_changed_text_is_read_again(looks):
     make = RecordFactory()
     record = make.record("tea")
@@ -56,26 +49,9 @@ def test_the_same_words_of_another_origin_are_read_again():
     assert [each.drop is None for each in output_filter.filter_output([mine, found])] == [True, False]
 
 
-def test_text_cleared_by_the_prefilter_is_not_searched_for_secrets(monkeypatch):
-    searched = []
-    monkeypatch.setattr(secrets, "cannot_match", lambda text: text.text == "tea")
-    monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text.text) or [])
-    for text in ("tea", f"the token is {SECRET}"):
-        output_filter.filter_output([RecordFactory().record(text)])
-    assert searched == [f"the token is {SECRET}"]
-
-
 def test_nothing_of_a_text_is_remembered():
     output_filter.filter_output([RecordFactory().record(f"the token is {SECRET}")])
     assert SECRET not in repr(output_filter._cache)
-
-
-def test_the_oldest_finding_is_forgotten_first(monkeypatch, looks):
-    monkeypatch.setattr(output_filter, "MAX_CACHED", 2)
-    first, second, third = (RecordFactory().record(text) for text in ("one", "two", "three"))
-    for record in (first, second, third, second, first):
-        output_filter.filter_output([record])
-    assert looks == ["one", "two", "three", "one"]
 
 
 def test_a_speaker_that_holds_an_order_is_found():
