@@ -101,7 +101,7 @@ def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
     assert (compact(owner), owner.verify().ok) == (0, False)
 
 
-@pytest.mark.parametrize("count", [300, 2_000])
+@pytest.mark.parametrize("count", [300, 1_000])
 def test_receipt_size_is_bounded_per_candidate(owner: Memory, count: int) -> None:
     names = ("harbour", "pier", "ship", "crane", "depot")
     texts = [f"The {names[n % 5]} number {n} of the harbour holds {n * 7} crates of tea" for n in range(count)]
