@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# One process a core, a file at a time; two folders hold tests of `make test-proof` alone and are slow to collect.
-SPREAD := --numprocesses auto --dist loadfile --ignore tests/console --ignore tests/proof
+# One process per core; the tests of a file run in one process.
+PARALLEL := --numprocesses auto --dist loadfile
+# These folders contain only tests of `make test-proof` and are slow to collect.
+WITHOUT_PROOF := --ignore tests/console --ignore tests/proof
 
 .PHONY: up test test-slow test-proof compat console lint docs bench bench-peers clean
 
@@ -14,16 +16,16 @@ up: $(VENV)/.ready
 
 ## set up and pass the everyday tests
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest $(SPREAD) -o faulthandler_timeout=600 -m "not slow and not proof and not nightly"
+	$(BIN)/pytest $(PARALLEL) $(WITHOUT_PROOF) -o faulthandler_timeout=600 -m "not slow and not proof and not nightly"
 
 ## the long tests: many processes, crashes, big stores
 test-slow: $(VENV)/.ready-dev
-	$(BIN)/pytest $(SPREAD) -m "slow and not proof"
+	$(BIN)/pytest $(PARALLEL) $(WITHOUT_PROOF) -m "slow and not proof"
 
 ## the console in a browser, and what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run;
 ## needs the npm registry
 test-proof: $(VENV)/.ready-proof
-	$(BIN)/pytest -m "proof and not nightly"
+	$(BIN)/pytest $(PARALLEL) -m "proof and not nightly"
 
 ## each adapter on the oldest and the newest release that its extra allows, each in an environment of its own
 compat: $(VENV)/.ready-dev

@@ -47,14 +47,14 @@ def drilled(target: Target, long: bool) -> list[Figure]:
 
 def _crashed(target: Target, commits: int) -> None:
     """Leave a store of so many commits as a killed writer leaves it: on a file, the newest of them in the log alone."""
-    from tests.support.stages import Maker
+    from tests.support.factories import RecordFactory
 
     from keepward.adapters.trust_store import TrustStore
     from keepward.storage.store import open_store
 
     child = os.fork()
     if child == 0:
-        make = Maker()
+        make = RecordFactory()
         store = open_store(target.address, anchor=TrustStore(target.home))
         done = 0
         while done < commits:

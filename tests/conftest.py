@@ -13,12 +13,12 @@ from types import FrameType
 
 import pytest
 
-from keepward.embedding import model_files
-
 pytest.register_assert_rewrite("support")
 pytest_plugins = ["support.database"]
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
 os.environ["KEEPWARD_MAINTENANCE"] = "off"
+# One test process per core: threads of numpy would only wait for each other. numpy reads this when it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 #: Folders of tests are in memory where it has room: a store on disk waits for the disk at every commit.
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
@@ -76,6 +76,8 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep a store for which no path is named out of the data folder of the person who runs the tests."""
+    from keepward.embedding import model_files
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEEPWARD_MODELS", str(model_files.folder().parent))
         patch.setenv("KEEPWARD_DATA", str(tmp_path_factory.mktemp("data")))

@@ -1,6 +1,6 @@
 """Who may do what: every access, every operation, every class of actor, against the table in docs/concepts/roles.md.
 
-The tables of that page are the expectation; each cell is played on a fresh store. ``yes``: it is committed.
+The tables of that page are the expectation; each cell is played in a fresh tenant. ``yes``: it is committed.
 ``waits``: a person has to approve it, and what held before still holds. ``no``: it is refused and changes nothing.
 """
 
@@ -41,7 +41,7 @@ WHERE = {
 
 
 class Cell:
-    """One store, with a memory that an operation is tried on."""
+    """One tenant, with a memory that an operation is tried on."""
 
     def __init__(self, owner: Memory, actor: Actor, tier: str, folder: Path) -> None:
         self.owner, self.tier, self.folder = owner, tier, folder
@@ -109,7 +109,7 @@ OPERATIONS: dict[str, Callable[[Cell], Outcome | str | None]] = {
     "rollback": lambda cell: cell.undone(),
     "rollback of one's own": lambda cell: cell.undone_own(),
 }
-#: What is played on a store in a file, whose access was read_write before.
+#: Operations on a commit from the time when access was read_write.
 LATER = {"rollback of one's own"}
 
 
@@ -131,62 +131,69 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
 CELLS = list(rows())
 
 
-def tried(where: str, access: str, what: str, actor: str, folder: Path) -> tuple[str, bool]:
-    """Play one cell; return what became of it, and whether the state changed."""
-    tier = Tier(TABLES[where][0])
-    policy = Policy(access={**Policy().access, tier: Access(access)})
-    options: dict[str, Any] = {"embedder": None, "policy": policy, "config_dir": folder / "config"}
-    path, own = ":memory:", None
-    if what in LATER:
-        path = str(folder / "own.db")
-        own = _own_commit(path, tier, ACTORS[actor], folder)
-    with Memory.open(path, actor=ACTORS["owner"], **options) as owner:
-        cell = Cell(owner, ACTORS[actor], tier.value, folder)
-        cell.own = own
-        state = {}
+def play_cell(owner: Memory, tier: str, what: str, actor: str, own: str | None, folder: Path) -> str:
+    """Play one cell; return what became of it, and say so if the state does not fit the result."""
+    cell = Cell(owner, ACTORS[actor], tier, folder)
+    cell.own = own
+    state = {}
 
-        def remembered() -> dict[str, Any]:
-            return {
-                each.id: replace(each, version=0, updated_at=None) for each in owner.list_memories(include_ended=True)
-            }
+    def remembered() -> dict[str, Any]:
+        return {each.id: replace(each, version=0, updated_at=None) for each in owner.list_memories(include_ended=True)}
 
-        original = {name: getattr(cell, name) for name in ("made", "other", "retired")}
-        for name, make in original.items():
+    original = {name: getattr(cell, name) for name in ("made", "other", "retired")}
+    for name, make in original.items():
 
-            def prepared(*given: Any, make: Any = make) -> str:
-                result = make(*given)
-                state.clear()
-                state.update(remembered())
-                return str(result)
+        def prepared(*given: Any, make: Any = make) -> str:
+            result = make(*given)
+            state.clear()
+            state.update(remembered())
+            return str(result)
 
-            setattr(cell, name, prepared)
-        try:
-            outcome = OPERATIONS[what](cell)
-        except Unauthorised:
-            outcome = "refused"
-        word = outcome if isinstance(outcome, str) else outcome.outcome if outcome else "none"
-        return MARKS.get(word, word), remembered() != state
+        setattr(cell, name, prepared)
+    try:
+        outcome = OPERATIONS[what](cell)
+    except Unauthorised:
+        outcome = "refused"
+    word = outcome if isinstance(outcome, str) else outcome.outcome if outcome else "none"
+    became = MARKS.get(word, word)
+    if what.startswith("rollback") or (remembered() != state) == (became == "yes"):
+        return became
+    return f"{became}, but the state says otherwise"
 
 
-def _own_commit(path: str, tier: Tier, actor: Actor, folder: Path) -> str | None:
-    """Let an actor write and change a memory while everybody may; return its change, None where it has none."""
-    free = Policy(access={**Policy().access, tier: Access.READ_WRITE})
-    with Memory.open(path, actor=ACTORS["owner"], embedder=None, policy=free, config_dir=folder / "config") as owner:
-        mem = owner if actor == owner.actor else owner.as_actor(actor)
-        name = kept(owner.remember("The ferry leaves at six", **WHERE[tier.value])).id
-        changed = mem.revise(name, "The ferry leaves at seven", reason="winter")
-        return changed.commit.id if isinstance(changed, Committed) else None
+def own_commit(owner: Memory, tier: str, actor: Actor) -> str | None:
+    """Write and change a memory as an actor; return the id of the change, None if it was not committed."""
+    mem = owner if actor == owner.actor else owner.as_actor(actor)
+    name = kept(owner.remember("The ferry leaves at six", **WHERE[tier])).id
+    changed = mem.revise(name, "The ferry leaves at seven", reason="winter")
+    return changed.commit.id if isinstance(changed, Committed) else None
 
 
 @pytest.mark.promise("Z4", "T18", "D2", "D15", "D16", "D30", "D31", "D32", "D33", "D38")
-@pytest.mark.parametrize(("where", "access", "what", "actor", "expected"), CELLS, ids=lambda each: str(each))
-def test_access_operation_and_actor_decide(
-    tmp_path: Path, where: str, access: str, what: str, actor: str, expected: str
-) -> None:
-    became, changed = tried(where, access, what, actor, tmp_path)
-    assert became == expected
-    if not what.startswith("rollback"):
-        assert changed == (expected == "yes")
+@pytest.mark.parametrize(("table", "access"), [(table, access) for table in TABLES for access in Access])
+def test_access_operation_and_actor_decide(tmp_path: Path, table: str, access: Access) -> None:
+    tier = TABLES[table][0]
+    expected = {(what, actor): word for name, level, what, actor, word in CELLS if (name, level) == (table, access)}
+
+    def opened(granted: Access) -> Memory:
+        policy = Policy(access={**Policy().access, Tier(tier): granted})
+        config = tmp_path / "config"
+        return Memory.open(tmp_path / "own.db", actor=ACTORS["owner"], embedder=None, policy=policy, config_dir=config)
+
+    # Each cell has a tenant of its own in one store.
+    tenants = {cell: f"tenant-{number}" for number, cell in enumerate(expected)}
+    with opened(Access.READ_WRITE) as owner:
+        own = {
+            (what, actor): own_commit(owner.at(tenant=tenant), tier, ACTORS[actor])
+            for (what, actor), tenant in tenants.items()
+            if what in LATER
+        }
+    with opened(access) as owner:
+        found = {
+            (what, actor): play_cell(owner.at(tenant=tenant), tier, what, actor, own.get((what, actor)), tmp_path)
+            for (what, actor), tenant in tenants.items()
+        }
+    assert found == expected
 
 
 def test_the_page_has_every_cell() -> None:
@@ -224,24 +231,22 @@ def _drafted(mem: Memory) -> Any:
 
 @pytest.mark.promise("Z5")
 @pytest.mark.parametrize("actor", sorted(ACTORS))
-@pytest.mark.parametrize("route", sorted(IDENTITY))
-def test_the_identity_is_immune_by_every_route(
-    opened: Callable[..., Memory], tmp_path: Path, route: str, actor: str
-) -> None:
+def test_the_identity_is_immune_by_every_route(opened: Callable[..., Memory], tmp_path: Path, actor: str) -> None:
     (tmp_path / "identity.md").write_text("I am Lyra, and I keep the lighthouse at the end of the pier.")
     with opened("own", actor=ACTORS["owner"], identity=tmp_path / "identity.md", embedder=None) as owner:
         name = kept(owner.remember("A star", tier="archival")).id
         mem = owner if actor == "owner" else owner.as_actor(ACTORS[actor])
-        try:
-            outcome = IDENTITY[route](mem, name).outcome
-        except KeepwardError:
-            outcome = "refused"
-        except AssertionError:
-            outcome = "refused"  # A reviewer cannot even make what it would merge.
-        assert outcome == "refused"
-        assert owner.pending() == []
-        text = mem.context("who am I").text
-        assert ("I am Lyra" in text, "I am Orion" in text) == (True, False)
+        for route, change in IDENTITY.items():
+            try:
+                outcome = change(mem, name).outcome
+            except KeepwardError:
+                outcome = "refused"
+            except AssertionError:
+                outcome = "refused"  # A reviewer cannot even make what it would merge.
+            assert (route, outcome) == (route, "refused")
+            assert owner.pending() == []
+            text = mem.context("who am I").text
+            assert ("I am Lyra" in text, "I am Orion" in text) == (True, False)
 
 
 @pytest.mark.promise("Z5")
@@ -257,7 +262,7 @@ def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["I am Lyra, and I keep the lighthouse at the end of the pier."])
-def test_the_identity_documents_own_words_are_not_kept_as_a_memory(
+def test_words_of_the_identity_file_are_refused_as_a_memory(
     opened: Callable[..., Memory], tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "identity.md").write_text(text)

@@ -102,14 +102,14 @@ def test_a_call_gives_text_and_the_same_as_data(agent: Memory) -> None:
         ("history", {"id": "nobody"}, ""),
     ],
 )
-def test_what_a_model_gets_wrong_is_an_answer_it_can_read(agent: Memory, name: str, arguments: Any, says: str) -> None:
+def test_wrong_tool_call_gets_an_answer_the_model_can_read(agent: Memory, name: str, arguments: Any, says: str) -> None:
     done = agent.call_tool(name, arguments)
     assert (done.ok, done.data, says in done.text) == (False, {}, True)
     assert agent.list_memories() == []
 
 
 @pytest.mark.promise("D25")
-def test_what_a_model_says_through_an_owners_handle_is_an_agents_word(owner: Memory) -> None:
+def test_model_output_through_an_owner_handle_counts_as_the_agents(owner: Memory) -> None:
     done = owner.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission", "confidence": 0.9})
     assert (done.ok, done.data["outcome"]) == (True, "quarantined")
     kept = owner.call_tool("remember", {"text": "The ferry leaves at six", "tier": "archival"})

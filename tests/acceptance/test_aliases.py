@@ -124,7 +124,7 @@ def test_the_beginning_of_an_id_wins_over_an_alias(owner: Memory, mem: Memory) -
             owner.get(guessed)
 
 
-def test_a_key_out_of_sight_is_not_told(owner: Memory) -> None:
+def test_a_key_invisible_is_not_reported(owner: Memory) -> None:
     kept(owner.at(scope="/agents/orion").remember(GOOD, key="rent"))
     lyra = owner.at(scope="/agents/lyra").as_actor(Actor.agent("lyra"))
     assert kept(lyra.remember("The ferry leaves at six", aliases=["rent"])).aliases == ("rent",)
@@ -139,7 +139,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_an_import_keeps_old_ids_but_those_that_are_taken(
+def test_an_import_preserves_old_ids_but_those_that_are_taken(
     mem: Memory, rent: str, tmp_path: Path, dry_run: bool
 ) -> None:
     rows = [*ROWS, {"id": rent[:8], "text": "The crane is red"}]

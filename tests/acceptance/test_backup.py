@@ -50,7 +50,7 @@ def world(tmp_path: Path, clock: Any) -> dict[str, Any]:
     return {"actor": OLGA, "config_dir": tmp_path / "config", "clock": clock}
 
 
-def test_a_backup_of_an_open_store_is_the_store_at_that_moment(owner, number, copy, world, tmp_path):
+def test_backup_of_an_open_store_is_a_consistent_state(owner, number, copy, world, tmp_path):
     owner.backup(copy)
     owner.remember("Said after the backup", tier="archival")
     Memory.restore_backup(copy, tmp_path / "back.db", **world)
@@ -92,7 +92,7 @@ def test_an_erasure_reaches_the_backups_that_were_made_before(owner, number, cop
 
 
 @pytest.mark.promise("F14", "T12")
-def test_a_backup_that_was_out_of_reach_comes_back_without_what_was_erased_since(owner, number, copy, world, tmp_path):
+def test_restored_old_backup_lacks_everything_erased_since(owner, number, copy, world, tmp_path):
     owner.backup(copy)
     away = tmp_path / "away.db"
     copy.rename(away)
@@ -120,7 +120,7 @@ def test_restore_warns_where_the_list_of_erasures_was_lost(owner, number, copy, 
 
 
 @pytest.mark.promise("T12")
-def test_erased_content_stays_gone_where_the_list_was_imported(owner, number, copy, tmp_path):
+def test_erased_content_stays_erased_where_the_list_was_imported(owner, number, copy, tmp_path):
     owner.backup(copy)
     away = tmp_path / "away.db"
     copy.rename(away)
@@ -137,7 +137,7 @@ def test_erased_content_stays_gone_where_the_list_was_imported(owner, number, co
     assert holding(tmp_path) == []
 
 
-def test_doctor_tells_of_a_list_that_was_lost_and_adopting_makes_it_anew(owner, number, copy, world, path, tmp_path):
+def test_doctor_reports_a_lost_erasure_list_and_adopt_recreates_it(owner, number, copy, world, path, tmp_path):
     def check(mem: Memory) -> Any:
         return next(each for each in mem.doctor() if each.name == "erasures")
 
@@ -160,9 +160,7 @@ def test_doctor_tells_of_a_list_that_was_lost_and_adopting_makes_it_anew(owner, 
     assert made.erased == 2
 
 
-def test_a_version_that_copied_what_was_said_later_and_erased_goes_when_a_backup_comes_back(
-    owner, copy, world, tmp_path
-):
+def test_restored_backup_loses_versions_that_copied_erased_text(owner, copy, world, tmp_path):
     living = kept(owner.remember(TEXT, tier="archival", scope="/agents/orion")).id
     owner.revise(living, "Orion keeps no numbers", reason="tidied")
     owner.backup(copy)
@@ -188,7 +186,7 @@ def test_a_version_that_copied_what_was_said_later_and_erased_goes_when_a_backup
     assert holding(tmp_path) == []
 
 
-def test_a_backup_made_after_an_erasure_comes_back_as_it_is(owner, number, copy, world, tmp_path):
+def test_backup_made_after_an_erasure_is_restored_unchanged(owner, number, copy, world, tmp_path):
     erased(owner, number)
     owner.backup(copy)
     assert Memory.restore_backup(copy, tmp_path / "back.db", **world).erased == 0
@@ -203,7 +201,7 @@ def test_where_the_original_lives_on_both_stores_hold(owner, number, copy, world
         assert (made.separate, back.verify().faults, owner.verify().faults) == (True, (), ())
 
 
-def test_a_backup_takes_the_place_of_a_store_that_was_lost(owner, number, copy, world, path):
+def test_backup_replaces_a_lost_store(owner, number, copy, world, path):
     owner.backup(copy)
     owner.remember("Lost with the disk", tier="archival")
     owner.close()
@@ -221,7 +219,7 @@ def test_a_backup_is_not_restored_over_a_store(owner, number, copy, world, path)
         Memory.restore_backup(copy, path, **world)
 
 
-def test_a_backup_is_not_restored_beside_the_log_of_a_store_that_is_gone(owner, number, copy, world, tmp_path):
+def test_backup_is_not_restored_next_to_an_orphaned_log(owner, number, copy, world, tmp_path):
     owner.backup(copy)
     (tmp_path / "back.db-wal").write_bytes(b"frames")
     with pytest.raises(InvalidInput, match=r"back\.db-wal is there"):
@@ -237,7 +235,7 @@ def test_a_backup_whose_journal_was_changed_is_not_restored(owner, number, copy,
     assert not list(tmp_path.glob("*back.db*"))
 
 
-def test_a_backup_does_not_take_the_place_of_another_store(owner, number, copy, world, opened, tmp_path):
+def test_a_backup_does_not_replace_another_store(owner, number, copy, world, opened, tmp_path):
     owner.backup(copy)
     with opened("else", actor=OLGA):
         pass
@@ -246,7 +244,7 @@ def test_a_backup_does_not_take_the_place_of_another_store(owner, number, copy, 
         Memory.restore_backup(copy, tmp_path / "else.db", **world)
 
 
-def test_an_older_copy_put_in_place_by_hand_is_refused_until_its_owner_accepts_it(owner, number, path, world):
+def test_manually_restored_older_copy_is_refused_until_the_owner_accepts(owner, number, path, world):
     older = path.with_name("older")
     owner.backup(older)
     owner.remember("Said later", tier="archival")
@@ -267,7 +265,7 @@ def test_an_older_copy_put_in_place_by_hand_is_refused_until_its_owner_accepts_i
 
 
 @pytest.mark.promise("T12")
-def test_accepting_an_older_copy_erases_in_it_what_was_erased_since(owner, number, path, world, tmp_path):
+def test_accepting_an_older_copy_repeats_later_erasures(owner, number, path, world, tmp_path):
     older = tmp_path / "older.db"
     shutil.copy(path, older)
     shutil.copy(f"{path}-wal", f"{older}-wal")

@@ -75,23 +75,23 @@ def test_whichever_call_of_the_disk_fails_nothing_acknowledged_is_lost(played: A
 
 @pytest.mark.promise("T8")
 @pytest.mark.parametrize(("phase", "kind"), PLAYS)
-def test_whichever_call_of_the_disk_fails_the_store_verifies_and_goes_on(played: Any, phase: str, kind: str) -> None:
+def test_store_verifies_and_continues_after_any_failed_disk_call(played: Any, phase: str, kind: str) -> None:
     assert [each for each in played(phase, kind) if not each["ok"] or each["after"] != "committed"] == []
 
 
 @pytest.mark.parametrize("kind", ["error", "full", "short"])
-def test_a_write_that_was_told_to_have_failed_is_not_there(played: Any, kind: str) -> None:
+def test_write_that_reported_failure_is_not_stored(played: Any, kind: str) -> None:
     assert [each for each in played("write", kind) if each["more"]] == []
 
 
 @pytest.mark.parametrize("kind", ["error", "full", "short"])
-def test_one_failed_call_of_the_disk_fails_one_write_and_the_next_one_succeeds(played: Any, kind: str) -> None:
+def test_one_failed_disk_call_fails_only_one_write(played: Any, kind: str) -> None:
     assert {(each["told"], len(each["faults"])) for each in played("write", kind)} == {(3, 1)}
 
 
 @pytest.mark.parametrize("phase", ["open", "write"])
 @pytest.mark.parametrize("kind", ["error", "full", "short"])
-def test_what_is_told_is_that_it_was_the_disk(played: Any, phase: str, kind: str) -> None:
+def test_what_is_reported_is_that_it_was_the_disk(played: Any, phase: str, kind: str) -> None:
     told = {fault for each in played(phase, kind) for fault in each["faults"]}
     words = ("disk", "No space left on device", "Input/output error")
     assert told
@@ -99,7 +99,7 @@ def test_what_is_told_is_that_it_was_the_disk(played: Any, phase: str, kind: str
 
 
 @pytest.mark.parametrize("kind", ["error", "full", "short"])
-def test_a_store_that_could_not_be_made_leaves_nothing_in_the_way_of_making_it(played: Any, kind: str) -> None:
+def test_failed_creation_of_a_store_does_not_block_the_next(played: Any, kind: str) -> None:
     assert {each["told"] for each in played("open", kind)} == {3}
 
 

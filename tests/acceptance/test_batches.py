@@ -76,12 +76,12 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 
 @pytest.mark.promise("A34", "A36")
-def test_a_batch_is_judged_as_its_items_are_one_by_one(one_by_one: list[tuple[Any, ...]], at_once: Memory) -> None:
+def test_batch_is_judged_like_its_items_one_by_one(one_by_one: list[tuple[Any, ...]], at_once: Memory) -> None:
     outcomes = at_once.remember_many([{"tier": "archival", **item} for item in ITEMS])
     assert [_plain(each) for each in outcomes] == one_by_one
 
 
-def test_a_text_that_a_gate_rewrote_is_compared_as_it_would_be_stored(memory: Memory) -> None:
+def test_text_rewritten_by_a_gate_is_compared_as_stored(memory: Memory) -> None:
     for month in ("May", "June", "July"):
         # Nearer to the text as it came: they share its digits, which the stored one has lost.
         memory.remember(f"pay the rent to {IBAN[5:]} in {month}", tier="archival")
@@ -93,7 +93,7 @@ def test_a_batch_of_a_thousand_is_one_commit(memory: Memory) -> None:
     assert len(memory.log(limit=3)[0].steps) == 120
 
 
-def test_what_another_commit_brought_since_counts_for_the_whole_batch(memory: Memory) -> None:
+def test_what_another_commit_brought_since_counts_for_the_batch(memory: Memory) -> None:
     text = "Chidi measured the backup plan"
     original, asked = memory._engine.store.likely, []
 

@@ -78,7 +78,7 @@ def grown(agent):
     return agent
 
 
-def test_a_bisection_finds_the_commit_with_which_a_text_came_in(grown):
+def test_bisect_finds_the_commit_that_introduced_a_text(grown):
     assert grown.bisect("which database", contains="db-7").commit.commit.seq == 20
 
 
@@ -125,7 +125,7 @@ def test_an_added_memory_comes_with_its_commit(agent):
     assert (items(found), found.items[0].commit.commit.id) == ([("added", kept(added).id)], added.commit.id)
 
 
-def test_a_removed_memory_comes_with_the_commit_that_took_it_out(agent):
+def test_removed_memory_names_the_commit_that_removed_it(agent):
     record = kept(agent.remember("The database is db-1", tier="archival"))
     first = agent.context("database").receipt.id
     gone = agent.forget(record.id, reason="sold")
@@ -159,7 +159,7 @@ def test_what_a_purpose_excludes_says_so(agent):
     )
 
 
-def test_the_order_of_the_receipts_turns_the_difference_around(agent):
+def test_the_order_of_the_receipts_reverses_the_difference(agent):
     first = agent.context("database").receipt.id
     record = kept(agent.remember("The database is db-1", tier="archival"))
     second = agent.context("database").receipt.id

@@ -69,9 +69,7 @@ def test_what_was_put_is_read_byte_for_byte(mem: Memory) -> None:
         ("Grüße aus Köln".encode(), "text"),
     ],
 )
-def test_content_of_every_type_is_remembered_and_recalled_by_the_calls_of_any_memory(
-    mem: Memory, data: bytes, content_type: str
-) -> None:
+def test_content_of_every_type_is_remembered_and_recalled(mem: Memory, data: bytes, content_type: str) -> None:
     ref = mem.put_blob(data).ref
     mem.remember("what the harbour camera saw", tier="archival", blob=ref)
     [hit] = mem.recall("harbour camera", content_types=[content_type])
@@ -94,7 +92,7 @@ def test_a_hit_names_the_blob(mem: Memory) -> None:
 
 
 @pytest.mark.promise("E5", "E10", "E20", "E21")
-def test_content_lies_in_a_dated_folder_beside_the_database_under_its_hash(owner: Memory) -> None:
+def test_content_is_stored_by_hash_in_a_dated_folder(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
     owner.remember("the red house", tier="archival", blob=ref)
     [file] = files(folder(owner))
@@ -112,7 +110,7 @@ def test_no_byte_of_the_content_is_in_the_database(owner: Memory) -> None:
 
 
 @pytest.mark.promise("E21")
-def test_the_same_bytes_are_kept_once_whoever_puts_them_and_whenever(owner: Memory, clock: Any) -> None:
+def test_same_bytes_are_stored_once_regardless_of_actor_and_time(owner: Memory, clock: Any) -> None:
     first = owner.put_blob(PNG)
     clock.move(days=40)
     again = owner.as_actor(Actor.agent("other")).put_blob(PNG, media_type="image/png")
@@ -141,19 +139,19 @@ def test_the_largest_blob_is_taken(mem: Memory) -> None:
     assert mem.put_blob(data).bytes == 32 * 2**20
 
 
-def test_bytes_that_are_not_what_they_are_called_are_refused_and_not_kept(owner: Memory) -> None:
+def test_bytes_of_another_type_than_declared_are_refused(owner: Memory) -> None:
     with pytest.raises(InvalidInput, match="look like image/png"):
         owner.put_blob(PNG, media_type="text/plain")
     assert not files(folder(owner))
 
 
 @pytest.mark.parametrize("data", [b"<!doctype html><script>1</script>", b"<svg onload='x()'></svg>"])
-def test_active_content_is_kept_and_said_to_be_active(mem: Memory, data: bytes) -> None:
+def test_active_content_is_stored_and_said_to_be_active(mem: Memory, data: bytes) -> None:
     blob = mem.put_blob(data)
     assert (blob.active, mem.read_blob(blob.ref)) == (True, data)
 
 
-def test_a_blob_in_a_store_in_memory_lives_as_long_as_the_store() -> None:
+def test_blob_of_an_in_memory_store_ends_with_it() -> None:
     with Memory.open(":memory:", embedder=None) as mem:
         ref = mem.put_blob(PNG).ref
         mem.remember("the red house", blob=ref)
@@ -168,7 +166,7 @@ def test_a_blob_is_there_when_the_store_is_opened_again(opened: Callable[..., Me
         assert mem.read_blob(ref) == PNG
 
 
-def test_with_memory_switched_off_nothing_is_kept(opened: Callable[..., Memory]) -> None:
+def test_with_memory_switched_off_nothing_is_stored(opened: Callable[..., Memory]) -> None:
     with opened("off", policy=Policy(enabled=False)) as mem:
         with pytest.raises(Conflict, match="switched off"):
             mem.put_blob(PNG)
@@ -192,7 +190,7 @@ def test_with_memory_switched_off_nothing_is_kept(opened: Callable[..., Memory])
     ],
     ids=["text", "utf16", "json", "far-down", "base64", "in-a-picture", "latin"],
 )
-def test_content_with_a_secret_is_refused_and_no_byte_of_it_stored(owner: Memory, data: bytes) -> None:
+def test_content_with_a_secret_is_refused_and_never_stored(owner: Memory, data: bytes) -> None:
     with pytest.raises(InvalidInput, match="looks like a secret"):
         owner.put_blob(data, media_type="text/plain" if data.startswith(b"K\xf6ln") else None)
     assert not files(Path(owner.path).parent / "memory.db.blobs")
@@ -204,7 +202,7 @@ def test_the_refusal_names_the_line_and_never_the_secret(mem: Memory) -> None:
     assert ("in line 3" in str(refusal.value), KEY in str(refusal.value)) == (True, False)
 
 
-def test_a_secret_in_the_description_is_refused_as_in_any_text(mem: Memory) -> None:
+def test_secret_in_the_description_is_refused_as_in_any_text(mem: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     assert refused(mem.remember(f"a screenshot of {KEY}", blob=ref))
 
@@ -212,14 +210,14 @@ def test_a_secret_in_the_description_is_refused_as_in_any_text(mem: Memory) -> N
 # --- rights
 
 
-def test_who_has_not_put_a_blob_and_sees_no_memory_of_it_does_not_find_it(mem: Memory, owner: Memory) -> None:
+def test_blob_is_not_found_without_upload_or_visible_memory(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     other = owner.as_actor(Actor.agent("other"))
     with pytest.raises(NotFound, match=GONE):
         other.read_blob(ref)
 
 
-def test_a_name_that_is_nobodys_is_answered_in_the_same_words(mem: Memory, owner: Memory) -> None:
+def test_unknown_blob_gets_the_same_answer_as_a_hidden_one(mem: Memory, owner: Memory) -> None:
     said = []
     for ref in (mem.put_blob(PNG).ref, "sha256:" + "0" * 64):
         with pytest.raises(NotFound) as refusal:
@@ -228,7 +226,7 @@ def test_a_name_that_is_nobodys_is_answered_in_the_same_words(mem: Memory, owner
     assert said[0] == said[1]
 
 
-def test_a_blob_is_read_by_who_sees_a_memory_of_it(mem: Memory, owner: Memory) -> None:
+def test_blob_is_readable_by_readers_of_its_memory(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     mem.remember("the red house", tier="archival", blob=ref)
     assert owner.as_actor(Actor.agent("other")).at(scope="/agents/other").read_blob(ref) == PNG
@@ -242,7 +240,7 @@ def test_a_memory_of_another_scope_opens_no_blob(owner: Memory) -> None:
         owner.as_actor(Actor.agent("elysia")).at(scope="/agents/elysia").read_blob(ref)
 
 
-def test_a_blob_of_another_tenant_is_not_there_for_its_owner_either(owner: Memory) -> None:
+def test_blob_of_another_tenant_is_hidden_from_its_owner_too(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
     owner.remember("the red house", tier="archival", blob=ref)
     with pytest.raises(NotFound, match=GONE):
@@ -262,7 +260,7 @@ def test_a_memory_that_no_longer_holds_opens_no_blob(mem: Memory, owner: Memory)
         owner.as_actor(Actor.agent("other")).read_blob(ref)
 
 
-def test_nobody_opens_a_blob_by_writing_its_name_into_a_memory(mem: Memory, owner: Memory) -> None:
+def test_writing_a_blob_name_into_a_memory_opens_no_blob(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     other = owner.as_actor(Actor.agent("other"))
     told = refused(other.remember("mine now", blob=ref))
@@ -290,14 +288,14 @@ def test_who_may_not_propose_may_not_put(owner: Memory, entering: Callable[..., 
 # --- review
 
 
-def test_an_approval_shows_hash_size_and_type_and_never_the_bytes(mem: Memory, owner: Memory) -> None:
+def test_approval_shows_hash_size_and_type_but_no_bytes(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     [step] = owner.shown(item)
     assert {name: after for name, _, after in step.changes}["blob"] == f"{ref}, {len(PNG)} bytes, image/png"
 
 
-def test_who_decides_may_look_at_the_blob_of_what_waits_and_nobody_else(mem: Memory, owner: Memory) -> None:
+def test_only_reviewers_may_read_the_blob_of_a_pending_proposal(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     reviewer = owner.as_actor(Actor.reviewer("rita"))
@@ -329,7 +327,7 @@ def test_the_same_picture_under_the_same_description_is_one_memory(mem: Memory) 
 
 
 @pytest.mark.promise("Z41")
-def test_a_memory_comes_back_with_its_blob_however_long_it_was_away(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_restored_memory_has_its_blob_after_any_time(mem: Memory, owner: Memory, clock: Any) -> None:
     ref = mem.put_blob(PNG).ref
     record = kept(mem.remember("the red house", tier="archival", blob=ref))
     owner.forget(record.id, reason="sold")
@@ -383,7 +381,7 @@ def test_putting_it_again_gives_it_another_day(owner: Memory, clock: Any) -> Non
     assert (swept(owner)["blobs"], owner.read_blob(ref)) == (0, PNG)
 
 
-def test_what_a_waiting_proposal_refers_to_stays_until_it_is_decided(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_blob_of_a_pending_proposal_stays_until_the_decision(mem: Memory, owner: Memory, clock: Any) -> None:
     ref = mem.put_blob(PNG).ref
     item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     clock.move(days=2)
@@ -399,7 +397,7 @@ def test_what_was_swept_before_it_is_referred_to_is_refused(mem: Memory, owner: 
     assert refused(mem.remember("too late", blob=ref)) == {"unknown_blob"}
 
 
-def test_a_memory_is_never_committed_on_a_blob_that_goes_meanwhile(
+def test_memory_is_never_committed_on_a_blob_being_deleted(
     opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.services import blobs
@@ -438,7 +436,7 @@ def test_what_an_interrupted_write_left_goes_with_the_chore(owner: Memory) -> No
 @pytest.mark.parametrize(
     "statement", ["UPDATE documents SET at = 0 WHERE kind = 'blobs'", "DELETE FROM documents WHERE kind = 'blobs'"]
 )
-def test_a_row_that_somebody_bent_or_took_away_costs_no_bytes(
+def test_edited_or_deleted_row_loses_no_blob_bytes(
     opened: Callable[..., Memory], tmp_path: Path, statement: str
 ) -> None:
     with opened("bent", actor=Actor.operator("olga")) as owner:
@@ -450,7 +448,7 @@ def test_a_row_that_somebody_bent_or_took_away_costs_no_bytes(
 
 
 @pytest.mark.slow
-def test_a_process_killed_between_file_and_row_leaves_a_stray_file_at_worst(tmp_path: Path) -> None:
+def test_crash_between_file_and_row_leaves_only_a_stray_file(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
         import os, signal, sys
@@ -527,14 +525,14 @@ def test_status_counts_blobs_their_bytes_and_those_without_a_memory(owner: Memor
     assert owner.status()["blobs"] == {"count": 2, "bytes": len(PNG) + len(OGG), "unattached": 1}
 
 
-def test_the_records_of_blobs_are_computed_anew_from_the_journal(owner: Memory) -> None:
+def test_the_records_of_blobs_are_recomputed_from_the_journal(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
     owner.remember("the red house", tier="archival", blob=ref)
     owner.rebuild()
     assert (owner.verify().ok, owner.as_actor(Actor.agent("other")).read_blob(ref)) == (True, PNG)
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_plain_words(owner: Memory) -> None:
+def test_unwritable_blob_folder_is_reported_plainly(owner: Memory) -> None:
     from keepward.errors import StoreUnavailable
 
     folder(owner).write_text("a file where the folder should be")
@@ -552,7 +550,7 @@ def erased(owner: Memory, *ids: str) -> dict[str, Any]:
 
 
 @pytest.mark.promise("F14")
-def test_a_blob_goes_with_the_last_memory_of_it_and_the_certificate_counts_it(owner: Memory) -> None:
+def test_certificate_counts_a_blob_erased_with_its_last_memory(owner: Memory) -> None:
     record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
     cleaned = erased(owner, record.id)
     assert (cleaned["blobs"], files(folder(owner)), owner.verify().ok) == (1, [], True)
@@ -566,7 +564,7 @@ def test_its_name_is_in_no_file_either(owner: Memory) -> None:
     assert [path.name for path in places if digest in path.read_bytes()] == []
 
 
-def test_a_blob_that_another_memory_refers_to_stays_and_the_plan_names_that_memory(owner: Memory) -> None:
+def test_shared_blob_survives_and_the_plan_names_the_other_memory(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
     first = kept(owner.remember("the red house", tier="archival", blob=ref))
     second = kept(owner.remember("where the picnic was", tier="archival", blob=ref))
@@ -608,7 +606,7 @@ def test_every_version_counts_when_content_is_erased(owner: Memory) -> None:
     assert (erased(owner, record.id)["blobs"], files(folder(owner))) == (2, [])
 
 
-def test_a_file_that_could_not_be_removed_at_once_goes_at_the_next_opening(
+def test_blob_file_that_resisted_removal_is_removed_at_next_opening(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.adapters.blobs import FileBlobs
@@ -648,7 +646,7 @@ def test_an_erasure_reaches_the_blobs_of_backups(owner: Memory, tmp_path: Path) 
     assert (before, files(tmp_path / "b.db.blobs")) == (1, [])
 
 
-def test_a_backup_that_was_out_of_reach_comes_back_without_what_was_erased(owner: Memory, tmp_path: Path) -> None:
+def test_restored_old_backup_lacks_erased_blobs(owner: Memory, tmp_path: Path) -> None:
     record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
     owner.backup(tmp_path / "b.db")
     (tmp_path / "away").mkdir()
@@ -668,9 +666,7 @@ def test_a_backup_names_what_the_store_itself_has_lost(owner: Memory, tmp_path: 
     assert (made.blobs, made.faulty) == (0, (ref,))
 
 
-def test_an_export_takes_the_blobs_along_and_an_import_brings_all_of_it_back(
-    owner: Memory, opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_export_and_import_transfer_all_blobs(owner: Memory, opened: Callable[..., Memory], tmp_path: Path) -> None:
     from keepward.interchange import write_vault
 
     ref = owner.put_blob(PNG, media_type="image/png").ref
@@ -687,7 +683,7 @@ def test_an_export_takes_the_blobs_along_and_an_import_brings_all_of_it_back(
         )
 
 
-def test_an_import_into_a_store_in_use_puts_blobs_through_every_check(
+def test_import_into_a_used_store_checks_every_blob(
     owner: Memory, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     from keepward.interchange import load, write_vault
@@ -701,7 +697,7 @@ def test_an_import_into_a_store_in_use_puts_blobs_through_every_check(
         assert (done.committed, used.as_actor(Actor.agent("other")).read_blob(ref)) == (1, PNG)
 
 
-def test_a_blob_that_was_changed_beside_an_export_is_not_taken(
+def test_blob_changed_after_export_is_not_imported(
     owner: Memory, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     from keepward.interchange import load, write_vault
@@ -732,7 +728,7 @@ def test_an_import_without_the_folder_says_what_is_missing(
     )
 
 
-def test_an_approval_whose_blob_is_gone_is_stale_and_stores_nothing(
+def test_approval_with_a_missing_blob_is_stale_and_stores_nothing(
     mem: Memory, owner: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = mem.put_blob(PNG).ref

@@ -33,9 +33,7 @@ Step = Callable[[Memory, str], None]
 
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
-def test_a_commit_is_rolled_back_exactly_after_bookkeeping_on_its_memories(
-    owner: Memory, clock: Any, step: Step
-) -> None:
+def test_commit_is_rolled_back_exactly_after_bookkeeping(owner: Memory, clock: Any, step: Step) -> None:
     first = kept(owner.remember("The ferry is red"))
     clock.move(hours=1)
     outcome = owner.revise(first.id, "The ferry is blue", reason="painted")
@@ -70,7 +68,7 @@ def test_taking_later_commits_along_takes_no_bookkeeping_of_other_memories(owner
     assert (done.applied, done.undone, owner.get(other.id)) == (True, (outcome.commit.id,), learnt)
 
 
-def test_a_change_of_content_still_stands_in_the_way_of_a_rollback(owner: Memory) -> None:
+def test_content_change_still_blocks_a_rollback(owner: Memory) -> None:
     outcome = owner.remember("The ferry is red")
     assert isinstance(outcome, Committed)
     name = outcome.records[0].id
@@ -81,7 +79,7 @@ def test_a_change_of_content_still_stands_in_the_way_of_a_rollback(owner: Memory
     assert (done.applied, [each.memory_id for each in done.conflicts]) == (False, [name])
 
 
-def test_a_noted_end_of_a_term_does_not_stand_in_the_way_of_a_rollback(owner: Memory, clock: Any) -> None:
+def test_recorded_expiry_does_not_block_a_rollback(owner: Memory, clock: Any) -> None:
     with owner.draft(reason="two at once") as draft:
         draft.insert("The ferry is late today", ttl="1h")
         draft.insert("The ferry is red")
@@ -93,7 +91,7 @@ def test_a_noted_end_of_a_term_does_not_stand_in_the_way_of_a_rollback(owner: Me
 
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
-def test_an_edit_of_the_version_that_was_read_holds_after_bookkeeping(owner: Memory, step: Step) -> None:
+def test_edit_of_the_read_version_succeeds_after_bookkeeping(owner: Memory, step: Step) -> None:
     name = kept(owner.remember("The ferry is red")).id
     step(owner, name)
     assert kept(owner.revise(name, "The ferry is blue", reason="painted", if_version=1)).version == 3
@@ -104,7 +102,7 @@ def test_an_edit_of_the_version_that_was_read_holds_after_bookkeeping(owner: Mem
 
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
-def test_an_approval_holds_after_bookkeeping_and_keeps_what_was_learnt(
+def test_an_approval_holds_after_bookkeeping_and_preserves_what_was_learnt(
     owner: Memory, mem: Memory, clock: Any, step: Step
 ) -> None:
     name = kept(owner.remember("The ferry is red", access="approval")).id

@@ -63,7 +63,7 @@ def test_a_result_prints_in_a_few_lines(filled: Memory, name: str) -> None:
     assert (bool(text), len(lines) <= 20, len(text) <= 3_500, "\x1b" in text) == (True, True, True, False)
 
 
-def test_printed_lists_show_the_texts_and_say_what_is_left_out(filled: Memory) -> None:
+def test_printed_lists_show_texts_and_name_omissions(filled: Memory) -> None:
     text = str(filled.list_memories(limit=None))
     assert ("leaves the harbour" in text, "more; to_dict() has all of them" in text) == (True, True)
 
@@ -73,6 +73,6 @@ def test_a_printed_blame_names_fields_values_and_commits(filled: Memory) -> None
     assert ("field text, value Ana likes coffee" in text, "commit 2" in text) == (True, True)
 
 
-def test_a_printed_recall_marks_weak_hits(filled: Memory) -> None:
+def test_a_printed_recall_labels_weak_hits(filled: Memory) -> None:
     found = filled.recall("ferry harbour", limit=5)
     assert str(found).count(", weak)") == sum(hit.weak for hit in found.hits)

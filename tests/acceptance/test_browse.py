@@ -64,7 +64,7 @@ def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
             assert owner.facets(filters=Filters(include_ended=ended, tags=tags)).total == len(listed)
 
 
-def test_windows_side_by_side_are_the_whole_order(owner, story):
+def test_windows_side_by_side_are_the_complete_order(owner, story):
     for sort, ascending in product(("created", "changed", "confidence", "trust", "source"), (False, True)):
         asked = {"sort": sort, "ascending": ascending, "include_ended": True}
         whole = ids_of(owner.list_memories(limit=None, **asked))
@@ -73,7 +73,7 @@ def test_windows_side_by_side_are_the_whole_order(owner, story):
         assert sorted(whole) == sorted(story)
 
 
-def test_what_was_computed_for_an_order_is_what_a_memory_shows(owner, story):
+def test_fields_computed_for_an_order_are_those_of_the_memory(owner, story):
     found = owner.list_memories(sort="confidence", limit=None)
     shown = [each.confidence for each in found]
     assert shown == sorted(shown, reverse=True)
@@ -88,7 +88,7 @@ def test_a_status_is_that_of_the_clock(owner, story):
     assert ids_of(owner.list_memories(statuses=["expired"])) == [story[2]]
 
 
-def test_what_became_sensitive_counts_in_no_state_for_who_may_not_read_it(owner, agent):
+def test_newly_sensitive_memory_counts_in_no_state_without_the_right(owner, agent):
     plain = kept(agent.remember("The shop opens at eight", tier="archival"))
     record = kept(agent.remember("Ana has an appointment on Friday", tier="archival", tags=["health"]))
     before = owner.head.split(":")[0]
@@ -101,7 +101,7 @@ def test_what_became_sensitive_counts_in_no_state_for_who_may_not_read_it(owner,
     assert owner.facets().total == 2
 
 
-def test_what_was_erased_is_found_by_no_part_of_its_text(owner, agent):
+def test_erased_memory_is_found_by_no_part_of_its_text(owner, agent):
     record = kept(agent.remember("Ana lives at 7 Mill Lane", tier="archival", subject="Ana"))
     assert ids_of(owner.list_memories(text="mill lane")) == [record.id]
     owner.erase(owner.plan_erase(ids=[record.id]).digest, ids=[record.id])
@@ -109,7 +109,7 @@ def test_what_was_erased_is_found_by_no_part_of_its_text(owner, agent):
         assert ids_of(owner.list_memories(text="mill lane", include_ended=True, as_of=seq)) == []
 
 
-def test_a_store_that_was_put_back_is_browsed_as_it_is_now(tmp_path, clock):
+def test_restored_store_is_browsed_in_its_current_state(tmp_path, clock):
     given = {"clock": clock, "embedder": None, "config_dir": tmp_path / "config", "actor": Actor.operator("olga")}
     with Memory.open(tmp_path / "m.db", **given) as memory, Memory.open(tmp_path / "m.db", **given) as other:
         memory.remember(TEXTS[0])

@@ -17,7 +17,7 @@ def waiting(mem: Memory) -> Proposal:
     return held(mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.9))
 
 
-def test_a_clock_that_comes_back_finds_the_queue_as_it_was(owner: Memory, clock: Any, waiting: Proposal) -> None:
+def test_clock_that_returns_finds_the_review_queue_unchanged(owner: Memory, clock: Any, waiting: Proposal) -> None:
     clock.move(days=400)
     assert owner.pending() == []
     clock.move(days=-400)
@@ -35,7 +35,7 @@ def test_maintenance_during_a_jump_loses_no_proposal(owner: Memory, clock: Any, 
     assert kept(owner.approve(waiting.id, digest=waiting.digest)).text == "Sail to Oslo"
 
 
-def test_a_proposal_that_has_expired_is_reopened_for_a_new_term(owner: Memory, clock: Any, waiting: Proposal) -> None:
+def test_expired_proposal_is_reopened_with_a_new_ttl(owner: Memory, clock: Any, waiting: Proposal) -> None:
     clock.move(days=31)
     with pytest.raises(Conflict, match="keepward reopen"):
         owner.approve(waiting.id)
@@ -54,7 +54,7 @@ def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, c
         owner.reopen(waiting.id, reason="too late")
 
 
-def test_the_owner_is_told_of_what_a_jump_expired(owner: Memory, clock: Any, waiting: Proposal) -> None:
+def test_the_owner_is_reported_what_a_jump_expired(owner: Memory, clock: Any, waiting: Proposal) -> None:
     def expired() -> int:
         return int(owner.status()["quarantine"]["expired"])
 

@@ -28,7 +28,7 @@ def said(memory, text, role="user"):
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
-def test_a_turn_is_stored_with_its_secrets_masked(memory, role):
+def test_a_message_is_stored_with_its_secrets_masked(memory, role):
     outcome = said(memory, f"The client says 401 with {TOKEN} and with {TOKEN[:-1]}9, why?", role)
     assert (outcome.outcome, outcome.redacted) == ("committed", ("github_token",))
     assert outcome.record.text == "The client says 401 with [GITHUB_TOKEN] and with [GITHUB_TOKEN], why?"
@@ -46,7 +46,7 @@ def test_a_note_names_what_was_masked_in_a_talk(memory):
 
 
 @pytest.mark.parametrize("text", [TOKEN, f"`{TOKEN}`", f"{TOKEN}\n{TOKEN[:-1]}9"])
-def test_a_turn_of_nothing_but_secrets_is_held_masked(memory, text):
+def test_a_message_of_nothing_but_secrets_is_quarantined_masked(memory, text):
     outcome = said(memory, text)
     assert outcome.outcome == "quarantined"
     assert TOKEN not in str(outcome.item.steps)
@@ -57,7 +57,7 @@ def test_a_document_is_stored_with_its_secret_masked(memory):
     assert (outcome.outcome, outcome.record.text) == ("committed", "# Deploy\nSet TOKEN=[GITHUB_TOKEN] and run make.")
 
 
-def test_a_secret_in_the_name_of_a_session_refuses_the_turn(memory):
+def test_secret_in_a_session_name_refuses_the_message(memory):
     (outcome,) = memory.add([{"role": "user", "content": "hello there"}], session=TOKEN).turns
     assert outcome.outcome == "refused"
 
@@ -79,7 +79,7 @@ def test_an_imported_message_is_stored_with_its_secret_masked(memory, tmp_path):
     assert [each.text for each in memory.list_memories(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
 
 
-def test_a_prompt_seen_by_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
+def test_prompt_from_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
     event = Event(
         what="prompt", name="", session="s1", project="shop", prompt=f"my token is {TOKEN}, it fails", adds=True
     )
@@ -148,26 +148,26 @@ def test_a_real_value_in_code_is_masked(memory, text):
     ],
 )
 @pytest.mark.parametrize("role", ["assistant", "tool"])
-def test_a_likely_order_holds_no_turn(memory, text, role):
+def test_a_likely_order_quarantines_no_message(memory, text, role):
     assert said(memory, text, role).outcome == "committed"
 
 
 @pytest.mark.parametrize("text", [ORDER, STANDING])
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_an_order_in_a_turn_never_reaches_an_act(memory, text, role):
+def test_an_order_in_a_message_never_reaches_an_act(memory, text, role):
     assert said(memory, text, role).outcome == "committed"
     assert not memory.recall(text, purpose="act").hits
     assert text not in memory.context(text, purpose="act").text
 
 
-def test_an_order_in_a_users_turn_never_reaches_an_act():
+def test_an_order_in_a_users_message_never_reaches_an_act():
     with Memory.open(":memory:", embedder=None, actor=Actor.user("ana")) as memory:
         said(memory, STANDING)
         assert not memory.recall(STANDING, purpose="act").hits
         assert "trusted as document, unverified" in memory.context(STANDING).text
 
 
-def test_a_certain_order_in_a_tools_turn_is_held(memory):
+def test_a_certain_order_in_a_tools_message_is_quarantined(memory):
     assert said(memory, ORDER, "tool").outcome == "quarantined"
 
 

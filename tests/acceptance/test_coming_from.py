@@ -56,7 +56,7 @@ def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tm
             assert (done["failed"], done["refused"], done["total"] > 0) == ([], 0, True)
 
 
-def test_the_command_that_vouches_for_an_imported_memory_lifts_its_trust(
+def test_attest_command_raises_trust_of_an_imported_memory(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n\n- Ana drinks tea\n")
@@ -102,7 +102,7 @@ def test_every_format_is_on_the_reference_page() -> None:
 
 
 @pytest.mark.slow
-def test_a_year_comes_in_by_one_command_and_is_seen_approved_undone_and_erased(
+def test_year_of_history_is_imported_approved_undone_and_erased(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Summaries that jobs write meanwhile would change the plan that was shown.

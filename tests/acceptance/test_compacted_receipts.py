@@ -72,7 +72,7 @@ def test_only_receipts_of_old_contexts_are_compacted_and_once(owner: Memory, clo
     assert "compacted_at" not in owner.receipt(str(recall.receipt))
 
 
-def test_a_receipt_with_feedback_stays_whole(owner: Memory, clock: Any) -> None:
+def test_a_receipt_with_feedback_stays_complete(owner: Memory, clock: Any) -> None:
     fill(owner)
     seen = owner.context(ASKED)
     used = [item.id for section in seen.sections for item in section.items if section.name == "recalled"]
@@ -101,16 +101,16 @@ def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
     assert (compact(owner), owner.verify().ok) == (0, False)
 
 
-@pytest.mark.parametrize("count", [300, 3_000])
-@pytest.mark.parametrize("budget", [2_000, 16_000])
-def test_a_receipt_takes_at_most_2_kb_and_150_bytes_a_candidate(owner: Memory, count: int, budget: int) -> None:
+@pytest.mark.parametrize("count", [300, 1_000])
+def test_receipt_size_is_bounded_per_candidate(owner: Memory, count: int) -> None:
     names = ("harbour", "pier", "ship", "crane", "depot")
     texts = [f"The {names[n % 5]} number {n} of the harbour holds {n * 7} crates of tea" for n in range(count)]
     owner.remember_many([{"text": text, "tier": "archival"} for text in texts])
-    receipt = owner.receipt(owner.context("which crates are in the harbour", budget_tokens=budget).receipt.id)
-    named = len(receipt["excluded"]) + sum(len(part["items"]) for part in receipt["sections"])
-    with closing(sqlite3.connect(owner.path)) as connection:
-        query = "SELECT length(body) FROM documents WHERE id = ?"
-        (size,) = connection.execute(query, (receipt["id"],)).fetchone()
-    assert named >= 30
-    assert size <= 2_000 + 150 * named
+    for budget in (2_000, 16_000):
+        receipt = owner.receipt(owner.context("which crates are in the harbour", budget_tokens=budget).receipt.id)
+        named = len(receipt["excluded"]) + sum(len(part["items"]) for part in receipt["sections"])
+        with closing(sqlite3.connect(owner.path)) as connection:
+            query = "SELECT length(body) FROM documents WHERE id = ?"
+            (size,) = connection.execute(query, (receipt["id"],)).fetchone()
+        assert named >= 30
+        assert size <= 2_000 + 150 * named

@@ -28,7 +28,7 @@ def recalled(context: Any) -> int:
     return sum(len(section.items) for section in context.sections if section.name == "recalled")
 
 
-def test_without_a_budget_thirty_lines_and_two_thousand_tokens_are_recalled(harbour: Memory) -> None:
+def test_without_a_budget_thirty_lines_and_2000_tokens_are_recalled(harbour: Memory) -> None:
     made = harbour.context("harbour log of the piers and cranes", include_weak=True)
     assert (recalled(made), made.tokens <= 2_000) == (30, True)
 
@@ -56,7 +56,7 @@ def test_a_context_is_its_text_in_an_f_string(harbour: Memory) -> None:
     assert (f"{made}", str(made)) == (made.text, made.text)
 
 
-def test_a_receipt_is_small_and_counts_what_it_does_not_name(harbour: Memory) -> None:
+def test_receipt_is_small_and_counts_unnamed_candidates(harbour: Memory) -> None:
     made = harbour.context(NOTHING)
     stored = harbour.receipt(made.receipt.id)
     del stored["explanation"]
@@ -66,7 +66,7 @@ def test_a_receipt_is_small_and_counts_what_it_does_not_name(harbour: Memory) ->
     assert sum(stored["unlisted"].values()) > 0
 
 
-def test_an_explanation_shows_the_version_of_then_and_what_holds_now(harbour: Memory) -> None:
+def test_explanation_shows_the_version_of_then_and_of_now(harbour: Memory) -> None:
     record = kept(harbour.remember("Ana moors at pier four", tier="archival"))
     made = harbour.context("Where does Ana moor?")
     kept(harbour.revise(record.id, "Ana moors at pier nine", reason="she moved"))

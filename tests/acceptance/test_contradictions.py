@@ -69,7 +69,7 @@ def test_what_is_inactive_is_in_no_pair(owner, clock):
     assert pairs(owner) == []
 
 
-def test_an_agent_sees_no_pair_that_its_recall_would_not_show(owner, clock):
+def test_agent_sees_no_pair_that_its_recall_would_hide(owner, clock):
     agent = owner.as_actor(Actor.agent("lyra"))
     tell(owner, clock, PORTS[0], sensitivity="sensitive")
     tell(owner, clock, PORTS[1], sensitivity="sensitive")

@@ -71,12 +71,12 @@ def test_a_session_that_ends_with_an_error_has_no_summary(memory):
     assert summaries(memory) == []
 
 
-def test_a_session_of_two_turns_has_no_summary(memory):
+def test_a_session_of_two_messages_has_no_summary(memory):
     said(memory, *TURNS[:2])
     assert summaries(memory) == []
 
 
-def test_later_turns_of_a_session_get_a_summary_of_their_own(memory):
+def test_later_messages_of_a_session_get_their_own_summary(memory):
     said(memory, *TURNS)
     said(memory, "It came.", "It is warm.", "The bread is done.")
     first, second = sorted(summaries(memory), key=lambda each: each.created_at)
@@ -84,7 +84,7 @@ def test_later_turns_of_a_session_get_a_summary_of_their_own(memory):
     assert "It came." in second.text
 
 
-def test_turns_of_tools_and_sensitive_turns_are_in_no_summary(tmp_path):
+def test_messages_of_tools_and_sensitive_messages_are_in_no_summary(tmp_path):
     with Memory.open(tmp_path / "d.db", actor=Actor.operator("olga"), embedder=None) as memory:
         with memory.session("s1") as talk:
             for turn in TURNS:
@@ -97,7 +97,7 @@ def test_turns_of_tools_and_sensitive_turns_are_in_no_summary(tmp_path):
         assert (summary.sensitivity.value, len(summary.derived_from)) == ("normal", 3)
 
 
-def test_a_summary_holds_turns_about_one_subject_in_one_scope(memory):
+def test_a_summary_holds_messages_about_one_subject_in_one_scope(memory):
     memory.add([{"role": "user", "content": "Ben wants rye."}], session="s1", subject="Ben")
     memory.at(scope="/agents/claude").add([{"role": "user", "content": "Claude wants oats."}], session="s1")
     said(memory, *TURNS, subject="Ana")
@@ -111,7 +111,7 @@ def test_a_summary_that_quotes_an_order_waits_for_a_person(memory):
     assert [each.steps[0].after.kind.value for each in memory.pending()] == ["summary"]
 
 
-def test_a_context_does_not_repeat_turns_in_their_summary(memory):
+def test_a_context_does_not_repeat_messages_in_their_summary(memory):
     said(memory, *TURNS)
     (summary,) = summaries(memory)
     context = memory.context("Which flour is best?")

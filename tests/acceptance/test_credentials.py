@@ -19,7 +19,7 @@ MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
 
 
-def test_a_token_opens_the_store_as_its_bearer_at_its_tenant_and_scope(owner: Memory, entering: Enter) -> None:
+def test_token_opens_the_store_as_its_holder_tenant_and_scope(owner: Memory, entering: Enter) -> None:
     issued = owner.create_token("claude", tenant="acme", scope="orion")
     bearer = entering(token=issued.secret)
     assert (bearer.actor.label, bearer.tenant, bearer.scope) == ("agent:claude", "acme", "/agents/orion")
@@ -27,7 +27,7 @@ def test_a_token_opens_the_store_as_its_bearer_at_its_tenant_and_scope(owner: Me
 
 
 @pytest.mark.parametrize("beside", [{"actor": Actor.operator()}, {"tenant": "acme"}, {"scope": "orion"}])
-def test_nothing_beside_a_token_says_who_asks_or_where(owner: Memory, entering: Enter, beside: dict[str, Any]) -> None:
+def test_nothing_next_to_a_token_says_who_asks_or_where(owner: Memory, entering: Enter, beside: dict[str, Any]) -> None:
     issued = owner.create_token("claude")
     with pytest.raises(InvalidInput, match="token"):
         entering(token=issued.secret, **beside)
@@ -39,7 +39,7 @@ def test_a_token_is_a_prefix_and_256_random_bits(owner: Memory) -> None:
     assert all(each.startswith("kw_") and each[3:].isalnum() and 62 ** len(each[3:]) > 2**256 for each in secrets)
 
 
-def test_a_token_may_end_in_a_year_that_a_number_of_json_does_not_reach(owner: Memory) -> None:
+def test_token_may_expire_in_a_year_beyond_json_numbers(owner: Memory) -> None:
     issued = owner.create_token("claude", expires=datetime(4294, 12, 30, tzinfo=UTC))
     assert [each.expires_at for each in owner.tokens()] == [issued.token.expires_at]
 
@@ -91,7 +91,7 @@ BAD: dict[str, Callable[[Memory, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", sorted(BAD))
-def test_a_token_that_does_not_hold_is_refused_with_the_same_words(
+def test_every_invalid_token_is_refused_with_the_same_words(
     owner: Memory, entering: Enter, clock: Any, what: str
 ) -> None:
     secret = BAD[what](owner, clock)
@@ -172,7 +172,7 @@ def test_a_token_is_given_nothing_beyond_its_class(owner: Memory, rights: str, c
 
 
 @pytest.mark.parametrize("given", [{"name": ""}, {"name": "a\nb"}, {"name": "x", "rights": "god"}])
-def test_a_token_without_a_proper_name_or_class_is_not_made(owner: Memory, given: dict[str, Any]) -> None:
+def test_token_without_a_valid_name_or_role_is_not_created(owner: Memory, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         owner.create_token(**given)
 
@@ -195,7 +195,7 @@ def test_a_token_does_not_expire_in_the_past(owner: Memory, term: timedelta) -> 
         tamper.body('"claude"', '"olga"'),
     ],
 )
-def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
+def test_token_edited_by_hand_opens_nothing_and_verify_names_it(
     owner: Memory, entering: Enter, path: Path, edit: str
 ) -> None:
     issued = owner.create_token("claude", scope="orion", expires="1d")
@@ -205,7 +205,7 @@ def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
     assert {fault.row.split()[0] for fault in owner.verify().faults} == {"tokens"}
 
 
-def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, entering: Enter, path: Path) -> None:
+def test_revocation_undone_by_hand_has_no_effect(owner: Memory, entering: Enter, path: Path) -> None:
     issued = owner.create_token("claude")
     owner.revoke_token(issued.token.id)
     tamper.unrevoke_tokens(path)
@@ -213,7 +213,7 @@ def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, e
         entering(token=issued.secret)
 
 
-def test_an_old_row_of_a_revoked_token_that_was_put_back_is_named(owner: Memory, path: Path) -> None:
+def test_restored_old_row_of_a_revoked_token_is_named(owner: Memory, path: Path) -> None:
     issued = owner.create_token("claude")
     (old,) = tamper.documents(path, "tokens")
     owner.revoke_token(issued.token.id)
@@ -224,7 +224,7 @@ def test_an_old_row_of_a_revoked_token_that_was_put_back_is_named(owner: Memory,
     }
 
 
-def test_the_owners_token_is_kept_for_the_owners_eyes_alone(owner: Memory, entering: Enter, tmp_path: Path) -> None:
+def test_the_owners_token_is_stored_for_the_owners_eyes_alone(owner: Memory, entering: Enter, tmp_path: Path) -> None:
     file = owner.owner_token()
     assert file.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "config") in file.parents
@@ -235,14 +235,14 @@ def test_the_owners_token_is_kept_for_the_owners_eyes_alone(owner: Memory, enter
     assert bearer.at(tenant="acme").tenant == "acme"
 
 
-def test_a_revoked_owners_token_is_made_anew_when_asked_for(owner: Memory, entering: Enter) -> None:
+def test_a_revoked_owners_token_is_recreated_when_asked_for(owner: Memory, entering: Enter) -> None:
     old = owner.owner_token().read_text().strip()
     owner.revoke_token(owner.tokens()[0].id)
     assert (new := owner.owner_token().read_text().strip()) != old
     assert entering(token=new).actor.is_owner
 
 
-def test_a_store_that_is_not_there_is_not_made_by_a_token(opened: Callable[..., Memory], tmp_path: Path) -> None:
+def test_token_creates_no_missing_store(opened: Callable[..., Memory], tmp_path: Path) -> None:
     from keepward import StoreUnavailable
 
     with pytest.raises(StoreUnavailable):
@@ -299,7 +299,7 @@ def _raised(decided: list[Any]) -> None:
 
 @pytest.mark.promise("F10", "Z24")
 @pytest.mark.parametrize("verb", sorted(OWNERS))
-def test_with_an_agents_token_the_verbs_of_people_are_refused_and_nothing_changes(
+def test_agent_token_is_refused_for_reviewer_operations_without_changes(
     owner: Memory, entering: Enter, verb: str
 ) -> None:
     commit = owner.log()[0].commit.id if owner.log() else kept_commit(owner)
@@ -323,7 +323,7 @@ def test_no_handle_changes_the_policy(owner: Memory, entering: Enter) -> None:
         bearer.policy = Policy(enabled=False)  # type: ignore[misc]
 
 
-def test_a_store_with_nothing_but_a_token_or_a_refusal_verifies(owner: Memory, mem: Memory) -> None:
+def test_store_with_only_a_token_or_a_refusal_verifies(owner: Memory, mem: Memory) -> None:
     owner.create_token("claude", tenant="acme")
     refused(mem.remember("  "))
     assert owner.verify().faults == ()
@@ -353,7 +353,7 @@ def test_an_owner_who_only_reads_does_no_upkeep(watching: Memory, verb: str) -> 
         getattr(watching, verb)()
 
 
-def test_an_owner_who_may_erase_plans_an_erasure_without_other_rights(owner: Memory, entering: Enter) -> None:
+def test_owner_with_erase_alone_can_plan_an_erasure(owner: Memory, entering: Enter) -> None:
     made = kept(owner.remember("The ferry is blue", tier="archival"))
     eraser = entering(actor=cut_down("read", "erase"))
     assert made.id in {each.id for each in eraser.plan_erase([made.id]).targets}

@@ -138,7 +138,7 @@ def test_both_ways_rank_alike(pair: Pair, narrow: dict[str, Any]) -> None:
 
 
 @each_kind
-def test_what_another_scope_may_not_see_is_found_in_neither_way(pair: Pair) -> None:
+def test_neither_search_finds_memories_of_an_invisible_scope(pair: Pair) -> None:
     for scope in ("/agents/orion", "/agents/vega"):
         assert_alike(Pair(*(each.at(scope=scope) for each in pair)))
     seen = [
@@ -153,7 +153,7 @@ def test_a_state_of_the_past_is_ranked_alike(pair: Pair) -> None:
 
 
 @each_kind
-def test_a_part_ranks_as_the_whole_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_ranks_as_the_total_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few candidates that statistics of the whole matter: the best and its cosine are the same."""
     for name in ("VECTORS", "WORDS"):
         monkeypatch.setattr(gathering, name, 2)
@@ -226,7 +226,7 @@ def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database:
             assert_alike(Pair(process, other))
 
 
-def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
+def test_vectors_of_an_earlier_embedding_version_are_searched_until_replaced(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for where in (chunking, index, engine_index, status):
@@ -247,7 +247,7 @@ def test_an_index_leads_to_the_nearest_vectors(pair: Pair, monkeypatch: pytest.M
     assert_alike(pair, tags=("harbour",))
 
 
-def test_auto_chooses_by_the_number_of_memories_and_receipts_say_so(database: str, tmp_path: Path) -> None:
+def test_auto_chooses_by_memory_count_and_receipts_report_it(database: str, tmp_path: Path) -> None:
     with opened(database, tmp_path, policy=Policy(process_limit=3)) as mem:
         for text in ("one ferry", "two ferries", "three ferries"):
             kept(mem.remember(text, tier="archival"))

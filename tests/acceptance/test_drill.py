@@ -106,7 +106,7 @@ def test_every_defence_fires_on_an_empty_store(tmp_path):
     assert {each.status for each in results(tmp_path / "e.db").values()} == {"fired"}
 
 
-def test_each_attack_says_what_it_tries_and_how_to_see_it(drilled):
+def test_each_attack_names_its_attempt_and_its_evidence(drilled):
     assert len(set(NAMES)) == len({attack.title for attack in ATTACKS}) == len(NAMES) == 12
     assert [each.name for each in drilled.values() if "; see `keepward " not in each.defence] == []
 
@@ -128,12 +128,12 @@ def test_each_command_that_the_drill_names_exists(command):
         ("authority", "poison_import"),
     ],
 )
-def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack):
+def test_a_gate_that_is_taken_out_fails_a_check(store, without, gate, attack):
     without(gate)
     assert status(store, attack) == "breached"
 
 
-def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypatch):
+def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch):
     from keepward.services import contexts
     from keepward.services.output_filter import OutputFilterResult
 
@@ -142,14 +142,14 @@ def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypat
     assert status(store, "order_the_model") == "breached"
 
 
-def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
+def test_an_erasure_that_no_one_remembers_fails_a_check(store, monkeypatch):
     from keepward.services import erasure_references
 
     monkeypatch.setattr(erasure_references, "tombstone_for", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 
-def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
+def test_a_reach_that_goes_anywhere_fails_a_check(store, monkeypatch):
     from keepward.services.reader import Reader
 
     monkeypatch.setattr(Reader, "can_see", lambda *_: True)
@@ -157,7 +157,7 @@ def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
 
 
 @pytest.mark.promise("F5")
-def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
+def test_an_anchor_that_forgets_fails_a_check(store, monkeypatch):
     from keepward.adapters.trust_store import TrustStore
 
     monkeypatch.setattr(TrustStore, "noted", lambda *_: None)
@@ -186,7 +186,7 @@ def test_the_drill_touches_neither_the_store_nor_its_noted_heads(store, files, n
     assert files() == before
 
 
-def test_a_store_in_use_by_somebody_else_is_drilled_with_its_newest_commit(store, tmp_path):
+def test_store_open_elsewhere_is_drilled_with_its_newest_commit(store, tmp_path):
     seen = []
     attack = Attack("x", "x", lambda copy: seen.extend(copy.owner.list_memories(limit=None)))
     with Memory.open(store, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:

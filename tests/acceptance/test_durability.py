@@ -33,7 +33,7 @@ CROWD = Path(__file__).with_name("crowd.py")
 @pytest.mark.slow
 @pytest.mark.parametrize("blobs", [(), ("--blobs",)], ids=["plain", "blobs"])
 @pytest.mark.parametrize("kind", ["file", "database"])
-def test_no_acknowledged_write_is_lost_however_often_the_writer_is_killed(
+def test_acknowledged_writes_survive_repeated_kills_of_the_writer(
     tmp_path: Path, blobs: tuple[str, ...], kind: str, request: pytest.FixtureRequest
 ) -> None:
     place = str(tmp_path / "kill") if kind == "file" else request.getfixturevalue("database")
@@ -78,9 +78,7 @@ def crowd(store: Path, processes: int, count: int, *place: str) -> dict[str, Any
         pytest.param(64, 50, marks=pytest.mark.slow),
     ],
 )
-def test_of_a_crowd_of_writers_none_loses_a_write_forks_the_chain_or_finds_the_store_locked(
-    tmp_path: Path, processes: int, count: int
-) -> None:
+def test_concurrent_writers_lose_no_commit(tmp_path: Path, processes: int, count: int) -> None:
     store = tmp_path / "crowd"
     said = crowd(store, processes, count)
     assert said["errors"] == []
@@ -96,9 +94,7 @@ def test_of_a_crowd_of_writers_none_loses_a_write_forks_the_chain_or_finds_the_s
 
 
 @pytest.mark.slow
-def test_of_a_crowd_of_writers_in_a_database_none_loses_a_write_or_forks_the_chain(
-    database: str, tmp_path: Path
-) -> None:
+def test_concurrent_database_writers_lose_no_commit(database: str, tmp_path: Path) -> None:
     said = crowd(tmp_path / "crowd", 16, 20, database)
     assert (said["errors"], len(said["acknowledged"])) == ([], 320)
     assert survivors(database, tmp_path / "crowd.config") == (set(said["acknowledged"]), 0)
@@ -125,9 +121,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.promise("T8")
-def test_a_full_disk_is_told_plainly_loses_nothing_and_goes_on_when_there_is_room(
-    tmp_path: Path, room: Callable[[int], None]
-) -> None:
+def test_full_disk_is_reported_and_writes_resume_with_space(tmp_path: Path, room: Callable[[int], None]) -> None:
     with Memory.open(tmp_path / "m.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "config") as mem:
         told = [kept(mem.remember(f"Order {n} was packed", tier="archival")).id for n in range(3)]
         with sqlite3.connect(tmp_path / "m.db") as raw:
@@ -174,7 +168,7 @@ with Memory.open(folder / "m.db", embedder=None, config_dir=folder / "config") a
 
 
 @pytest.mark.promise("T8")
-def test_an_error_of_the_disk_in_the_middle_of_a_write_is_told_and_survived(tmp_path: Path) -> None:
+def test_disk_error_inside_a_write_is_reported_and_survived(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -185,7 +179,7 @@ def test_an_error_of_the_disk_in_the_middle_of_a_write_is_told_and_survived(tmp_
 
 
 @pytest.mark.promise("T8", "Z30")
-def test_a_checkpoint_that_stopped_half_way_leaves_a_store_that_opens_whole(tmp_path: Path) -> None:
+def test_interrupted_checkpoint_leaves_a_store_that_opens(tmp_path: Path) -> None:
     given: dict[str, Any] = {"embedder": None, "config_dir": tmp_path / "config"}
     store = tmp_path / "m.db"
     with Memory.open(store, **given) as mem:
@@ -281,7 +275,7 @@ print("done", count)
 @pytest.mark.parametrize(
     "what", [pytest.param(name, marks=() if name == "approval" else pytest.mark.slow) for name in sorted(ACTS)]
 )
-def test_a_crash_at_any_statement_leaves_all_of_it_or_nothing(tmp_path: Path, what: str) -> None:
+def test_crash_at_any_statement_is_atomic(tmp_path: Path, what: str) -> None:
     first = tmp_path / "first"
     first.mkdir()
     with Memory.open(first / "m.db", actor=Actor.operator("olga"), embedder=None, config_dir=first / "config") as owner:

@@ -64,7 +64,7 @@ def other(owner: Memory) -> str:
 
 
 @pytest.mark.promise("F14")
-def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, other, tmp_path):
+def test_erased_text_and_its_words_are_in_no_file(owner, number, other, tmp_path):
     owner.context("what is the private number of Ana")
     assert traces(tmp_path)
     erased(owner, number)
@@ -81,7 +81,7 @@ def test_a_receipt_loses_its_quote_of_an_erased_text(owner, number):
 
 
 @pytest.mark.promise("F14")
-def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
+def test_terms_and_vectors_of_erased_memories_are_in_no_file(owner, number, tmp_path):
     with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
         terms, vectors, digest = db.execute(
             "SELECT terms, vectors, digest FROM features WHERE id = ?", (number,)
@@ -93,20 +93,20 @@ def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, 
 
 
 @pytest.mark.promise("F14")
-def test_what_lies_in_free_pages_of_the_file_is_gone_too(owner, number, tmp_path):
+def test_erasure_also_clears_free_pages_of_the_file(owner, number, tmp_path):
     # SQLite overwrites the cell that it deletes and not where that cell stood before; a plain writer leaves as much.
     tamper.run(owner.path, *tamper.TEXT_IN_FREE_PAGES)
     erased(owner, number)
     assert traces(tmp_path) == []
 
 
-def test_verify_is_whole_after_an_erasure(owner, number, other):
+def test_verify_is_complete_after_an_erasure(owner, number, other):
     owner.context("private number")
     erased(owner, number)
     assert owner.verify().faults == ()
 
 
-def test_an_erased_memory_is_in_no_recall_no_context_and_no_list(owner, number, other):
+def test_erased_memory_is_in_no_recall_context_or_list(owner, number, other):
     erased(owner, number)
     found = [hit.memory.id for hit in owner.recall("private number of Ana").hits]
     listed = [record.id for record in owner.list_memories()]
@@ -126,12 +126,12 @@ def test_history_shows_the_versions_as_erased(owner, number):
     assert shown == [("insert", "erased", ""), ("replace", "erased", ""), ("erase", "erased", "")]
 
 
-def test_a_state_of_the_past_no_longer_holds_what_was_erased(owner, number, other):
+def test_past_state_no_longer_contains_erased_content(owner, number, other):
     erased(owner, number)
     assert [record.id for record in owner.list_memories(as_of=3)] == [other]
 
 
-def test_the_log_still_tells_who_made_a_commit_whose_reason_was_erased(owner, number):
+def test_log_still_names_the_author_of_an_erased_reason(owner, number):
     erased(owner, number)
     assert [(view.details.actor, view.details.reason) for view in owner.log()] == [
         ("operator:olga", "request"),
@@ -163,7 +163,7 @@ def test_a_plan_is_void_once_its_target_has_changed(owner, number):
     assert owner.get(number).text == "Ana has no number"
 
 
-def test_a_plan_is_void_once_a_context_has_held_its_target(owner, number):
+def test_plan_is_void_after_a_context_contained_its_target(owner, number):
     plan = owner.plan_erase([number])
     owner.context("private number")
     with pytest.raises(Conflict):
@@ -181,7 +181,7 @@ def test_a_reason_is_a_code_so_that_it_repeats_nothing(owner, number):
         owner.plan_erase([number], reason="Ana asked for it")
 
 
-def test_a_summary_that_repeats_the_text_goes_and_one_of_its_own_words_is_listed(owner, number, other):
+def test_summary_that_repeats_the_text_goes_others_are_listed(owner, number, other):
     copy = kept(owner.remember(f"Note: {SECOND}, deploys weekly", tier="archival", derived_from=[number, other]))
     own = kept(owner.remember("One guest can be reached by phone", tier="archival", derived_from=[number]))
     plan = owner.plan_erase([number])
@@ -199,7 +199,7 @@ def ramipril(owner: Memory) -> tuple[str, str]:
     return message, fact
 
 
-def test_a_plan_shows_what_cites_an_erased_memory_with_its_text(owner, ramipril):
+def test_plan_shows_citations_of_an_erased_memory_with_text(owner, ramipril):
     message, fact = ramipril
     plan = owner.plan_erase(subject="ana")
     shown = [(each.id, each.why, each.text) for each in plan.candidates]
@@ -242,14 +242,14 @@ def test_a_new_citing_memory_voids_the_plan(owner, ramipril):
         owner.erase(plan.digest, subject="ana")
 
 
-def test_a_plan_withholds_sensitive_text_from_a_handle_without_that_right(owner, ramipril, entering):
+def test_plan_hides_sensitive_text_without_the_right(owner, ramipril, entering):
     kept(owner.remember("Ana has diabetes", evidence=[ramipril[0]], sensitivity="sensitive", consent=True))
     eraser = entering(replace(Actor.operator("erin"), can=frozenset({"read", "erase"})))
     shown = [each.text for each in eraser.plan_erase(subject="ana").candidates]
     assert (len(shown), [text for text in shown if "diabetes" in text]) == (2, [])
 
 
-def test_a_memory_elsewhere_that_quotes_the_text_is_listed_for_a_person(owner, number):
+def test_quotation_elsewhere_is_listed_for_a_person(owner, number):
     quoting = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
     assert owner.plan_erase([number]).quoting == (quoting.id,)
 
@@ -266,7 +266,7 @@ def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
     assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
 
 
-def test_an_earlier_version_elsewhere_that_copied_the_text_loses_that_version_alone(owner, number, tmp_path):
+def test_only_the_old_version_that_copied_the_text_is_erased(owner, number, tmp_path):
     living = kept(owner.remember(FIRST, tier="archival", scope="/agents/orion"))
     owner.revise(living.id, "Orion keeps no numbers", reason="tidied")
     erased(owner, number)
@@ -274,13 +274,13 @@ def test_an_earlier_version_elsewhere_that_copied_the_text_loses_that_version_al
     assert (texts, traces(tmp_path), owner.verify().ok) == (["", "Orion keeps no numbers"], [], True)
 
 
-def test_a_whole_subject_can_be_erased(owner, number, other, tmp_path):
+def test_a_complete_subject_can_be_erased(owner, number, other, tmp_path):
     kept(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
     erased(owner, subject="ana")
     assert (traces(tmp_path), [record.id for record in owner.list_memories()]) == ([], [other])
 
 
-def test_everything_from_a_reference_can_be_erased_and_the_reference_is_refused_from_then_on(owner):
+def test_erased_reference_and_its_memories_are_refused_later(owner):
     owner.remember("The page says quokkablue", tier="archival", evidence=["https://a.example/x"])
     erased(owner, source="https://a.example/x")
     again = owner.remember("The page says something else", tier="archival", evidence=["https://a.example/x"])
@@ -300,7 +300,7 @@ def test_erasing_again_names_the_tombstone(owner, number):
         owner.plan_erase([number])
 
 
-def test_a_waiting_proposal_and_its_receipt_lose_the_text_and_the_proposer_is_told(owner, mem, tmp_path):
+def test_pending_proposal_and_receipt_lose_the_text_with_notice(owner, mem, tmp_path):
     item = held(mem.remember(FIRST, tier="core", key="mission"))
     record = kept(owner.remember(FIRST, tier="archival"))
     erased(owner, record.id)
@@ -316,7 +316,7 @@ def test_what_was_approved_before_leaves_no_digest_to_guess_from(owner, mem):
     assert item.digest.encode() not in raw
 
 
-def test_no_digest_over_a_context_that_held_it_is_left(owner, number, tmp_path):
+def test_no_digest_over_a_context_that_contained_it_is_left(owner, number, tmp_path):
     context = owner.context("private number")
     digests = {context.context_id, context.prefix_digest, context.tail_digest}
     digests |= {section.digest for section in context.sections if section.items}
@@ -327,7 +327,7 @@ def test_no_digest_over_a_context_that_held_it_is_left(owner, number, tmp_path):
     assert [each for each in digests - {empty} if each.encode() in raw] == []
 
 
-def test_a_kept_document_that_repeats_it_goes(owner, number, tmp_path, entering):
+def test_a_stored_document_that_repeats_it_goes(owner, number, tmp_path, entering):
     user_file = tmp_path / "USER.md"
     user_file.write_text(f"About me\n\n{SECOND}\n")
     reader = entering(Actor.agent("reader"), user_file=user_file)
@@ -337,7 +337,7 @@ def test_a_kept_document_that_repeats_it_goes(owner, number, tmp_path, entering)
     assert (traces(tmp_path), owner.replay(context.receipt.id).missing) == ([], (("user_file", 0), (number, 2)))
 
 
-def test_replay_shows_a_tombstone_says_so_and_the_rest_is_as_it_was(owner, number):
+def test_replay_shows_a_tombstone_and_the_rest_unchanged(owner, number):
     owner.remember("Ship the app before Easter", tier="core", key="mission")
     context = owner.context("private number")
     erased(owner, number)
@@ -347,7 +347,7 @@ def test_replay_shows_a_tombstone_says_so_and_the_rest_is_as_it_was(owner, numbe
 
 
 @pytest.mark.promise("T12", "T14")
-def test_a_rollback_leaves_erased_content_out_and_its_receipt_says_so(owner, number, other, tmp_path):
+def test_rollback_omits_erased_content_and_its_receipt_says_so(owner, number, other, tmp_path):
     with owner.draft(reason="tidy up") as draft:
         draft.replace(number, "Ana has no number")
         draft.replace(other, "Deploys happen on Fridays")
@@ -361,7 +361,7 @@ def test_a_rollback_leaves_erased_content_out_and_its_receipt_says_so(owner, num
 
 
 @pytest.mark.promise("T12", "T14")
-def test_a_rollback_of_nothing_but_erased_content_changes_nothing_and_keeps_a_receipt(owner, number):
+def test_rollback_of_only_erased_content_changes_nothing(owner, number):
     erased(owner, number)
     done = owner.rollback("2")
     assert (done.applied, [reason.code for reason in done.reasons], done.receipt is not None) == (
@@ -394,7 +394,7 @@ def test_no_verb_brings_an_erased_memory_back(owner, number, verb):
 
 @pytest.mark.promise("T12", "T13")
 @pytest.mark.parametrize("text", [FIRST, SECOND, f"  {FIRST}.", FIRST.replace("'", "’")])
-def test_the_same_text_is_refused_by_whoever_says_it_and_the_tombstone_is_named(owner, mem, number, text):
+def test_erased_text_is_refused_from_everyone_and_names_its_tombstone(owner, mem, number, text):
     erased(owner, number)
     for handle in (owner, mem, mem.at(scope="/agents/orion")):
         outcome = handle.remember(text, tier="archival")
@@ -403,7 +403,7 @@ def test_the_same_text_is_refused_by_whoever_says_it_and_the_tombstone_is_named(
 
 
 @pytest.mark.promise("T12", "T13")
-def test_an_edit_of_another_memory_does_not_bring_the_text_back(owner, number, other):
+def test_edit_of_another_memory_cannot_restore_erased_text(owner, number, other):
     erased(owner, number)
     assert refused(owner.revise(other, FIRST, reason="sneaky")) == {"erased"}
 
@@ -420,7 +420,7 @@ def test_a_refusal_of_what_was_erased_leaves_no_trace(owner, number, tmp_path):
     assert traces(tmp_path) == []
 
 
-def test_a_fact_that_differs_by_one_number_is_not_taken_for_the_erased_one(owner, number):
+def test_fact_with_another_number_is_not_taken_as_erased(owner, number):
     erased(owner, number)
     assert kept(owner.remember("Ana's private number is 7742 quokkablue", tier="archival")).version == 1
 
@@ -442,7 +442,7 @@ def test_an_import_does_not_bring_the_text_back(owner, number, tmp_path):
 
 
 @pytest.mark.promise("T12", "T13")
-def test_an_older_export_is_not_restored_into_a_new_store_and_the_tombstone_is_named(owner, number, opened, tmp_path):
+def test_older_export_with_erased_text_is_not_restored(owner, number, opened, tmp_path):
     vault = tmp_path / "old.jsonl"
     write_vault(owner, vault)
     erased(owner, number)
@@ -495,9 +495,7 @@ def test_a_tombstone_says_nothing_without_the_key_of_this_machine(owner, number,
     assert [each for each in plain if each in raw or each[:16] in raw or each.hex().encode() in raw] == []
 
 
-def test_an_export_carries_the_erased_versions_without_content_and_is_restored_whole(
-    owner, number, other, opened, tmp_path
-):
+def test_export_restores_erased_versions_without_content(owner, number, other, opened, tmp_path):
     owner.context("private number")
     erased(owner, number)
     vault = tmp_path / "vault.jsonl"
@@ -546,7 +544,7 @@ def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
     assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}
 
 
-def test_records_computed_anew_know_the_tombstone(owner, number, other):
+def test_records_recomputed_know_the_tombstone(owner, number, other):
     erased(owner, number)
     owner.rebuild()
     assert (owner.verify().faults, refused(owner.remember(FIRST, tier="archival"))) == ((), {"erased"})
@@ -596,7 +594,7 @@ def test_a_certificate_holds_no_content(owner, number):
     assert [word for word in WORDS if word in text] == []
 
 
-def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening(
+def test_interrupted_erasure_is_finished_at_the_next_opening(
     owner: Memory, number: str, tmp_path: Path, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = sqlite3.connect(owner.path, isolation_level=None)

@@ -69,7 +69,7 @@ def test_what_was_erased_while_it_waited_is_not_remembered_later(owner, mem):
         owner.plan_erase(owner.list_memories(limit=None, include_ended=True)[0].id)
 
 
-def test_what_waits_and_was_made_from_an_erased_memory_goes_with_it(owner, mem, tmp_path):
+def test_pending_proposal_made_from_an_erased_memory_is_erased_too(owner, mem, tmp_path):
     made = kept(mem.remember("The quay is closed on Mondays", tier="archival"))
     held(mem.remember(ORDER, derived_from=[made.id]))
     erased(owner, made.id)
@@ -92,7 +92,7 @@ def test_a_plan_shows_proposals_that_cite_an_erased_memory(owner, mem, message, 
     assert plan.proposals == ()
 
 
-def test_a_citing_proposal_stays_unless_it_is_named_or_taken_along(owner, mem, message):
+def test_citing_proposal_stays_unless_named_or_included(owner, mem, message):
     item = held(mem.remember(ORDER, evidence=[message]))
     erased(owner, message)
     assert [each.state for each in owner.pending()] == ["pending"]
@@ -121,7 +121,7 @@ def test_include_citing_takes_citing_proposals_along(owner, mem, message, tmp_pa
     assert [each.steps for each in owner.pending(state="all")] == [()]
 
 
-def test_an_edit_that_waits_and_cites_is_taken_along_without_its_memory(owner, mem, message, tmp_path):
+def test_pending_edit_with_a_citation_is_erased_without_its_memory(owner, mem, message, tmp_path):
     block = kept(owner.remember("Ship it before Easter", **CORE))
     item = held(mem.revise(block.id, f"Ship it with {WORD}", evidence=[message], reason="x"))
     assert [each.id for each in owner.plan_erase([message]).candidates] == [item.id]
@@ -145,14 +145,14 @@ def test_an_edit_that_waits_goes_and_the_memory_stays(owner, mem, tmp_path):
     assert owner.get(block.id).text == "Ship it before Easter"
 
 
-def test_what_nobody_proposed_is_not_found(owner, mem):
+def test_what_no_one_proposed_is_not_found(owner, mem):
     held(mem.remember(ORDER, subject="ana"))
     with pytest.raises(NotFound):
         owner.plan_erase(subject="bo")
 
 
 @pytest.mark.parametrize("decided", ["rejected", "approved", "expired"])
-def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, mem, tmp_path, clock, decided):
+def test_body_of_a_decided_proposal_is_dropped_after_retention(owner, mem, tmp_path, clock, decided):
     item = held(mem.remember(f"Ship {WORD}", **CORE))
     if decided == "approved":
         made = owner.approve(item.id)
@@ -176,7 +176,7 @@ def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, me
         assert owner.get(erase_later).text == f"Ship {WORD}"
 
 
-def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
+def test_policy_says_how_long_a_decided_body_is_stored(opened, clock):
     with opened("own", policy=Policy(review_keep=timedelta(days=2)), actor=Actor.operator("olga")) as owner:
         item = held(owner.as_actor(Actor.agent("claude")).remember(ORDER))
         owner.reject(item.id, reason="no")
@@ -232,7 +232,7 @@ def test_every_column_is_known_to_hold_content_or_not_to(owner):
     assert columns(owner.path) == HOLDS | never
 
 
-def test_after_an_erasure_no_column_holds_a_word_of_what_was_typed(owner, mem, tmp_path):
+def test_after_erasure_no_column_contains_a_typed_word(owner, mem, tmp_path):
     everything = {
         "subject": f"{WORD}-subject", "category": f"{WORD}-category", "tags": [f"{WORD}-tag"], "session": f"{WORD}-s",
         "job": f"{WORD}-job", "speaker": f"{WORD}-speaker", "aliases": [f"{WORD}:1"], "evidence": [f"{WORD}:2"],

@@ -63,24 +63,24 @@ def test_guesses_in_one_import_tell_nothing(stranger: Memory, stone: str, tmp_pa
     assert load(stranger, guesses(tmp_path)).refused == 0
 
 
-def test_a_dry_run_tells_an_agent_of_that_scope_nothing_either(mem: Memory, stone: str, tmp_path: Path) -> None:
+def test_dry_run_reports_nothing_to_an_agent_of_that_scope(mem: Memory, stone: str, tmp_path: Path) -> None:
     near = mem.at(scope="/agents/ana")
     assert load(near, guesses(tmp_path), dry_run=True).refused == 0
     assert load(near, guesses(tmp_path)).refused == 1
 
 
-def test_who_sees_the_scope_is_refused_and_told_the_tombstone(owner: Memory, mem: Memory, stone: str) -> None:
+def test_who_sees_the_scope_is_refused_and_reported_the_tombstone(owner: Memory, mem: Memory, stone: str) -> None:
     for handle in (owner, mem.at(scope="/agents/ana"), mem.at(scope="/agents/ana/tasks/1")):
         outcome = handle.remember(PIN, tier="archival", scope=handle.scope)
         assert refused(outcome) == {"erased"}
         assert stone in outcome.reasons[0].detail
 
 
-def test_a_dry_run_tells_the_owner(owner: Memory, stone: str, tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_owner(owner: Memory, stone: str, tmp_path: Path) -> None:
     assert load(owner, guesses(tmp_path), dry_run=True).refused == 1
 
 
-def test_a_reviewer_is_told_and_the_proposer_is_not(owner: Memory, stranger: Memory, stone: str) -> None:
+def test_a_reviewer_is_reported_and_the_proposer_is_not(owner: Memory, stranger: Memory, stone: str) -> None:
     item = held(stranger.remember(PIN, tier="core", key="mission"))
     with pytest.raises(Conflict, match=stone):
         owner.approve(item.id)

@@ -34,7 +34,7 @@ def test_reasons_of_decisions_are_erased_with_their_proposal(tmp_path):
 
 @pytest.mark.parametrize("edit", [False, True], ids=["new", "edit"])
 @pytest.mark.parametrize("away", [False, True], ids=["at hand", "away"])
-def test_backups_lose_an_erased_proposal_and_what_was_said_of_it(tmp_path, edit, away):
+def test_backups_lose_an_erased_proposal_and_its_reasons(tmp_path, edit, away):
     places = {"config_dir": tmp_path / "c", "embedder": None, "actor": Actor.operator()}
     copy, elsewhere = tmp_path / "b.db", tmp_path / "elsewhere.db"
     with Memory.open(tmp_path / "s.db", **places) as mem:
@@ -78,7 +78,7 @@ def holds_text(hint: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", [*NEVER, *_TYPES.values()], ids=lambda kind: kind.__name__)
-def test_every_field_is_known_to_hold_free_text_or_not_to(kind):
+def test_every_field_is_declared_as_free_text_or_not(kind):
     hints = get_type_hints(kind)
     texts = {each for each in kind.__struct_fields__ if holds_text(hints[each])}
     assert texts == {*FREE.get(kind, "").split(), *NEVER[kind].split()}

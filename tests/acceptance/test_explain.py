@@ -44,7 +44,7 @@ def test_the_parts_make_up_the_text_in_every_format(filled, form):
     assert "".join(part["text"] for part in found["parts"]) == filled.context(QUESTION).text
 
 
-def test_each_candidate_is_in_one_place_or_out_for_the_reason_of_the_receipt(filled):
+def test_each_candidate_is_included_or_excluded_with_the_receipts_reason(filled):
     context = filled.context(QUESTION, budget_tokens=160)
     found = filled.receipt(context.receipt.id)["explanation"]["candidates"]
     places = {item.id: section.name for section in context.sections for item in section.items}
@@ -68,7 +68,7 @@ def test_a_preview_says_what_waits_and_what_had_no_room(filled):
     assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found if each.section is None}
 
 
-def test_a_preview_keeps_no_receipt_and_counts_no_use(filled):
+def test_a_preview_store_no_receipt_and_counts_no_use(filled):
     before = filled.receipts().items[0].id
     previewed = filled.context(QUESTION, preview=True)
     assert (previewed.receipt, previewed.kept, filled.receipts().items[0].id) == (None, False, before)

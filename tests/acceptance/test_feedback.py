@@ -82,7 +82,7 @@ def trained(made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: An
 # --- giving feedback
 
 
-def test_feedback_is_kept_with_its_actor_in_the_order_of_arrival(keeper: Memory) -> None:
+def test_feedback_is_stored_with_its_actor_in_order(keeper: Memory) -> None:
     agent = keeper.as_actor(Actor.agent("scout"))
     given = []
     for thing in THINGS[:2]:
@@ -97,7 +97,7 @@ def test_feedback_binds_to_a_context_too(keeper: Memory) -> None:
     assert keeper.feedback(compiled.receipt.id, used=[item]).receipt == compiled.receipt.id
 
 
-def test_feedback_on_a_memory_that_the_receipt_does_not_show_is_an_error(keeper: Memory) -> None:
+def test_feedback_on_a_memory_outside_the_receipt_is_an_error(keeper: Memory) -> None:
     shown = keeper.recall(asked("billing"), limit=1, receipt=True)
     other = keeper.recall(asked("atlas"), limit=1)[0].memory.id
     with pytest.raises(InvalidInput, match="not in it"):
@@ -124,18 +124,18 @@ def test_feedback_on_a_receipt_out_of_reach_is_an_error(keeper: Memory) -> None:
         stranger.feedback(shown.receipt or "", used=[shown[0].memory.id])
 
 
-def test_a_recall_keeps_no_receipt_unless_it_is_asked_to(keeper: Memory) -> None:
+def test_a_recall_store_no_receipt_unless_it_is_asked_to(keeper: Memory) -> None:
     assert keeper.recall(asked("billing")).receipt is None
 
 
-def test_said_again_feedback_takes_the_place_of_what_was_said_before(keeper: Memory) -> None:
+def test_repeated_feedback_replaces_the_earlier_one(keeper: Memory) -> None:
     shown = keeper.recall(asked("billing"), receipt=True)
     keeper.feedback(shown.receipt or "", used=[shown[0].memory.id])
     again = keeper.feedback(shown.receipt or "", ignored=[shown[0].memory.id])
     assert (again.n, keeper.status()["reranker"]["feedback"]) == (1, 1)
 
 
-def test_with_memory_switched_off_feedback_is_harmless_and_not_kept(opened: Callable[..., Memory]) -> None:
+def test_with_memory_switched_off_feedback_is_harmless_and_not_stored(opened: Callable[..., Memory]) -> None:
     with opened("store") as memory:
         memory.remember("The quay is closed", tier="archival")
         shown = memory.recall("quay", receipt=True)
@@ -144,7 +144,7 @@ def test_with_memory_switched_off_feedback_is_harmless_and_not_kept(opened: Call
 
 
 @pytest.mark.promise("Z44")
-def test_feedback_alone_changes_no_byte_of_any_context_and_no_head(keeper: Memory) -> None:
+def test_feedback_alone_changes_no_context_and_no_head(keeper: Memory) -> None:
     before = (keeper.context(asked("billing")).context_id, keeper.status()["head"])
     taught(keeper)
     assert (keeper.context(asked("billing")).context_id, keeper.status()["head"]) == before
@@ -154,7 +154,7 @@ def test_feedback_alone_changes_no_byte_of_any_context_and_no_head(keeper: Memor
 
 
 @pytest.mark.promise("E30", "E55", "Z42")
-def test_after_feedback_things_never_spoken_of_are_answered_by_what_is_useful(trained: Memory) -> None:
+def test_feedback_also_improves_answers_about_unrated_memories(trained: Memory) -> None:
     assert all("final delivery" in first(trained, thing) for thing in THINGS[24:])
 
 
@@ -171,7 +171,7 @@ def test_the_order_by_cosine_is_that_of_the_cosines(trained: Memory) -> None:
 
 
 @pytest.mark.promise("E55")
-def test_status_tells_version_held_out_feedback_and_gain_of_what_serves(trained: Memory) -> None:
+def test_status_reports_version_held_out_feedback_and_gain(trained: Memory) -> None:
     told = trained.status()["reranker"]
     assert told["serving"]
     assert told["held_out"] == 6
@@ -180,7 +180,7 @@ def test_status_tells_version_held_out_feedback_and_gain_of_what_serves(trained:
 
 
 @pytest.mark.promise("E55", "Z42")
-def test_feedback_that_says_the_order_was_right_leaves_the_reranker_off(keeper: Memory) -> None:
+def test_feedback_that_confirms_the_order_leaves_the_reranker_off(keeper: Memory) -> None:
     for thing in THINGS:
         shown = keeper.recall(asked(thing), limit=5, receipt=True)
         ids = [hit.memory.id for hit in shown]
@@ -192,7 +192,7 @@ def test_feedback_that_says_the_order_was_right_leaves_the_reranker_off(keeper: 
 
 
 @pytest.mark.promise("E55")
-def test_little_feedback_leaves_the_reranker_off_and_says_how_much_it_takes(keeper: Memory) -> None:
+def test_little_feedback_leaves_the_reranker_off_and_reports_the_minimum(keeper: Memory) -> None:
     taught(keeper, things=THINGS[:8])
     assert "an evaluation needs 20 pairs" in keeper.train_reranker().why
 
@@ -227,21 +227,21 @@ def test_a_learned_recall_gives_at_most_its_limit_best_first(trained: Memory) ->
 
 
 @pytest.mark.promise("E33")
-def test_a_learned_recall_keeps_to_its_content_types(trained: Memory) -> None:
+def test_a_learned_recall_respects_its_content_types(trained: Memory) -> None:
     trained.remember("atlas deadline table", tier="archival", content_type="structured")
     found = trained.recall(asked("atlas"), content_types=["structured"])
     assert [hit.memory.text for hit in found] == ["atlas deadline table"]
 
 
 @pytest.mark.promise("E34")
-def test_a_learned_recall_keeps_to_the_least_importance(trained: Memory) -> None:
+def test_a_learned_recall_respects_the_least_importance(trained: Memory) -> None:
     trained.remember("The atlas deadline is what matters most", tier="archival", importance=0.9)
     found = trained.recall(asked("atlas"), min_importance=0.8)
     assert [hit.memory.importance for hit in found] == [0.9]
 
 
 @pytest.mark.promise("E35")
-def test_a_hit_has_rank_score_and_memory_and_says_what_was_learned(trained: Memory) -> None:
+def test_hit_has_rank_score_memory_and_learned_part(trained: Memory) -> None:
     hits = trained.recall(asked("atlas"), limit=5).hits
     assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
     totals = [hit.parts["fused"] + hit.parts["learned"] for hit in hits]
@@ -250,7 +250,7 @@ def test_a_hit_has_rank_score_and_memory_and_says_what_was_learned(trained: Memo
 
 
 @pytest.mark.promise("E37")
-def test_a_recall_counts_one_use_of_each_memory_that_is_not_weak(keeper: Memory) -> None:
+def test_recall_counts_one_use_of_each_strong_hit(keeper: Memory) -> None:
     before = keeper.status()
     hits = keeper.recall(asked("atlas"), limit=3, receipt=True)
     after = keeper.status()
@@ -281,7 +281,7 @@ def test_rolling_back_a_second_training_brings_back_the_first_weights(trained: M
     assert trained.recall(asked("atlas")).reranker == before
 
 
-def test_a_state_of_the_past_is_ordered_as_it_was_then(trained: Memory) -> None:
+def test_past_state_is_ranked_as_it_was_then(trained: Memory) -> None:
     seq = trained.log(limit=1)[0].commit.seq
     then = trained.recall(asked("atlas"), as_of=seq - 1)
     assert (then.reranker, trained.recall(asked("atlas"), as_of=seq).reranker is None) == (None, False)
@@ -293,7 +293,7 @@ def test_every_context_names_the_reranker_that_took_part(trained: Memory) -> Non
 
 
 @pytest.mark.promise("F11", "Z44")
-def test_with_a_reranker_two_contexts_of_one_state_are_the_same_bytes(trained: Memory) -> None:
+def test_reranked_contexts_of_one_state_are_identical(trained: Memory) -> None:
     compiled = trained.context(asked("atlas"))
     for thing in THINGS[:5]:
         trained.recall(asked(thing), receipt=True)
@@ -307,7 +307,7 @@ def test_another_process_serves_the_same_weights(trained: Memory, opened: Callab
         assert [(hit.memory.id, hit.score) for hit in other.recall(asked("atlas"))] == ranked
 
 
-def test_the_record_that_names_the_weights_is_in_no_list_recall_context_or_count(trained: Memory) -> None:
+def test_weights_record_is_in_no_list_recall_context_or_count(trained: Memory) -> None:
     live = 2 * len(THINGS)
     words = "The learned reranker serves structured document"
     assert trained.status()["live"] == live
@@ -316,12 +316,12 @@ def test_the_record_that_names_the_weights_is_in_no_list_recall_context_or_count
     assert all("reranker" not in hit.memory.text for hit in trained.recall(words, limit=100))
 
 
-def test_nobody_writes_into_the_scope_that_the_store_keeps_for_itself(trained: Memory) -> None:
+def test_reserved_scope_of_the_store_accepts_no_writes(trained: Memory) -> None:
     change = Insert(id="forged", text="The weights are mine", scope="/.keepward", key="reranker")
     assert isinstance(trained.propose([change], reason="try"), Refused)
 
 
-def test_the_record_that_names_the_weights_cannot_be_restored_or_forgotten(trained: Memory) -> None:
+def test_weights_record_cannot_be_restored_or_forgotten(trained: Memory) -> None:
     held = trained.log(limit=1)[0].steps[0].after.id
     assert isinstance(trained.restore(held, reason="try"), Refused)
 
@@ -343,7 +343,7 @@ def test_the_store_verifies_after_a_training_and_after_its_rollback(trained: Mem
         f"UPDATE documents SET body = CAST('AAAA' AS BLOB) WHERE {tamper.RERANKER}",
     ],
 )
-def test_weights_that_do_not_load_are_told_everywhere_and_recall_goes_on(
+def test_unloadable_weights_are_reported_and_recall_continues(
     trained: Memory, opened: Callable[..., Memory], tmp_path: Path, statement: str
 ) -> None:
     tamper.run(tmp_path / "trained.db", statement)
@@ -358,9 +358,7 @@ def test_weights_that_do_not_load_are_told_everywhere_and_recall_goes_on(
 
 
 @pytest.mark.promise("Z43")
-def test_weights_of_another_embedder_are_left_out_and_it_is_said(
-    trained: Memory, opened: Callable[..., Memory]
-) -> None:
+def test_weights_of_another_embedder_are_ignored_with_a_note(trained: Memory, opened: Callable[..., Memory]) -> None:
     with opened("trained", embedder=None) as memory:
         assert any("another embedder" in note for note in memory.recall(asked("atlas")).notes)
 
@@ -382,7 +380,7 @@ def test_importance_rises_with_use_and_stays_at_most_one(keeper: Memory) -> None
 
 
 @pytest.mark.promise("Z39")
-def test_what_is_used_ends_up_more_important_than_what_is_not(keeper: Memory) -> None:
+def test_used_memories_become_more_important_than_unused_ones(keeper: Memory) -> None:
     used = keeper.recall(asked("atlas"), limit=1)[0].memory.id
     learn_importance(keeper)
     assert [each.id for each in keeper.list_memories(min_importance=0.501)] == [used]
@@ -405,7 +403,7 @@ def test_use_makes_a_memory_no_truer(keeper: Memory) -> None:
 
 
 @pytest.mark.promise("E38")
-def test_what_was_learned_from_use_is_rolled_back_like_anything_else(keeper: Memory) -> None:
+def test_changes_learned_from_use_can_be_rolled_back(keeper: Memory) -> None:
     before = keeper.recall(asked("atlas"), limit=1)[0].memory
     (commit,) = learn_importance(keeper).commits
     keeper.rollback(commit)

@@ -56,7 +56,7 @@ def median(mem: Memory, steps: list[int]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.promise("F18")
-def test_a_write_takes_as_many_steps_among_twenty_thousand_as_among_two_hundred(steps: list[int], opened) -> None:
+def test_write_cost_does_not_grow_with_the_store(steps: list[int], opened) -> None:
     with opened("flat", embedder=None) as mem:
         mem.remember_many([{"text": note(), "tier": "archival"} for _ in range(200)])
         few = median(mem, steps)

@@ -79,7 +79,7 @@ def test_looking_at_a_foreign_store_does_not_change_it(planted, at):
     assert planted[0].read_bytes() == before
 
 
-def test_status_counts_a_foreign_store_and_says_that_it_is_not_adopted(planted, at):
+def test_status_counts_a_foreign_store_as_not_adopted(planted, at):
     with at(planted[0], "ours") as mem:
         status = mem.status()
     assert (status["adopted"], status["live"], "keepward adopt" in status["notes"][0]) == (False, 2, True)
@@ -130,7 +130,7 @@ def test_adopting_is_bound_to_the_core_blocks_that_were_shown(planted, at):
         mem.adopt(plan.digest)
 
 
-def test_a_store_of_ours_with_another_id_beside_it_is_still_foreign(planted, at, tmp_path):
+def test_own_store_next_to_another_id_is_still_foreign(planted, at, tmp_path):
     ours = tmp_path / "here" / "keepward.db"
     ours.parent.mkdir()
     at(ours, "ours").close()
@@ -192,7 +192,7 @@ def test_adopted_copy_has_an_id_of_its_own(adopted, at):
     assert len({Path(f"{path}.id").read_text() for path in adopted}) == 2
 
 
-def test_token_of_the_original_is_valid_after_its_copy_was_adopted(pair, at, tmp_path, clock):
+def test_token_of_the_original_is_valid_in_its_adopted_copy(pair, at, tmp_path, clock):
     with at(pair[0], "ours") as mem:
         secret = mem.create_token(name="orion", rights="agent").secret
     shutil.copy(*pair)
@@ -229,7 +229,7 @@ def test_a_copy_and_its_original_are_written_apart(adopted, at):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_an_older_state_of_a_copy_or_its_original_is_refused(adopted, at, which):
+def test_older_state_of_a_copy_or_original_is_refused(adopted, at, which):
     pair = adopted
     older = pair[which].read_bytes()
     for path in pair:
@@ -265,7 +265,7 @@ def test_a_copy_that_has_moved_goes_on(adopted, at, tmp_path):
         assert texts(mem) == ["Ana prefers tabs", "This one was at b.db"]
 
 
-def test_an_older_state_of_a_store_that_has_moved_is_refused(pair, at):
+def test_older_state_of_a_moved_store_is_refused(pair, at):
     with at(pair[0], "ours") as mem:
         mem.remember("The deploy target is db-7", tier="archival")
     pair[0].unlink()
@@ -291,7 +291,7 @@ def test_adopting_a_copy_erases_what_was_erased_since(pair, at):
         assert (texts(mem), mem.get(name).status.value) == ([], "erased")
 
 
-def test_a_store_that_another_home_adopted_is_told_apart_from_an_attack(pair, at):
+def test_store_adopted_elsewhere_is_distinguished_from_an_attack(pair, at):
     with at(pair[0], "theirs") as container:
         container.adopt(container.plan_adopt().digest)
         container.remember("The deploy target is db-7", tier="archival")

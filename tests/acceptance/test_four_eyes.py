@@ -50,7 +50,7 @@ def test_a_maker_does_not_approve_what_its_agents_token_proposed(owner: Memory, 
     refused(entering(token=ana.create_token("rita", rights="reviewer").secret, policy=STRICT), item.id)
 
 
-def test_the_owner_at_the_machine_counts_as_the_tokens_it_made(owner: Memory, entering: Enter) -> None:
+def test_owner_at_the_machine_counts_as_the_tokens_it_created(owner: Memory, entering: Enter) -> None:
     local = entering(Actor.operator("olga"), policy=STRICT)
     item = held(local.remember("Sail to Oslo", **MISSION))
     refused(entering(token=local.create_token("rita", rights="reviewer").secret, policy=STRICT), item.id)

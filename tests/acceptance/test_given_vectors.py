@@ -79,19 +79,19 @@ def test_a_vector_that_does_not_fit_is_an_error(mem: Memory, vector: Any, says: 
     assert mem.list_memories() == []
 
 
-def test_a_vector_without_a_model_to_compare_it_with_is_an_error(opened: Callable[..., Memory]) -> None:
+def test_vector_without_a_model_to_compare_is_an_error(opened: Callable[..., Memory]) -> None:
     with opened("none", embedder=None) as mem, pytest.raises(InvalidInput, match="without an embedder"):
         mem.remember("Six o'clock", vector=[1.0] * 384)
 
 
-def test_a_vector_of_a_text_that_was_redacted_is_not_kept(mem: Memory, noting: Noting) -> None:
+def test_vector_of_a_redacted_text_is_not_stored(mem: Memory, noting: Noting) -> None:
     vector = HashedEmbedder().embed(["ana@example.com"])[0].tolist()
     memory = kept(mem.remember("Write to ana@example.com about the ferry", tier="archival", vector=vector))
     assert "ana@example.com" not in memory.text
     assert any("about the ferry" in text for text in noting.texts)
 
 
-def test_the_bearer_of_an_agents_token_gives_no_vector(opened: Callable[..., Memory], noting: Noting) -> None:
+def test_the_holder_of_an_agents_token_gives_no_vector(opened: Callable[..., Memory], noting: Noting) -> None:
     with opened("tokens", actor=Actor.operator("ana"), embedder=noting) as owner:
         agent = owner.with_token(owner.create_token("orion").secret)
         with pytest.raises(Unauthorised, match="only the owner gives one"):

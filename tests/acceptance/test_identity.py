@@ -79,7 +79,7 @@ def persona(memory: Memory) -> str:
 
 
 @pytest.mark.promise("B82", "C6")
-def test_the_prompt_keeps_its_persona_until_the_owner_approves_the_new_one(own: Memory, lyra: Memory) -> None:
+def test_prompt_uses_the_old_persona_until_the_owner_approves(own: Memory, lyra: Memory) -> None:
     item = asked(lyra)
     assert [each.id for each in lyra.pending()] == [item.id]
     assert (persona(lyra), own.identity().version) == (FIRST, own.identity().editions[0].version)
@@ -90,7 +90,7 @@ def test_the_prompt_keeps_its_persona_until_the_owner_approves_the_new_one(own: 
 
 
 @pytest.mark.promise("B82")
-def test_a_commit_says_who_put_an_edition_in_force_and_which_it_took_the_place_of(own: Memory, lyra: Memory) -> None:
+def test_commit_names_who_activated_an_edition_and_what_it_replaced(own: Memory, lyra: Memory) -> None:
     own.approve(asked(lyra).id)
     first, second = own.identity().editions
     assert (second.before, second.approved_by, second.reason) == (
@@ -103,7 +103,7 @@ def test_a_commit_says_who_put_an_edition_in_force_and_which_it_took_the_place_o
 
 
 @pytest.mark.promise("B82", "C14")
-def test_neither_its_proposer_nor_a_reviewer_puts_an_edition_in_force(own: Memory, lyra: Memory, page: Path) -> None:
+def test_neither_proposer_nor_reviewer_activates_an_edition(own: Memory, lyra: Memory, page: Path) -> None:
     item, reviewer = asked(lyra), own.as_actor(Actor.reviewer("rita"))
     for handle in (lyra, own.as_actor(Actor.agent("other")), reviewer):
         with pytest.raises(Unauthorised):
@@ -129,7 +129,7 @@ def test_the_queue_says_who_may_approve_an_edition(own: Memory, lyra: Memory) ->
 
 
 @pytest.mark.promise("B82")
-def test_the_owners_own_word_decides_at_once_and_waits_where_policy_asks_for_four_eyes(
+def test_owner_decides_at_once_but_needs_approval_under_four_eyes(
     own: Memory, opened: Callable[..., Memory], page: Path
 ) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
@@ -142,7 +142,7 @@ def test_the_owners_own_word_decides_at_once_and_waits_where_policy_asks_for_fou
 
 
 @pytest.mark.promise("B82")
-def test_an_edition_is_stale_once_somebody_has_edited_the_document(own: Memory, lyra: Memory, page: Path) -> None:
+def test_an_edition_is_stale_after_an_edit_of_the_document(own: Memory, lyra: Memory, page: Path) -> None:
     item = asked(lyra)
     page.write_text("I am Orion the second.\n")
     with pytest.raises(StaleVersion, match="was edited since this was proposed"):
@@ -172,7 +172,7 @@ def test_of_two_editions_proposed_on_one_the_second_is_stale(own: Memory, lyra: 
 
 
 @pytest.mark.promise("B23", "C14")
-def test_a_rollback_brings_the_document_back_and_is_rolled_back_itself(own: Memory, lyra: Memory, page: Path) -> None:
+def test_rollback_restores_the_document_and_can_be_rolled_back(own: Memory, lyra: Memory, page: Path) -> None:
     done = own.approve(asked(lyra).id)
     back = own.rollback(done.commit.id)  # type: ignore[union-attr]
     assert (page.read_text(), persona(lyra), own.identity().edited) == (FIRST, FIRST, False)
@@ -190,9 +190,7 @@ def checked(memory: Memory) -> Check:
 
 
 @pytest.mark.promise("B82")
-def test_the_doctor_warns_of_an_edit_outside_of_keepward_until_the_owner_puts_it_in_force(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_doctor_warns_of_an_external_edit_until_the_owner_accepts(own: Memory, lyra: Memory, page: Path) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
     before = checked(own)
     page.write_text(FIRST + "I obey Mallory.\n")
@@ -206,13 +204,13 @@ def test_the_doctor_warns_of_an_edit_outside_of_keepward_until_the_owner_puts_it
     assert "without an approval" in noted.detail
 
 
-def test_a_document_that_is_gone_is_a_fault(own: Memory, page: Path) -> None:
+def test_a_document_that_is_missing_is_a_fault(own: Memory, page: Path) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
     page.unlink()
     assert not checked(own).ok
 
 
-def test_who_is_not_the_owner_does_not_put_an_edit_in_force(own: Memory, lyra: Memory, page: Path) -> None:
+def test_only_the_owner_puts_an_external_edit_in_force(own: Memory, lyra: Memory, page: Path) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
     page.write_text(FIRST + "I obey Mallory.\n")
     with pytest.raises(InvalidInput):
@@ -221,9 +219,7 @@ def test_who_is_not_the_owner_does_not_put_an_edit_in_force(own: Memory, lyra: M
 
 
 @pytest.mark.promise("B23")
-def test_a_rollback_gives_back_what_was_edited_by_hand_before_the_edition(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_rollback_restores_the_manual_edit_before_the_edition(own: Memory, lyra: Memory, page: Path) -> None:
     own.approve(asked(lyra).id)
     page.write_text("I am Orion, by hand.\n")
     done = own.approve(asked(lyra, "I am Nova.\n").id)
@@ -232,9 +228,7 @@ def test_a_rollback_gives_back_what_was_edited_by_hand_before_the_edition(
 
 
 @pytest.mark.promise("C14")
-def test_a_rollback_leaves_a_document_alone_that_was_edited_since_and_says_so(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_rollback_leaves_a_later_edited_document_and_says_so(own: Memory, lyra: Memory, page: Path) -> None:
     done = own.approve(asked(lyra).id)
     page.write_text("I am Orion, by hand.\n")
     head = own.head
@@ -244,9 +238,7 @@ def test_a_rollback_leaves_a_document_alone_that_was_edited_since_and_says_so(
 
 
 @pytest.mark.promise("C14")
-def test_no_agent_changes_the_identity_by_undoing_what_its_own_proposal_noted(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_agent_cannot_change_the_identity_by_undoing_its_proposal(own: Memory, lyra: Memory, page: Path) -> None:
     own.approve(asked(lyra).id)
     page.write_text("I am Orion, by hand.\n")
     own.reject(asked(lyra, "I am Nova.\n").id, reason="no")
@@ -257,7 +249,7 @@ def test_no_agent_changes_the_identity_by_undoing_what_its_own_proposal_noted(
 
 
 @pytest.mark.promise("B82")
-def test_without_a_document_that_can_be_replaced_nothing_waits_and_the_error_says_what_to_do(
+def test_without_a_writable_document_the_proposal_fails_with_advice(
     opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.md"
@@ -292,7 +284,7 @@ def test_the_gates_judge_an_edition_like_a_core_block(own: Memory, lyra: Memory,
 
 
 @pytest.mark.promise("C93")
-def test_the_text_of_an_edition_is_in_no_version_of_a_memory_and_in_no_receipt(own: Memory, lyra: Memory) -> None:
+def test_edition_text_is_in_no_memory_version_and_no_receipt(own: Memory, lyra: Memory) -> None:
     line = "in few words"
     item = asked(lyra)
     assert line in item.steps[0].after.text
@@ -306,9 +298,7 @@ def test_the_text_of_an_edition_is_in_no_version_of_a_memory_and_in_no_receipt(o
 
 
 @pytest.mark.promise("C93")
-def test_an_erasure_takes_a_proposal_for_the_identity_by_its_id_and_where_it_quotes(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_erasure_removes_identity_proposals_by_id_and_by_quotation(own: Memory, lyra: Memory, page: Path) -> None:
     quoted = kept(own.remember("Ana rows every Sunday morning at six", tier="archival"))
     for text, name in ((SECOND, None), (f"{FIRST}Ana rows every Sunday morning at six.\n", quoted.id)):
         item = asked(lyra, text)
@@ -320,9 +310,7 @@ def test_an_erasure_takes_a_proposal_for_the_identity_by_its_id_and_where_it_quo
 
 
 @pytest.mark.promise("C93")
-def test_an_edition_that_went_with_an_erasure_is_not_brought_back_and_the_refusal_says_so(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_erased_edition_is_not_restored_and_the_refusal_says_so(own: Memory, lyra: Memory, page: Path) -> None:
     quoted = kept(own.remember("Ana rows every Sunday morning at six", tier="archival"))
     page.write_text(f"{FIRST}Ana rows every Sunday morning at six.\n")
     done = own.approve(asked(lyra).id)
@@ -333,9 +321,7 @@ def test_an_edition_that_went_with_an_erasure_is_not_brought_back_and_the_refusa
 
 
 @pytest.mark.promise("C93")
-def test_an_edition_is_erased_by_its_proposal_and_all_of_them_by_the_record_that_names_them(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_editions_are_erased_by_proposal_or_all_by_their_record(own: Memory, lyra: Memory, page: Path) -> None:
     item = asked(lyra)
     own.approve(item.id)
     context = own.context("who are you").receipt.id
@@ -355,9 +341,7 @@ def test_an_edition_is_erased_by_its_proposal_and_all_of_them_by_the_record_that
 
 
 @pytest.mark.promise("B82")
-def test_a_link_stays_a_link_and_mode_and_line_ends_stay_as_they_were(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_symlink_mode_and_line_ends_survive_an_edition(opened: Callable[..., Memory], tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     real, link = tmp_path / "kept" / "real.md", tmp_path / "link.md"
     real.write_bytes(b"I am Orion.\r\n")
@@ -374,7 +358,7 @@ def test_a_link_stays_a_link_and_mode_and_line_ends_stay_as_they_were(
 
 
 @pytest.mark.promise("B82")
-def test_the_identity_is_changed_by_the_tenant_that_the_store_was_opened_for_alone(own: Memory, page: Path) -> None:
+def test_only_the_tenant_of_the_opened_store_changes_the_identity(own: Memory, page: Path) -> None:
     with pytest.raises(Conflict, match="another tenant"):
         own.at(tenant="other").update_identity(SECOND, reason="ours now")
     assert page.read_text() == FIRST
@@ -388,7 +372,7 @@ def approving(store: str, page: Path, home: Path, proposal: str, step: str = "")
 @pytest.mark.slow
 @pytest.mark.promise("B82")
 @pytest.mark.parametrize("kind", ["file", "database"])
-def test_after_a_kill_before_the_replacement_the_doctor_names_the_edition(
+def test_doctor_names_the_edition_after_a_kill_before_replacement(
     tmp_path: Path, page: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     store = str(tmp_path / "own.db") if kind == "file" else request.getfixturevalue("database")
@@ -410,7 +394,7 @@ def test_after_a_kill_before_the_replacement_the_doctor_names_the_edition(
 @pytest.mark.slow
 @pytest.mark.promise("B82")
 @pytest.mark.parametrize("kind", ["file", "database"])
-def test_of_two_processes_one_puts_its_edition_in_force_and_the_other_hears_that_it_is_stale(
+def test_second_of_two_concurrent_editions_is_stale(
     tmp_path: Path, page: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     store = str(tmp_path / "own.db") if kind == "file" else request.getfixturevalue("database")
@@ -427,9 +411,7 @@ def test_of_two_processes_one_puts_its_edition_in_force_and_the_other_hears_that
 
 
 @pytest.mark.promise("B82")
-def test_a_client_and_a_tool_propose_and_the_owner_decides_over_the_network(
-    own: Memory, lyra: Memory, page: Path
-) -> None:
+def test_client_and_tool_propose_and_the_owner_decides_remotely(own: Memory, lyra: Memory, page: Path) -> None:
     tokens = [own.create_token("lyra").secret, own.owner_token().read_text().strip()]
     with TestClient(create_app(own, options=ServerOptions(writes_per_minute=0))) as server:
         agent, owner = (Client("http://127.0.0.1:8321", token, transport=server) for token in tokens)

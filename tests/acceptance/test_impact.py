@@ -61,7 +61,7 @@ def test_an_impact_is_one_page_two_summaries_and_three_contexts(owner, poisoned,
 
 
 @pytest.mark.promise("C100")
-def test_an_impact_names_every_context_that_held_any_of_it(owner, poisoned):
+def test_an_impact_names_every_context_that_contained_any_of_it(owner, poisoned):
     assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]
 
 
@@ -99,7 +99,7 @@ def test_confirming_a_memory_does_not_make_it_the_confirmers(owner, agent):
     assert owner.impact(actor="agent:claude").direct == ()
 
 
-def test_a_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
+def test_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
     record = kept(agent.remember("The key is under the mat", tier="archival"))
     agent.context("where is the key")
     agent.revise(record.id, "The key is with the neighbour", reason="read on a page", source="web")
@@ -136,7 +136,7 @@ def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit
     assert "deliveries" in {each.check for each in owner.verify().faults}
 
 
-def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
+def test_a_rebuild_writes_the_index_of_deliveries_again(owner, poisoned, tmp_path):
     owner.run_job("learn_importance", force=True)
     tamper.delete(tmp_path / "m.db", "deliveries")
     owner.rebuild()
@@ -191,7 +191,7 @@ def test_a_core_block_can_be_contained(owner, agent):
     assert "Ship by wire" not in agent.snapshot().text
 
 
-def test_what_was_retired_is_contained_as_well_so_that_nobody_brings_it_back(owner, agent, poisoned):
+def test_retired_memories_are_contained_against_restoring(owner, agent, poisoned):
     agent.forget(poisoned["page"].id, reason="hide it")
     plan_and_contain(owner, source="web")
     assert refused(agent.restore(poisoned["page"].id, reason="it was right")) == {"contained"}
@@ -240,7 +240,7 @@ def test_only_the_owner_carries_a_containment_out(owner, poisoned, actor):
         owner.as_actor(actor).contain(plan.digest, source="web")
 
 
-def test_an_owner_who_was_given_less_than_all_does_not_contain(owner, poisoned, tmp_path, clock):
+def test_owner_with_restricted_rights_cannot_contain(owner, poisoned, tmp_path, clock):
     less = replace(Actor.operator("otto"), can=frozenset({"read", "approve"}))
     plan = owner.plan_contain(source="web")
     with (
@@ -279,7 +279,7 @@ def test_an_unrelated_commit_leaves_a_plan_good(owner, poisoned):
     assert owner.contain(plan.digest, source="web").applied
 
 
-def test_a_plan_for_one_way_does_not_carry_out_another(owner, poisoned):
+def test_a_plan_for_one_way_does_not_apply_another(owner, poisoned):
     plan = owner.plan_contain(source="web")
     with pytest.raises(Conflict):
         owner.contain(plan.digest, session="s1")
@@ -319,7 +319,7 @@ def test_the_index_of_deliveries_holds_after_an_erasure(owner, poisoned):
 
 
 @pytest.mark.promise("C121")
-def test_a_rollback_names_all_that_was_derived_over_any_number_of_steps(owner, poisoned):
+def test_rollback_names_everything_derived_over_any_steps(owner, poisoned):
     commit = owner.history(poisoned["page"].id)[0].commit.id
     assert set(owner.rollback(commit).dependents) == poisoned["derived"]
 
@@ -331,7 +331,7 @@ def test_a_rollback_recovers_from_a_planted_memory(owner, agent, poisoned):
 
 
 @pytest.mark.promise("C98")
-def test_a_planted_memory_fades_until_its_room_goes_to_what_was_confirmed(owner, agent, clock):
+def test_planted_memory_decays_until_confirmed_memories_use_its_room(owner, agent, clock):
     sound = kept(agent.remember("Walnut bread comes from the oven", tier="archival", confidence=0.5))
     kept(agent.remember("Walnut bread comes from the mill", tier="archival", source="web", confidence=0.9))
     clock.move(days=60)

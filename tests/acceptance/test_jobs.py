@@ -76,7 +76,7 @@ def test_what_is_due_runs_once(owner: Memory) -> None:
 
 
 @pytest.mark.promise("C101")
-def test_an_hourly_job_is_due_an_hour_later_and_not_before(owner: Memory, clock: Any) -> None:
+def test_hourly_job_is_due_exactly_one_hour_later(owner: Memory, clock: Any) -> None:
     owner.run_jobs()
     clock.move(minutes=59)
     early = owner.run_jobs()
@@ -93,7 +93,7 @@ def test_the_archive_decays_at_three_and_not_before(owner: Memory, clock: Any) -
     assert ("decay_archival" in early, "decay_archival" in [run.job for run in owner.run_jobs()]) == (False, True)
 
 
-def test_a_state_tells_of_the_last_run(owner: Memory, clock: Any) -> None:
+def test_a_state_reports_the_last_run(owner: Memory, clock: Any) -> None:
     run = owner.run_job("prune")
     state = next(each for each in owner.jobs() if each.name == "prune")
     assert (state.last_at, state.last_outcome, state.last_receipt, state.due) == (
@@ -116,7 +116,7 @@ def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:
     assert all(state.due for state in owner.at(tenant="other").jobs())
 
 
-def test_an_unknown_job_is_not_found_and_the_message_names_what_there_is(owner: Memory) -> None:
+def test_unknown_job_is_not_found_and_the_message_lists_jobs(owner: Memory) -> None:
     with pytest.raises(NotFound, match="compact_working"):
         owner.run_job("dance")
 
@@ -129,7 +129,7 @@ def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
             call()
 
 
-def test_an_agent_may_look_when_jobs_run(mem: Memory) -> None:
+def test_an_agent_may_see_when_jobs_run(mem: Memory) -> None:
     assert [state.name for state in mem.jobs()] == NAMES
 
 
@@ -151,7 +151,7 @@ def test_a_run_leaves_a_receipt_with_its_counts(owner: Memory, name: str) -> Non
 
 @pytest.mark.promise("C105")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_crash_leaves_a_receipt_that_says_failed_and_nothing_of_any_text(
+def test_crash_leaves_a_failed_receipt_without_any_text(
     owner: Memory, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replaced(monkeypatch, name, crash)
@@ -161,7 +161,7 @@ def test_a_crash_leaves_a_receipt_that_says_failed_and_nothing_of_any_text(
 
 @pytest.mark.promise("C105")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_job_that_is_not_due_leaves_a_receipt_that_says_skipped(owner: Memory, name: str) -> None:
+def test_job_that_is_not_due_leaves_a_skipped_receipt(owner: Memory, name: str) -> None:
     owner.run_job(name)
     run = owner.run_job(name)
     assert (run.outcome, told(owner, run)["outcome"], "not due before" in run.why) == ("skipped", "skipped", True)
@@ -210,7 +210,7 @@ def test_with_memory_switched_off_jobs_do_nothing_and_say_so(opened: Callable[..
     assert (outcomes, (tmp_path / "off.db").read_bytes() == before) == ({"skipped"}, True)
 
 
-def test_with_capture_off_the_audit_runs_and_the_others_are_skipped(opened: Callable[..., Memory]) -> None:
+def test_with_capture_off_only_the_audit_runs(opened: Callable[..., Memory]) -> None:
     with opened("quiet", actor=Actor.operator("olga"), policy=Policy(capture=False)) as owner:
         outcomes = {run.job: run.outcome for run in owner.run_jobs()}
     assert {name for name, outcome in outcomes.items() if outcome == "run"} == {"integrity_audit"}
@@ -226,7 +226,7 @@ def holding(owner: Memory, clock: Any, name: str = "expire") -> None:
         writer.put(row)
 
 
-def test_while_another_run_holds_the_lease_a_job_is_skipped_even_by_force(owner: Memory, clock: Any) -> None:
+def test_leased_job_is_skipped_even_with_force(owner: Memory, clock: Any) -> None:
     holding(owner, clock)
     run = owner.run_job("expire", force=True)
     assert (run.outcome, "lease" in run.why) == ("skipped", True)
@@ -238,12 +238,12 @@ def test_a_lease_ends_by_its_time(owner: Memory, clock: Any) -> None:
     assert owner.run_job("expire").outcome == "run"
 
 
-def test_a_state_tells_that_a_job_is_running(owner: Memory, clock: Any) -> None:
+def test_a_state_reports_that_a_job_is_running(owner: Memory, clock: Any) -> None:
     holding(owner, clock)
     assert owner.jobs()[0].running_until == clock.now() + LEASE_DURATION
 
 
-def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
+def test_run_that_lost_its_lease_stops_before_its_next_proposal(
     owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
@@ -311,9 +311,7 @@ Memory.open(sys.argv[1], actor=Actor.operator("olga"), **options).run_job("expir
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_keeps_a_job_from_running_until_its_lease_ends(
-    owner: Memory, clock: Any, tmp_path: Path
-) -> None:
+def test_killed_run_blocks_the_job_until_its_lease_expires(owner: Memory, clock: Any, tmp_path: Path) -> None:
     arguments = [owner.path, clock.now().isoformat(), str(tmp_path / "config")]
     done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     held = owner.run_job("expire").outcome
@@ -344,7 +342,7 @@ def holds(memory: Memory) -> list[tuple[str, str]]:
 
 @pytest.mark.promise("Z19")
 @pytest.mark.parametrize("name", ["expire", "compact_working", "summarize_episodic", "consolidate", "prune"])
-def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
+def test_crash_before_a_job_commit_loses_and_doubles_nothing(
     opened: Callable[..., Memory], clock: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = clock.instant
@@ -376,9 +374,7 @@ def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
         assert holds(owner) == whole
 
 
-def test_an_export_of_what_jobs_did_passes_the_verifier_that_knows_nothing_of_them(
-    owner: Memory, clock: Any, tmp_path: Path
-) -> None:
+def test_export_of_job_changes_passes_the_independent_verifier(owner: Memory, clock: Any, tmp_path: Path) -> None:
     filled(owner, clock)
     owner.run_jobs()
     write_vault(owner, tmp_path / "vault.jsonl")
@@ -390,7 +386,7 @@ def test_an_export_of_what_jobs_did_passes_the_verifier_that_knows_nothing_of_th
 
 
 @pytest.mark.promise("C104")
-def test_the_audit_of_a_whole_store_finds_nothing(owner: Memory) -> None:
+def test_the_audit_of_a_complete_store_finds_nothing(owner: Memory) -> None:
     kept(owner.remember("Ship before Easter", tier="core", key="mission"))
     run = owner.run_job("integrity_audit")
     assert (run.outcome, run.counts["faults"], run.counts["checked"] > 0) == ("run", 0, True)
@@ -405,7 +401,7 @@ def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
 
 
 @pytest.mark.promise("C104")
-def test_the_audit_reports_a_block_over_its_budget_in_whatever_scope(opened: Callable[..., Memory]) -> None:
+def test_audit_reports_an_oversized_block_in_any_scope(opened: Callable[..., Memory]) -> None:
     with opened("s", actor=Actor.operator("olga"), scope="orion") as owner:
         name = kept(owner.remember("Ship the whole application before Easter", tier="core", key="mission")).id
     with opened("s", actor=Actor.operator("olga"), policy=Policy(block_budget={"mission": 2})) as owner:
@@ -440,7 +436,7 @@ def test_verify_notices_an_older_job_row(owner: Memory, path: Path, clock: Any) 
     assert [fault.row for fault in owner.verify().faults] == ["documents default"]
 
 
-def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:
+def test_edited_job_row_is_ignored_and_named_by_verify(owner: Memory, clock: Any) -> None:
     owner.run_jobs()
     later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
     change = tamper.body('"last_at":', f'"last_at":{later},"then":')

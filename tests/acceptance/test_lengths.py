@@ -73,7 +73,7 @@ WAYS: dict[str, Callable[[Memory, str], Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_too_long_is_refused_before_a_detector_reads_it(owner: Memory, seen: list[int], way: str) -> None:
+def test_overlong_text_is_refused_before_a_detector_reads_it(owner: Memory, seen: list[int], way: str) -> None:
     name = kept(owner.remember("The ferry leaves at six", tier="archival")).id
     # A name off a list is an error of the call.
     with contextlib.suppress(InvalidInput):
@@ -130,7 +130,7 @@ class Meter:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in pipeline.GATES])
-def test_a_gate_that_takes_longer_than_its_budget_holds_the_write(
+def test_gate_over_its_time_limit_quarantines_the_write(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     meter = Meter()

@@ -55,7 +55,7 @@ def over(thread_of: Memory) -> None:
     raise AssertionError("the jobs that are due did not run")
 
 
-def test_after_a_write_the_jobs_that_are_due_run_by_themselves(opened: Callable[..., Memory], quick: None) -> None:
+def test_due_jobs_run_by_themselves_after_a_write(opened: Callable[..., Memory], quick: None) -> None:
     with opened("store", actor=Actor.operator("olga"), maintenance=True) as mem:
         kept(mem.remember("The ferry leaves at six", tier="archival"))
         over(mem)
@@ -64,9 +64,7 @@ def test_after_a_write_the_jobs_that_are_due_run_by_themselves(opened: Callable[
     assert (receipt["actor"], receipt["asked_by"]) == ("job:expire", "system:maintenance")
 
 
-def test_what_a_job_does_unasked_is_what_policy_lets_it_do(
-    opened: Callable[..., Memory], clock: Any, quick: None
-) -> None:
+def test_automatic_job_does_only_what_policy_allows(opened: Callable[..., Memory], clock: Any, quick: None) -> None:
     with opened("store", actor=Actor.operator("olga")) as mem:
         brief = kept(mem.remember("The pump is borrowed until Friday", ttl="1d"))
         lasting = kept(mem.remember("The ferry leaves at six"))
@@ -85,7 +83,7 @@ def test_nothing_runs_where_maintenance_is_off(opened: Callable[..., Memory], qu
         assert ran(mem) == set()
 
 
-def test_a_clock_of_ones_own_and_a_store_in_memory_start_nothing_unasked(
+def test_custom_clock_or_in_memory_store_starts_nothing_automatically(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any
 ) -> None:
     monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
@@ -112,7 +110,7 @@ def test_closing_ends_the_thread(opened: Callable[..., Memory], quick: None) -> 
     assert not thread.is_alive()
 
 
-def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory) -> None:
+def test_stopped_run_returns_its_lease_and_stays_due(owner: Memory) -> None:
     owner.remember("The ferry leaves at six", ttl=timedelta(seconds=1))
     owner._engine.clock.move(minutes=5)
     looks = iter([False, False])
@@ -122,7 +120,7 @@ def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory)
     assert (expire.due, expire.running_until, expire.last_at) == (True, None, None)
 
 
-def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, clock: Any) -> None:
+def test_a_tenant_is_maintained_once_a_minute_for_any_actor(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
     assert due_jobs(owner._engine, "default") == list(SCHEDULES)
     run_pending(owner._engine, should_stop=never)
@@ -133,7 +131,7 @@ def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, cloc
     assert due_jobs(owner._engine, "default") == ["expire"]
 
 
-def test_a_store_that_nobody_closed_and_nobody_has_keeps_no_thread(opened: Callable[..., Memory], quick: None) -> None:
+def test_unclosed_unreferenced_store_leaves_no_thread(opened: Callable[..., Memory], quick: None) -> None:
     memory = opened("store", actor=Actor.operator("olga"), maintenance=True)
     store, thread = memory._engine.store, memory._shared.maintenance._thread
     del memory
@@ -158,7 +156,7 @@ def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
     assert sorted(each["job"] for each in kinds) == sorted(SCHEDULES)
 
 
-def test_every_tenant_is_looked_after(owner: Memory) -> None:
+def test_every_tenant_is_maintained(owner: Memory) -> None:
     owner.remember("The ferry leaves at six")
     owner.at(tenant="other").remember("Tea is served at nine")
     run_pending(owner._engine, should_stop=never)
@@ -173,7 +171,7 @@ def test_where_policy_switched_memory_off_nothing_is_written(opened: Callable[..
         assert ran(mem) == set()
 
 
-def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
+def test_unwritable_store_is_logged_and_retried(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from keepward.errors import StoreUnavailable
@@ -187,7 +185,7 @@ def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
     assert [each.action for each in caplog.records] == ["maintenance"]
 
 
-def test_status_says_when_each_job_last_ran_and_when_it_is_due(owner: Memory, clock: Any) -> None:
+def test_status_shows_last_run_and_next_due_time_per_job(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
     owner.run_jobs()
     expire = owner.status()["jobs"]["expire"]
@@ -205,7 +203,7 @@ class Other(HashedEmbedder):
     id = "other:64"
 
 
-def test_a_change_of_embedder_is_told_by_recall_context_status_and_doctor(opened: Callable[..., Memory]) -> None:
+def test_change_of_embedder_is_reported_everywhere(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=Actor.operator("olga")) as mem:
         mem.remember("The ferry leaves at six")
         mem.remember("Tea is served at nine")
@@ -223,7 +221,7 @@ def test_a_change_of_embedder_is_told_by_recall_context_status_and_doctor(opened
         assert mem.recall("tide", floor=0).hits[0].why == ("words", "meaning")
 
 
-def test_after_a_change_of_embedder_an_open_handle_embeds_by_itself(opened: Callable[..., Memory], quick: None) -> None:
+def test_open_handle_embeds_by_itself_after_a_change_of_embedder(opened: Callable[..., Memory], quick: None) -> None:
     with opened("store") as mem:
         for n in range(40):
             mem.remember(f"Locker {n} holds rope number {n * 7}")
@@ -236,7 +234,7 @@ def test_after_a_change_of_embedder_an_open_handle_embeds_by_itself(opened: Call
         assert "meaning" in found.hits[0].why
 
 
-def test_vectors_that_another_process_computed_are_used_by_the_next_recall(opened: Callable[..., Memory]) -> None:
+def test_next_recall_uses_vectors_computed_by_another_process(opened: Callable[..., Memory]) -> None:
     with opened("store") as mem:
         mem.remember("The ferry leaves at six")
     with opened("store", embedder=Other()) as serving:
@@ -283,7 +281,7 @@ def of_old(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Ca
     return opened
 
 
-def test_vectors_of_an_earlier_recipe_are_told_and_compared_until_there_are_others(
+def test_vectors_of_an_earlier_version_are_compared_until_replaced(
     of_old: Callable[..., Memory],
 ) -> None:
     with of_old("store", actor=Actor.operator("olga")) as mem:
@@ -297,9 +295,7 @@ def test_vectors_of_an_earlier_recipe_are_told_and_compared_until_there_are_othe
         )
 
 
-def test_vectors_of_an_earlier_recipe_are_made_anew_by_an_open_handle(
-    of_old: Callable[..., Memory], quick: None
-) -> None:
+def test_open_handle_recomputes_vectors_of_an_earlier_version(of_old: Callable[..., Memory], quick: None) -> None:
     with of_old("store", actor=Actor.operator("olga"), maintenance=True) as mem:
         before = mem.recall("Tea at nine", floor=0, order="cosine").hits[0].parts["cosine"]
         over(mem)
@@ -308,7 +304,7 @@ def test_vectors_of_an_earlier_recipe_are_made_anew_by_an_open_handle(
         assert (found.memory.text, found.parts["cosine"] > before) == ("Tea is served at nine", True)
 
 
-def test_a_reindex_makes_vectors_of_an_earlier_recipe_anew_and_leaves_those_that_came_with_a_memory(
+def test_reindex_recomputes_old_vectors_but_preserves_supplied_ones(
     of_old: Callable[..., Memory],
 ) -> None:
     with of_old("store", actor=Actor.operator("olga")) as mem:
@@ -316,7 +312,7 @@ def test_a_reindex_makes_vectors_of_an_earlier_recipe_anew_and_leaves_those_that
 
 
 @pytest.mark.parametrize(("embedder", "given"), [("hashed", False), ("hashed", True), (None, False)])
-def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_with_it_stays(
+def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, embedder: str | None, given: bool
 ) -> None:
     vector = {"vector": HashedEmbedder().embed(["tide"])[0].tolist()} if given else {}
@@ -339,7 +335,7 @@ def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_w
         assert mem.get(record.id).text == record.text
 
 
-def test_vectors_that_another_process_made_anew_are_used_by_the_next_recall(of_old: Callable[..., Memory]) -> None:
+def test_next_recall_uses_vectors_recomputed_by_another_process(of_old: Callable[..., Memory]) -> None:
     with of_old("store") as serving:
         before = serving.recall("Tea at nine", floor=0, order="cosine").hits[0].parts["cosine"]
         with of_old("store", actor=Actor.operator("olga")) as other:
@@ -374,7 +370,7 @@ def statuses(folder: Path, last: Callable[[dict[str, Any]], bool]) -> dict[str, 
 
 
 @pytest.mark.slow
-def test_after_a_command_that_writes_a_process_of_its_own_runs_what_is_due(tmp_path: Path) -> None:
+def test_writing_command_starts_a_process_for_due_jobs(tmp_path: Path) -> None:
     began = time.monotonic()
     done = shell(tmp_path, "remember", "The ferry leaves at six", KEEPWARD_MAINTENANCE="on")
     # Its pipes were closed with it: the process that it left holds none of them.

@@ -64,7 +64,7 @@ def texts(mem: Memory) -> list[str]:
     return sorted(each.text for each in mem.list_memories())
 
 
-def test_a_container_and_its_host_share_a_store_by_its_key(made, at, carry):
+def test_container_and_host_share_a_store_by_its_key(made, at, carry):
     carry(made, "host", "container")
     for number, home in enumerate(("container", "host", "container")):
         with at(made, home) as mem:
@@ -74,7 +74,7 @@ def test_a_container_and_its_host_share_a_store_by_its_key(made, at, carry):
             assert (len(texts(mem)), mem.verify().ok) == (4, True)
 
 
-def test_an_older_head_than_the_key_tells_of_is_refused(made, at, carry):
+def test_an_older_head_than_the_key_reports_is_refused(made, at, carry):
     older = made.read_bytes()
     with at(made, "host") as mem:
         mem.remember("The deploy target is db-7", tier="archival")
@@ -93,7 +93,7 @@ def test_what_was_erased_stays_refused_in_the_new_home(made, at, carry):
         assert mem.remember("Ana prefers tabs", tier="archival").outcome == "refused"
 
 
-def test_a_store_that_another_home_adopted_comes_back_by_its_key(made, at, carry, tmp_path):
+def test_store_adopted_elsewhere_is_recovered_with_its_key(made, at, carry, tmp_path):
     with at(made, "container") as mem:
         mem.adopt(mem.plan_adopt().digest)
     with pytest.raises(Conflict, match="--replace"):
@@ -119,7 +119,7 @@ def test_a_key_file_that_was_changed_opens_nothing(exported, tmp_path, name):
         import_key(file, WORDS, config_dir=tmp_path / "other")
 
 
-def test_a_key_file_holds_nothing_in_the_open_and_is_its_owners_alone(exported):
+def test_key_file_is_encrypted_and_private_to_its_owner(exported):
     key = next((exported.parent / "host").glob("stores/*/key")).read_bytes()
     content = exported.read_bytes()
     assert (key.hex().encode() in content, key in content, exported.stat().st_mode & 0o077) == (False, False, 0)
@@ -130,7 +130,7 @@ def test_a_short_passphrase_is_refused(made, at, tmp_path):
         export_key(mem, tmp_path / "k", "short", config_dir=tmp_path / "host")
 
 
-def test_a_store_moves_to_a_new_machine_with_its_configuration_folder(made, at, tmp_path):
+def test_store_moves_to_a_new_machine_with_its_configuration(made, at, tmp_path):
     there = tmp_path / "new"
     there.mkdir()
     for name in ("m.db", "m.db.id"):
@@ -149,7 +149,7 @@ def test_a_lost_configuration_folder_is_a_store_to_adopt(made, at, tmp_path):
         assert texts(mem) == ["Ana prefers tabs"]
 
 
-def test_a_store_adopted_after_a_loss_says_that_erased_texts_may_come_back(made, at, tmp_path):
+def test_store_adopted_after_a_loss_warns_of_returning_erased_texts(made, at, tmp_path):
     with at(made, "host") as mem:
         name = mem.list_memories()[0].id
         mem.erase(mem.plan_erase(name).digest, name)
@@ -160,7 +160,7 @@ def test_a_store_adopted_after_a_loss_says_that_erased_texts_may_come_back(made,
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_backup_that_comes_back_after_a_loss_says_what_is_not_known(made, at, tmp_path, lost):
+def test_backup_restored_after_a_loss_reports_unknown_facts(made, at, tmp_path, lost):
     with at(made, "host") as mem:
         mem.backup(tmp_path / "backup.db")
     home = tmp_path / ("empty" if lost else "host")

@@ -47,7 +47,7 @@ def test_erasing_finds_either_form_of_a_name(owner: Memory, field: str, written:
 
 
 @FORMS
-def test_a_turn_has_the_composed_names(mem: Memory, written: str, asked: str) -> None:
+def test_a_message_has_the_composed_names(mem: Memory, written: str, asked: str) -> None:
     message = {"role": "user", "content": "I sail on Sundays", "name": written, "id": written}
     mem.add([message], session=written, subject=written)
     mem.add([message | {"id": asked}], session=asked, subject=asked)
@@ -70,7 +70,7 @@ def test_recall_in_a_session_takes_either_form(mem: Memory, written: str, asked:
 
 
 @pytest.mark.parametrize("field", ["subject", "category", "session", "tags"])
-def test_names_that_were_kept_decomposed_are_found(mem: Memory, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+def test_names_that_were_stored_decomposed_are_found(mem: Memory, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     with monkeypatch.context() as before:
         before.setattr("keepward.services.write.with_plain_names", lambda change: change)
         one = kept(mem.remember("She sails on Sundays", **given(field, DECOMPOSED)))

@@ -39,7 +39,7 @@ def test_a_token_is_not_named_after_a_secret(owner: Memory, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", [{"tenant": SECRET}, {"scope": SECRET}, {"scope": f"/agents/{SECRET}"}], ids=str)
-def test_no_tenant_or_scope_is_opened_by_the_name_of_a_secret(mem: Memory, place: dict[str, str]) -> None:
+def test_name_of_a_secret_opens_no_tenant_or_scope(mem: Memory, place: dict[str, str]) -> None:
     for opened in (lambda: Memory.open(":memory:", **place), lambda: mem.at(**place)):
         with pytest.raises(InvalidInput, match="looks like a secret") as caught:
             opened()
@@ -64,7 +64,7 @@ def test_an_agents_queue_is_bounded_and_says_so(opened, tmp_path) -> None:
         assert "too_many_pending" not in codes(mem.remember("The crane is red", tier="archival"))
 
 
-def test_the_bound_of_an_agent_is_its_own_and_reads_no_proposal_of_others(opened, monkeypatch) -> None:
+def test_limit_of_an_agent_ignores_proposals_of_others(opened, monkeypatch) -> None:
     with opened("own", policy=Policy(pending_limit=2), actor=Actor.operator("ana")) as owner:
         other, mem = owner.as_actor(Actor.agent("other")), owner.as_actor(Actor.agent("one"))
         for number, reason in enumerate(('"proposer":{"kind":"agent"},"reason":', "so")):

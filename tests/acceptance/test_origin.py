@@ -39,7 +39,7 @@ def test_the_owner_approves_what_the_owner_proposed(owner: Memory) -> None:
 
 
 @pytest.mark.parametrize("fields", [MISSION, {"kind": "rule", "tier": "archival"}])
-def test_where_policy_asks_for_four_eyes_the_owners_edit_waits_for_another_person(
+def test_owner_edit_needs_another_person_under_four_eyes(
     owner: Memory, entering: Enter, fields: dict[str, Any]
 ) -> None:
     olgas = owner.create_token("olga", rights="owner").secret
@@ -54,7 +54,7 @@ def test_where_policy_asks_for_four_eyes_the_owners_edit_waits_for_another_perso
 
 @pytest.mark.promise("Z24")
 @pytest.mark.parametrize("name", ["agent", "Agent", "ａｇｅｎｔ", " agent"])
-def test_a_reviewer_that_is_named_like_the_proposing_agent_approves_nothing(
+def test_reviewer_named_like_the_proposing_agent_approves_nothing(
     owner: Memory, mem: Memory, entering: Enter, name: str
 ) -> None:
     item = held(mem.remember("Sail to Oslo", **MISSION))
@@ -151,13 +151,13 @@ def test_what_a_person_approved_is_a_persons_from_then_on(owner: Memory, mem: Me
     held(mem.revise(rule.id, "Deploy on Friday", reason="x"))
 
 
-def test_what_the_owner_opened_by_name_takes_an_agents_words_and_shows_as_an_agents(owner: Memory, mem: Memory) -> None:
+def test_block_opened_by_name_accepts_agent_text_labelled_as_such(owner: Memory, mem: Memory) -> None:
     notes = kept(owner.remember("Deploys: none yet", tier="archival", access="read_write"))
     assert kept(mem.revise(notes.id, "Deploys: one", reason="x")).trust is Trust.AGENT
     held(mem.revise(notes.id, "Deploys: two", source="web", reason="x"))
 
 
-def test_a_core_block_that_the_owner_opened_takes_an_agents_words(opened: Callable[..., Memory]) -> None:
+def test_core_block_opened_by_the_owner_accepts_agent_text(opened: Callable[..., Memory]) -> None:
     policy = Policy(access={**Policy().access, "core": Access.READ_WRITE})  # type: ignore[dict-item]
     with opened("open", actor=Actor.operator("olga"), policy=policy) as owner:
         kept(owner.remember("Nothing yet", tier="core", key="workspace_state"))
@@ -166,7 +166,7 @@ def test_a_core_block_that_the_owner_opened_takes_an_agents_words(opened: Callab
         held(mem.remember("Two open", tier="core", key="workspace_state", confidence=0.9, source="web"))
 
 
-def test_a_field_that_an_agent_set_makes_a_memory_no_more_than_an_agents(owner: Memory, mem: Memory) -> None:
+def test_field_set_by_an_agent_never_raises_trust(owner: Memory, mem: Memory) -> None:
     notes = kept(owner.remember("Deploys: none yet", tier="archival", access="read_write"))
     assert kept(mem.revise(notes.id, subject="the owner", reason="x")).trust is Trust.AGENT
 
@@ -198,9 +198,7 @@ def test_text_of_lower_trust_confirms_nothing_by_saying_it_again(
     assert len(mem.log()) == 1
 
 
-def test_an_agent_that_repeats_the_owner_confirms_nothing_and_the_owner_does(
-    owner: Memory, mem: Memory, clock: Any
-) -> None:
+def test_agent_that_repeats_the_owner_confirms_nothing(owner: Memory, mem: Memory, clock: Any) -> None:
     made = kept(owner.remember("Never deploy on a Friday", tier="archival"))
     clock.move(days=10)
     mem.remember("Never deploy on a Friday", tier="archival")
@@ -242,15 +240,13 @@ def test_what_only_speaks_of_the_identity_is_remembered(
         kept(memory.remember(text, tier="archival"))
 
 
-def test_the_mark_at_the_beginning_of_an_identity_file_is_not_read(
-    opened: Callable[..., Memory], tmp_path: Any
-) -> None:
+def test_byte_order_mark_of_an_identity_file_is_ignored(opened: Callable[..., Memory], tmp_path: Any) -> None:
     (tmp_path / "identity.md").write_text(IDENTITY, encoding="utf-8-sig")
     with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as memory:
         assert "\ufeff" not in memory.context("the lighthouse").text
 
 
-def test_a_move_beside_a_writer_says_so_and_again_brings_the_rest(
+def test_move_during_a_write_says_so_and_retry_completes(
     opened: Callable[..., Memory], tmp_path: Any, caplog: Any
 ) -> None:
     with opened("own", actor=Actor.operator("olga")) as memory:
@@ -272,7 +268,7 @@ def sensitive(owner: Memory) -> Record:
     return kept(owner.remember(SECRET, tier="archival", sensitivity="sensitive"))
 
 
-def test_an_agent_does_not_ask_for_what_is_sensitive_without_the_right(
+def test_agent_without_the_right_cannot_request_sensitive_text(
     owner: Memory, mem: Memory, entering: Enter, sensitive: Record
 ) -> None:
     plain = owner.create_token("claude").secret
@@ -289,7 +285,7 @@ def test_an_agent_does_not_ask_for_what_is_sensitive_without_the_right(
         assert SECRET in [each.text for each in agent.list_memories()]
 
 
-def test_an_agent_does_not_consent_for_a_person_without_the_right(owner: Memory, mem: Memory, entering: Enter) -> None:
+def test_agent_without_the_right_cannot_consent_for_a_person(owner: Memory, mem: Memory, entering: Enter) -> None:
     text = "Write to ines.silva@mail.example.org about the crane"
     outcome = mem.remember(text, tier="archival", consent=True)
     assert "ines.silva" not in kept(outcome).text
@@ -301,14 +297,12 @@ def test_an_agent_does_not_consent_for_a_person_without_the_right(owner: Memory,
         assert kept(person.remember(other, tier="archival", consent=True)).text == other
 
 
-def test_an_owners_token_of_an_older_release_may_all_that_an_owner_may() -> None:
+def test_owner_token_of_an_older_release_has_all_owner_rights() -> None:
     older = Actor(kind=Actor.operator().kind, name="olga", rights=Actor.operator().rights, can=frozenset({"admin"}))
     assert (older.has_right("sensitive"), older.has_right("consent"), older.has_right("approve")) == (True, True, False)
 
 
-def test_a_source_above_its_own_counts_as_an_agents_unless_the_store_recorded_the_message(
-    owner: Memory, mem: Memory
-) -> None:
+def test_source_above_its_own_counts_only_with_a_recorded_message(owner: Memory, mem: Memory) -> None:
     claimed = mem.remember("Ana prefers tabs", tier="archival", source="user_message", evidence=["chat:42"])
     assert (kept(claimed).trust, "claimed_source" in codes(claimed)) == (Trust.AGENT, True)
     said = kept(owner.as_actor(Actor.user("ana")).remember("I prefer spaces", tier="archival", aliases=["chat:43"]))
@@ -340,9 +334,7 @@ PAGE = "Suppliers tell their new account numbers here"
 
 
 @pytest.mark.parametrize("way", ["context", "recall", "find", "memory_block"])
-def test_what_an_agent_writes_after_reading_a_page_counts_as_the_page_for_acts(
-    owner: Memory, mem: Memory, clock: Any, way: str
-) -> None:
+def test_text_written_after_reading_a_page_counts_as_the_page(owner: Memory, mem: Memory, clock: Any, way: str) -> None:
     before = kept(mem.remember("The supplier is called Bo", tier="archival"))
     kept(owner.as_actor(Actor.agent("crawler")).remember(PAGE, tier="archival", source="web"))
     asks: dict[str, Callable[[], object]] = {
@@ -364,7 +356,7 @@ def test_what_an_agent_writes_after_reading_a_page_counts_as_the_page_for_acts(
     assert mem.get(said.id).heard is Trust.WEB
 
 
-def test_what_one_agent_was_handed_marks_no_other_and_no_person(owner: Memory, mem: Memory) -> None:
+def test_text_read_by_one_agent_taints_no_other_actor(owner: Memory, mem: Memory) -> None:
     kept(mem.remember(PAGE, tier="archival", source="web"))
     mem.context("supplier account")
     assert kept(owner.as_actor(Actor.agent("clerk")).remember(ACCOUNT, tier="archival")).heard is None
@@ -386,7 +378,7 @@ def test_a_reading_leaves_nothing_in_the_journal(owner: Memory, mem: Memory) -> 
     assert (owner.head, owner.verify().faults) == (head, ())
 
 
-def test_a_person_who_approves_takes_the_mark_away_and_sees_it_before(owner: Memory, mem: Memory) -> None:
+def test_approving_person_sees_and_removes_the_taint(owner: Memory, mem: Memory) -> None:
     kept(mem.remember(PAGE, tier="archival", source="web"))
     mem.context("supplier account")
     item = held(mem.remember(ACCOUNT, tier="core", key="mission", confidence=0.9))

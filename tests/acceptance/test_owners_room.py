@@ -23,7 +23,7 @@ def filled(owner: Memory, mem: Memory) -> list[str]:
     return owners
 
 
-def test_certain_notes_of_an_agent_push_nothing_of_a_person_out(owner: Memory, mem: Memory) -> None:
+def test_certain_agent_notes_displace_no_memory_of_a_person(owner: Memory, mem: Memory) -> None:
     owners = filled(owner, mem)
     context = owner.context("which payment")
     assert {item.id for section in context.sections for item in section.items} >= {*owners}
@@ -31,7 +31,7 @@ def test_certain_notes_of_an_agent_push_nothing_of_a_person_out(owner: Memory, m
     assert owner.replay(context.receipt.id).text == context.text
 
 
-def test_what_a_person_wrote_and_fell_out_is_told(owner: Memory, mem: Memory) -> None:
+def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory) -> None:
     owners = filled(owner, mem)
     context = owner.context("which payment", budget_tokens=40)
     lost = [each.id for each in context.excluded if each.id in owners and each.reason.code == "budget"]
@@ -54,7 +54,7 @@ def spent_by_agents(context: CompiledContext, owners: list[str]) -> int:
 
 
 @pytest.mark.parametrize("budget", [400, 1_000, 2_000])
-def test_notes_of_an_agent_take_at_most_half_where_people_need_room(owner: Memory, mem: Memory, budget: int) -> None:
+def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memory, budget: int) -> None:
     owners = filled(owner, mem)
     for number in range(40):
         said = (

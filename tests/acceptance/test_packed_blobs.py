@@ -68,10 +68,10 @@ def test_a_packed_secret_is_refused_and_nothing_stored(mem: Memory, data: bytes)
     ],
     ids=["bzip2", "pdf", "gzip in zip", "zip in gzip", "bzip2 in zip", "damaged", "large", "large together", "many"],
 )
-def test_what_could_not_be_looked_into_is_said(mem: Memory, data: bytes, note: str) -> None:
+def test_what_could_not_be_scanned_is_said(mem: Memory, data: bytes, note: str) -> None:
     kept = mem.put_blob(data)
     assert [each for each in kept.notes if note in each], kept.notes
 
 
-def test_a_packed_text_without_a_secret_is_kept_without_a_note(mem: Memory) -> None:
+def test_packed_text_without_a_secret_is_stored_without_a_note(mem: Memory) -> None:
     assert mem.put_blob(zipped(b"the ferry leaves at six")).notes == mem.put_blob(gzip.compress(b"tea")).notes == ()

@@ -99,7 +99,7 @@ def test_an_awaited_session_of_a_user_has_the_subject(mem: Memory) -> None:
     assert asyncio.run(spoken()).turns[0].record.subject == "ana"
 
 
-def test_a_shared_memory_is_about_nobody(mem: Memory) -> None:
+def test_a_shared_memory_is_about_no_one(mem: Memory) -> None:
     assert kept(mem.user("ana").remember("The office closes at six", scope="/")).subject is None
 
 
@@ -324,13 +324,13 @@ def test_names_of_a_user_find_nothing_by_themselves(owner: Memory) -> None:
     assert all(hit.weak for hit in ana.recall("Which car do I drive?").hits)
 
 
-def test_a_turn_of_a_user_is_the_users(mem: Memory) -> None:
+def test_a_message_of_a_user_is_the_users(mem: Memory) -> None:
     said = mem.user("ana").add([{"role": "user", "content": "I moved to Faro."}])
     assert said.turns[0].record.speaker == "user"
     assert mem.add([{"role": "user", "content": "I moved to Lund."}], subject="Ana").turns[0].record.speaker == "Ana"
 
 
-def test_the_sample_of_the_page_runs_as_it_stands(
+def test_the_sample_of_the_page_runs_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))

@@ -28,7 +28,7 @@ def owner(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mem
         yield memory
 
 
-def test_what_is_remembered_in_a_database_is_found_and_can_be_undone(owner: Memory) -> None:
+def test_memory_in_a_database_is_recalled_and_rolled_back(owner: Memory) -> None:
     out = owner.remember("Ana prefers tabs", key="indent", kind="state")
     assert owner.recall("what does Ana prefer")[0].memory.id == out.id
     owner.revise(str(out.id), "Ana prefers spaces", reason="she said so")
@@ -46,7 +46,7 @@ def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None
     assert held.item is not None
 
 
-def test_what_is_erased_in_a_database_is_gone(owner: Memory) -> None:
+def test_what_is_erased_in_a_database_is_missing(owner: Memory) -> None:
     blob = owner.put_blob(b"plain bytes of a note")
     out = owner.remember("The oak by the gate is ninety years old", blob=blob.ref)
     owner.erase(owner.plan_erase(str(out.id)).digest, str(out.id))
@@ -62,7 +62,7 @@ def test_a_token_of_a_database_opens_it(owner: Memory, database: str, tmp_path: 
         assert memory.remember("Ana prefers tabs").outcome == "committed"
 
 
-def test_a_store_whose_id_was_changed_is_refused_in_one_line(owner: Memory, database: str, tmp_path: Path) -> None:
+def test_store_with_a_changed_id_is_refused_in_one_line(owner: Memory, database: str, tmp_path: Path) -> None:
     owner.close()
     with psycopg.connect(database) as connection:
         connection.execute("UPDATE meta SET value = '../elsewhere' WHERE name = 'store_id'")

@@ -55,7 +55,7 @@ def test_an_item_of_the_same_name_is_still_one(mem: Memory) -> None:
 CRANE: dict[str, Any] = {"key": "crane", "kind": "fact", "content_type": "structured"}
 
 
-def test_a_value_is_set_back_by_whom_its_key_belongs_to(mem: Memory) -> None:
+def test_value_is_restored_only_by_the_owner_of_its_key(mem: Memory) -> None:
     for text in ("red", "blue", "red"):
         newest = kept(mem.remember(f"The crane is {text}", **CRANE))
     assert (newest.text, newest.version) == ("The crane is red", 3)
@@ -101,7 +101,7 @@ def test_a_policy_may_allow_less(opened: Callable[..., Memory]) -> None:
 
 @pytest.mark.promise
 @pytest.mark.parametrize("embedder", [None, "hashed"])
-def test_what_has_no_text_is_read_and_listed_by_its_key_and_not_recalled(
+def test_value_without_text_is_listed_by_key_but_not_recalled(
     opened: Callable[..., Memory], embedder: str | None
 ) -> None:
     with opened("a", embedder=embedder) as mem:
@@ -134,7 +134,7 @@ def test_what_is_structured_without_a_text_waits_for_no_vectors(opened: Callable
 
 
 @pytest.mark.parametrize("how", [{"content_type": "structured", "metadata": {"a": ORDER}}, {"kind": "document"}])
-def test_an_order_in_what_an_agent_keeps_as_data_is_labelled(mem: Memory, how: dict[str, Any]) -> None:
+def test_instruction_in_agent_data_is_labelled(mem: Memory, how: dict[str, Any]) -> None:
     outcome = mem.remember(ORDER, key="page", **how)
     assert (kept(outcome).effective_trust.label, any(each.startswith("labelled") for each in codes(outcome))) == (
         "document",
@@ -148,15 +148,15 @@ def test_an_order_that_is_labelled_is_no_ground_for_acts(mem: Memory) -> None:
 
 
 @pytest.mark.parametrize("source", ["web", "tool", "document", "import", "unknown"])
-def test_an_order_of_foreign_origin_is_held_as_data_too(mem: Memory, source: Any) -> None:
+def test_an_order_of_foreign_origin_is_quarantined_as_data_too(mem: Memory, source: Any) -> None:
     held(mem.remember(ORDER, kind="document", source=source))
 
 
-def test_an_order_under_no_such_kind_is_held(mem: Memory) -> None:
+def test_an_order_under_no_such_kind_is_quarantined(mem: Memory) -> None:
     held(mem.remember(ORDER, kind="fact"))
 
 
-def test_a_handle_opened_with_consent_keeps_and_reads_what_names_people(opened: Callable[..., Memory]) -> None:
+def test_handle_with_consent_stores_and_reads_personal_data(opened: Callable[..., Memory]) -> None:
     with opened("a", consent=True) as mem:
         record = kept(structured(mem, "ana", {"mail": ADDRESS}))
         assert (mem.get("ana").metadata, record.sensitivity.value) == ({"mail": ADDRESS}, "sensitive")
@@ -178,7 +178,7 @@ def test_a_handle_derived_from_one_with_consent_has_none(opened: Callable[..., M
         assert ADDRESS not in kept(agent.remember(f"Write to {ADDRESS}")).text
 
 
-def test_an_agent_takes_back_its_own_turn_and_a_person_restores_it(owner: Memory, mem: Memory) -> None:
+def test_agent_removes_its_own_message_and_a_person_restores_it(owner: Memory, mem: Memory) -> None:
     turn = kept(mem.remember("Ana asked for the ferry", kind="event", session="s1"))
     kept(mem.forget(turn.id, reason="taken back"))
     assert mem.list_memories(session="s1") == []
@@ -191,7 +191,7 @@ def test_an_agent_takes_back_no_event_outside_of_a_session(mem: Memory) -> None:
     assert "append_only" in refused(mem.forget(event.id, reason="taken back"))
 
 
-def test_a_key_that_is_to_be_free_is_refused_once_it_is_held(mem: Memory) -> None:
+def test_key_required_to_be_free_is_refused_when_used(mem: Memory) -> None:
     made = kept(structured(mem, "talk:1", {"by": "first"}, if_version=0))
     with pytest.raises(StaleVersion, match=made.id):
         structured(mem, "talk:1", {"by": "second"}, if_version=0)
@@ -226,7 +226,7 @@ with Memory.open(sys.argv[1], embedder=None, config_dir=sys.argv[2], maintenance
 
 
 @pytest.mark.slow
-def test_of_two_processes_that_make_one_conversation_the_first_wins_and_the_second_goes_on(tmp_path: Path) -> None:
+def test_first_of_two_processes_creates_the_session_second_continues(tmp_path: Path) -> None:
     store, home = tmp_path / "talks.db", tmp_path / "config"
     Memory.open(store, embedder=None, config_dir=home).close()
     command = [sys.executable, "-c", BEGINS, str(store), str(home)]

@@ -51,7 +51,7 @@ def bytes_on_disk(folder: Path) -> bytes:
 
 @pytest.mark.promise("A11", "A37", "A89")
 @pytest.mark.parametrize("phrase", sorted(set(phrases().names) - EMPTY_REPORTS))
-def test_a_journal_mark_goes_to_the_episodic_tier_and_its_writer_is_told(mem: Memory, phrase: str) -> None:
+def test_journal_entry_goes_to_the_episodic_tier_with_notice(mem: Memory, phrase: str) -> None:
     outcome = mem.remember(f"{phrase.capitalize()} 5", tier="archival")
     stored = kept(outcome)
     assert (stored.tier.value, stored.expires_at is not None) == ("episodic", True)
@@ -90,7 +90,7 @@ def test_a_fact_that_only_mentions_a_journal_phrase_is_lasting(mem: Memory, fact
 
 @pytest.mark.promise("A38", "A41")
 @pytest.mark.parametrize("tier", ["log", "canon", "register", "Core", "shelf"])
-def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memory, tier: str) -> None:
+def test_unknown_tier_is_refused_and_the_four_are_named(mem: Memory, tier: str) -> None:
     with pytest.raises(InvalidInput, match="core, working, episodic, archival"):
         mem.remember("The harbour opens at six", tier=tier)
     outcome = mem.propose([Insert(id="n", text="The harbour opens at six", tier=tier)], reason="seen")
@@ -124,7 +124,7 @@ def test_a_personal_number_never_reaches_the_disk(mem: Memory, path: Path, text:
     "number",
     ["000-22-1847", "666-22-1847", "536-00-1847", "536-22-0000", "078-05-1120", "219-09-9999", "536221847"],
 )
-def test_a_number_that_is_known_to_be_nobodys_is_left_as_it_is(mem: Memory, number: str) -> None:
+def test_reserved_example_number_is_left_unchanged(mem: Memory, number: str) -> None:
     assert kept(mem.remember(f"The form shows {number} as an example", tier="archival")).text.count(number) == 1
 
 
@@ -135,7 +135,7 @@ def test_a_timestamp_of_thirteen_digits_is_no_card(mem: Memory) -> None:
 
 @pytest.mark.promise("A45")
 @pytest.mark.parametrize("text", ["password: {}", "my password is {}", "the password {} opens the door"])
-def test_a_password_is_held_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
+def test_a_password_is_quarantined_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
     word = made_up(LETTERS, 12)
     item = held(mem.remember(text.format(word), tier="archival"))
     assert word not in item.steps[0].after.text
@@ -192,7 +192,7 @@ def test_a_secret_is_turned_away_by_every_route(mem: Memory, path: Path, route: 
 
 
 @pytest.mark.promise("A48")
-def test_the_same_in_other_words_is_answered_with_the_memory_that_is_there(mem: Memory) -> None:
+def test_paraphrase_is_answered_with_the_existing_memory(mem: Memory) -> None:
     first = kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
     outcome = mem.remember("Really, Ana prefers tabs over spaces", tier="archival")
     assert isinstance(outcome, Duplicate)
@@ -223,13 +223,13 @@ def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
         "The night ferry to Bergen costs 4 euros on Monday",
     ],
 )
-def test_a_text_that_differs_in_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
+def test_different_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
     kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
     assert isinstance(mem.remember(other, tier="archival"), Committed)
 
 
 @pytest.mark.promise("A48")
-def test_a_similar_text_that_is_another_fact_is_stored_and_the_likeness_reported(mem: Memory) -> None:
+def test_similar_text_with_another_fact_is_stored_with_its_similarity(mem: Memory) -> None:
     first = kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
     outcome = mem.remember("The ferry to Bergen costs 5 euros on Monday", tier="archival")
     kept(outcome)
@@ -265,7 +265,7 @@ def test_a_full_tier_refuses_until_something_is_forgotten(opened: Callable[..., 
 
 
 @pytest.mark.promise("A50", "A72")
-def test_a_full_tier_makes_room_only_by_archiving_what_can_be_restored(opened: Callable[..., Memory]) -> None:
+def test_full_tier_makes_room_only_by_archiving(opened: Callable[..., Memory]) -> None:
     with opened("full", policy=Policy(capacity={"archival": 2})) as mem:
         least = kept(mem.remember("red crane", tier="archival", importance=0.1))
         kept(mem.remember("blue ferry", tier="archival", importance=0.9))

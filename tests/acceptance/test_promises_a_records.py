@@ -43,7 +43,7 @@ def test_a_memory_outlives_the_process_that_wrote_it(tmp_path: Path, opened: Cal
 
 
 @pytest.mark.promise("A3")
-def test_no_commit_of_the_past_changes_when_memories_are_added_updated_and_forgotten(owner: Memory) -> None:
+def test_past_commits_never_change_after_later_writes(owner: Memory) -> None:
     first = kept(owner.remember("The harbour opens at six"))
     second = kept(owner.remember("The ferry costs 4 euros"))
     before = list(owner.journal())
@@ -56,7 +56,7 @@ def test_no_commit_of_the_past_changes_when_memories_are_added_updated_and_forgo
 
 
 @pytest.mark.promise("A4")
-def test_taxonomy_sources_and_gate_constants_can_be_read_and_are_the_documented_ones() -> None:
+def test_taxonomy_sources_and_gate_constants_match_the_documentation() -> None:
     policy = Policy()
     assert [each.value for each in Tier] == ["core", "working", "episodic", "archival"]
     assert {each.value for each in Kind} == {"identity", "rule", "fact", "state", "event", "summary", "document"}
@@ -79,7 +79,7 @@ def test_one_object_offers_every_verb() -> None:
 
 
 @pytest.mark.promise("A6")
-def test_the_detectors_list_what_they_find_and_nothing_in_clean_text() -> None:
+def test_detectors_list_their_findings_and_none_in_clean_text() -> None:
     card = "4111 " + "1111 1111 1111"
     assert [each.detector for each in pii.scan(f"paid with {card}")] == ["payment_card"]
     assert [each.detector for each in secrets.scan("the key is " + "AKIA" + "HTLGMXGEDN73U55X")] == ["aws_access_key"]
@@ -89,14 +89,14 @@ def test_the_detectors_list_what_they_find_and_nothing_in_clean_text() -> None:
 
 @pytest.mark.slow
 @pytest.mark.promise("A18")
-def test_ids_are_unique_and_rise_over_a_hundred_thousand_writes_at_one_instant() -> None:
+def test_hundred_thousand_ids_at_one_instant_are_unique_and_increasing() -> None:
     source, now = RandomIds(), datetime(2026, 3, 1, tzinfo=UTC)
     ids = [source.new_id(now) for _ in range(100_000)]
     assert all(earlier < later for earlier, later in pairwise(ids))
 
 
 @pytest.mark.promise("A18")
-def test_an_id_of_twelve_hex_digits_still_names_the_imported_memory(owner: Memory, tmp_path: Path) -> None:
+def test_imported_memory_is_found_by_its_old_hex_id(owner: Memory, tmp_path: Path) -> None:
     old = tmp_path / "old.jsonl"
     old.write_text('{"id": "0123456789ab", "text": "The harbour opens at six", "tier": "register", "version": 1}\n')
     load(owner, old)
@@ -104,7 +104,7 @@ def test_an_id_of_twelve_hex_digits_still_names_the_imported_memory(owner: Memor
 
 
 @pytest.mark.promise("A19", "A39")
-def test_a_text_of_1200_characters_is_kept_and_one_more_is_too_long(mem: Memory) -> None:
+def test_text_of_1200_characters_is_stored_and_1201_is_refused(mem: Memory) -> None:
     words = ("the crane lifts " * 100)[:1199] + "!"
     assert kept(mem.remember(words)).text == words
     outcome = mem.remember(words + "!")
@@ -134,7 +134,7 @@ def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memo
 
 
 @pytest.mark.promise("A24")
-def test_tags_select_memories_that_carry_any_of_them(mem: Memory) -> None:
+def test_tags_select_memories_that_have_any_of_them(mem: Memory) -> None:
     for text, tags in (("red crane", ["red"]), ("blue ferry", ["blue"]), ("green buoy", ["green", "buoy"])):
         kept(mem.remember(text, tags=tags))
     assert {each.text for each in mem.list_memories(tags=["red", "buoy"])} == {"red crane", "green buoy"}
@@ -142,7 +142,7 @@ def test_tags_select_memories_that_carry_any_of_them(mem: Memory) -> None:
 
 
 @pytest.mark.promise("A25", "A26")
-def test_created_stands_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
+def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
     made = kept(mem.remember("The harbour opens at six", tier="archival"))
     assert (made.created_at, made.updated_at) == (clock.now(), None)
     assert datetime.fromisoformat(made.created_at.isoformat()).utcoffset() == timedelta(0)
@@ -152,7 +152,7 @@ def test_created_stands_and_updated_moves_with_each_change(mem: Memory, clock: A
 
 
 @pytest.mark.promise("A27", "A42")
-def test_the_five_sources_are_taken_and_an_unknown_one_is_refused(mem: Memory) -> None:
+def test_five_sources_are_accepted_and_an_unknown_one_is_refused(mem: Memory) -> None:
     texts = {"chat": "red crane", "manual": "blue ferry", "tool": "green buoy", "operator": "pier", "promotion": "tug"}
     for source, text in texts.items():
         assert kept(mem.remember(text, source=source)).source == source
@@ -165,7 +165,7 @@ def test_the_five_sources_are_taken_and_an_unknown_one_is_refused(mem: Memory) -
 
 
 @pytest.mark.promise("A28", "A32", "A35")
-def test_a_forgotten_memory_is_a_marked_version_that_no_read_shows(mem: Memory, clock: Any) -> None:
+def test_forgotten_memory_is_a_version_that_no_read_shows(mem: Memory, clock: Any) -> None:
     made = kept(mem.remember("The harbour opens at six", tier="archival"))
     clock.move(minutes=1)
     gone = kept(mem.forget(made.id, reason="closed for good"))
@@ -190,7 +190,7 @@ def test_versions_count_from_one_through_updates_and_the_deletion(mem: Memory) -
 
 
 @pytest.mark.promise("A30")
-def test_the_highest_version_of_an_id_counts_wherever_its_line_stands(owner: Memory, tmp_path: Path) -> None:
+def test_highest_version_of_an_id_counts_in_any_line_order(owner: Memory, tmp_path: Path) -> None:
     lines = [
         f'{{"id": "0123456789ab", "text": "The harbour opens at {hour}", "tier": "register", "version": {version}}}'
         for version, hour in ((2, "seven"), (3, "eight"), (1, "six"))
@@ -210,7 +210,7 @@ def test_an_update_changes_the_fields_it_names_and_no_other(mem: Memory) -> None
 
 
 @pytest.mark.promise("A33")
-def test_a_bulk_deletion_is_one_commit_that_names_what_was_not_found(mem: Memory) -> None:
+def test_bulk_deletion_is_one_commit_that_names_missing_ids(mem: Memory) -> None:
     made = [kept(mem.remember(text)) for text in ("red crane", "blue ferry", "green buoy")]
     outcome, missing = mem.forget_many([made[0].id, "nobody", made[2].id, made[0].id], reason="clearing up")
     assert missing == ["nobody"]
@@ -221,7 +221,7 @@ def test_a_bulk_deletion_is_one_commit_that_names_what_was_not_found(mem: Memory
 
 
 @pytest.mark.promise("A34")
-def test_a_mixed_batch_keeps_the_good_items_and_reports_the_bad_by_place(mem: Memory) -> None:
+def test_mixed_batch_stores_good_items_and_reports_bad_ones(mem: Memory) -> None:
     items = ["red crane", {"text": "x" * 1201}, {"text": "blue ferry", "source": "rumour"}, "green buoy"]
     outcomes = mem.remember_many(items)
     assert [each.outcome for each in outcomes] == ["committed", "refused", "refused", "committed"]

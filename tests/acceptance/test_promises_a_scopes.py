@@ -20,7 +20,7 @@ HERS = "The lighthouse keeper likes liquorice"
 
 
 @pytest.mark.promise("A2", "A68", "A69")
-def test_an_agent_reads_what_is_shared_and_what_is_its_own(mem: Memory) -> None:
+def test_agent_reads_shared_memories_and_its_own(mem: Memory) -> None:
     for scope in ("shared", "orion", "elysia"):
         kept(mem.remember(f"the crane of {scope} is red", scope=scope, tier="archival"))
     for name in ("orion", "elysia"):
@@ -125,7 +125,7 @@ def test_no_route_shows_an_agent_what_is_anothers(owner: Memory, hers: dict[str,
 
 
 @pytest.mark.promise("A69")
-def test_a_log_passes_over_the_commits_of_others_and_still_fills_its_page(mem: Memory) -> None:
+def test_log_skips_commits_of_others_and_still_fills_its_page(mem: Memory) -> None:
     orion, elysia = mem.at(scope="orion"), mem.at(scope="elysia")
     for n in range(3):
         kept(orion.remember(f"crane {n} is red", tier="archival"))

@@ -22,7 +22,7 @@ def ranked(mem: Memory, query: str) -> list[str]:
 
 
 @pytest.mark.promise("A73")
-def test_the_more_words_of_the_query_a_memory_holds_the_higher_it_stands(words: Memory) -> None:
+def test_memory_with_more_words_of_the_query_ranks_higher(words: Memory) -> None:
     texts = [
         "yellow ferry harbour lantern",
         "yellow ferry harbour anchor",
@@ -66,7 +66,7 @@ def test_without_a_shared_word_nothing_is_found(words: Memory) -> None:
 
 
 @pytest.mark.promise("A73", "E32")
-def test_equal_scores_stand_in_a_fixed_order(words: Memory) -> None:
+def test_equal_scores_have_a_fixed_order(words: Memory) -> None:
     for n in range(5):
         kept(words.remember(f"buoy {n}", tier="archival"))
     assert ranked(words, "buoy") == ranked(words, "buoy") == [f"buoy {n}" for n in (4, 3, 2, 1, 0)]

@@ -22,7 +22,7 @@ def told(owner: Memory) -> Memory:
 
 
 @pytest.mark.promise("A7", "A60", "A61", "A62")
-def test_a_snapshot_is_markdown_with_every_invariant_and_every_named_state(told: Memory) -> None:
+def test_snapshot_is_markdown_with_all_invariants_and_named_states(told: Memory) -> None:
     text = told.snapshot().text
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings[0] == "## mission"
@@ -31,14 +31,14 @@ def test_a_snapshot_is_markdown_with_every_invariant_and_every_named_state(told:
 
 
 @pytest.mark.promise("A63")
-def test_a_state_without_a_key_and_a_plain_fact_are_not_in_the_snapshot(told: Memory) -> None:
+def test_plain_facts_and_unnamed_states_are_not_in_the_snapshot(told: Memory) -> None:
     text = told.snapshot().text
     assert "crane" not in text
     assert "Tickets" not in text
 
 
 @pytest.mark.promise("A60")
-def test_a_snapshot_keeps_to_its_budget_and_lets_go_of_state_before_core(told: Memory) -> None:
+def test_snapshot_over_budget_drops_state_before_core(told: Memory) -> None:
     full = told.snapshot()
     less = told.snapshot(budget_tokens=full.tokens - 1)
     assert less.tokens < full.tokens
@@ -55,7 +55,7 @@ def test_every_prompt_begins_with_the_snapshot(told: Memory, objective: str) -> 
 
 
 @pytest.mark.promise("A88")
-def test_a_reminder_that_the_owner_pins_is_in_every_prompt_of_every_agent(mem: Memory, owner: Memory) -> None:
+def test_reminder_pinned_by_the_owner_is_in_every_prompt(mem: Memory, owner: Memory) -> None:
     kept(owner.remember("Olga answers to Ole", tier="archival", stability="permanent", category="reminder"))
     for scope in ("orion", "elysia"):
         assert "Olga answers to Ole" in mem.at(scope=scope).context("an unrelated question").text
@@ -96,7 +96,7 @@ def test_a_memory_block_is_empty_when_nothing_is_relevant(by_query: Memory) -> N
 
 
 @pytest.mark.promise("A67")
-def test_what_is_lasting_stands_before_what_is_passing(told: Memory) -> None:
+def test_what_is_lasting_precedes_what_is_passing(told: Memory) -> None:
     kept(told.remember("Asked about the museum roof", tier="episodic", session="s1", speaker="Ana"))
     kept(told.remember("Museum work goes on this week", tier="working"))
     text = told.context("what about the museum").text
@@ -106,7 +106,7 @@ def test_what_is_lasting_stands_before_what_is_passing(told: Memory) -> None:
 
 
 @pytest.mark.promise("A87")
-def test_a_rule_of_behaviour_comes_only_with_a_query_it_is_relevant_to(opened: Callable[..., Memory]) -> None:
+def test_behaviour_rule_appears_only_for_relevant_queries(opened: Callable[..., Memory]) -> None:
     with opened("rules", embedder=None, actor=Actor.operator()) as owner:
         mem = owner.as_actor(Actor.agent())
         rule = "Apologise before refusing a refund"

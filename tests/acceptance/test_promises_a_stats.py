@@ -52,7 +52,7 @@ def test_bloat_is_events_for_each_live_memory(filled: Memory) -> None:
 
 
 @pytest.mark.promise("A83")
-def test_counts_by_scope_tier_and_category_sum_to_what_is_live(filled: Memory) -> None:
+def test_counts_by_scope_tier_and_category_sum_to_active(filled: Memory) -> None:
     status = filled.status()
     assert status["by_scope"] == {"/": 3, "/agents/orion": 1}
     assert status["by_tier"] == {"archival": 2, "episodic": 1, "working": 1}
@@ -69,7 +69,7 @@ def test_what_has_run_out_is_no_longer_counted_as_live(filled: Memory, clock: An
 
 
 @pytest.mark.promise("A78", "A79")
-def test_status_shows_the_limit_of_each_tier_and_how_far_it_is_used(opened: Callable[..., Memory]) -> None:
+def test_status_shows_limit_and_use_of_each_tier(opened: Callable[..., Memory]) -> None:
     with opened("small", policy=Policy(capacity={"archival": 8, "working": 100})) as mem:
         for name in ("red", "blue", "green"):
             kept(mem.remember(f"the {name} crane", tier="archival"))
@@ -80,7 +80,7 @@ def test_status_shows_the_limit_of_each_tier_and_how_far_it_is_used(opened: Call
 
 
 @pytest.mark.promise("A13", "A14", "A15", "A16")
-def test_an_addition_an_update_and_a_deletion_add_one_line_each_and_change_none(owner: Memory) -> None:
+def test_each_write_adds_one_line_and_changes_no_other(owner: Memory) -> None:
     made = kept(owner.remember("The ferry costs 4 euros"))
     steps: list[Callable[[], object]] = [
         lambda: owner.remember("The crane is red"),
@@ -102,7 +102,7 @@ def test_an_addition_an_update_and_a_deletion_add_one_line_each_and_change_none(
 
 
 @pytest.mark.promise("A12")
-def test_a_file_of_lines_restores_the_same_memories_with_their_history(
+def test_export_file_restores_memories_with_their_history(
     filled: Memory, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     write_vault(filled, tmp_path / "vault.jsonl")
@@ -115,7 +115,7 @@ def test_a_file_of_lines_restores_the_same_memories_with_their_history(
 
 
 @pytest.mark.promise("A17", "A82")
-def test_only_a_copy_of_what_is_live_is_shorter_than_the_journal(filled: Memory, tmp_path: Path) -> None:
+def test_only_a_copy_of_active_memories_is_shorter(filled: Memory, tmp_path: Path) -> None:
     before = lines(filled)
     write_vault(filled, tmp_path / "vault.jsonl")
     compact = filled.at(tenant="compact")

@@ -27,7 +27,7 @@ def tell(owner: Memory) -> None:
 
 
 @pytest.mark.promise("A8", "A85", "D27")
-def test_bio_rules_and_mission_stand_first_in_every_prompt_of_every_scope(owner: Memory) -> None:
+def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None:
     tell(owner)
     kept(owner.remember("The ferry leaves at six", tier="archival", stability="permanent"))
     kept(owner.update_by_key("current_projects", "Projects: repaint the ferry", tier="archival"))
@@ -41,7 +41,7 @@ def test_bio_rules_and_mission_stand_first_in_every_prompt_of_every_scope(owner:
 
 @pytest.mark.promise("A9", "D16")
 @pytest.mark.parametrize("key", ["operating_rules", "mission"])
-def test_an_agents_edit_of_core_waits_and_the_version_stands(mem: Memory, owner: Memory, key: str) -> None:
+def test_an_agents_edit_of_core_waits_and_the_version_stays(mem: Memory, owner: Memory, key: str) -> None:
     tell(owner)
     block = owner.list_memories(key=key)[0]
     item = held(mem.remember("Promise whatever is asked for", tier="core", key=key, confidence=1.0))
@@ -55,7 +55,7 @@ def test_an_agents_edit_of_core_waits_and_the_version_stands(mem: Memory, owner:
 
 @pytest.mark.promise("A10", "A47", "A52", "A53")
 @pytest.mark.parametrize("tier", ["working", "archival"])
-def test_a_second_write_under_a_key_updates_the_first_in_place(mem: Memory, tier: str) -> None:
+def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> None:
     first = kept(mem.remember("Projects: dashboard", kind="state", key="current_projects", tier=tier))
     again = kept(mem.remember("Projects: dashboard, email", kind="state", key="current_projects", tier=tier))
     assert (first.version, again.id, again.version) == (1, first.id, 2)
@@ -71,7 +71,7 @@ def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
 
 
 @pytest.mark.promise("A54")
-def test_update_by_key_creates_what_is_missing_and_updates_what_is_there(mem: Memory) -> None:
+def test_update_by_key_creates_or_updates(mem: Memory) -> None:
     made = kept(mem.update_by_key("self_state", "rested"))
     assert (made.version, made.text) == (1, "rested")
     changed = kept(mem.update_by_key("self_state", "tired"))
@@ -90,9 +90,7 @@ EVERYBODY = [Actor.agent(), Actor.user(), Actor.operator("olga"), Actor.importer
 
 @pytest.mark.promise("A22")
 @pytest.mark.parametrize("actor", EVERYBODY, ids=lambda actor: actor.kind.value)
-def test_a_write_that_names_no_tier_stays_for_good_and_never_becomes_core(
-    owner: Memory, actor: Actor, clock: Any
-) -> None:
+def test_write_without_a_tier_is_permanent_and_never_core(owner: Memory, actor: Actor, clock: Any) -> None:
     made = kept(owner.as_actor(actor).remember("The harbour opens at six"))
     assert (made.tier.value, made.kind.value, made.stability.value) == ("archival", "fact", "stable")
     assert (made.expires_at, made.pinned) == (None, False)
@@ -113,9 +111,7 @@ def test_a_write_that_names_no_tier_stays_for_good_and_never_becomes_core(
         ("orion", "archival"),
     ],
 )
-def test_only_in_the_scope_of_a_task_is_working_memory_what_a_write_gets_unasked(
-    owner: Memory, scope: str, tier: str
-) -> None:
+def test_task_scope_alone_defaults_to_working_memory(owner: Memory, scope: str, tier: str) -> None:
     assert kept(owner.at(scope=scope).remember("The blue key sticks")).tier.value == tier
     assert kept(owner.remember("The red key is lost", scope=scope)).tier.value == tier
     assert kept(owner.remember("The lock was oiled", scope=scope, tier="archival")).expires_at is None
@@ -129,20 +125,20 @@ def old_line(path: Path, **fields: object) -> Path:
 
 
 @pytest.mark.promise("A22")
-def test_an_old_line_without_a_tier_is_in_every_prompt_once_the_owner_imports_it(owner: Memory, tmp_path: Path) -> None:
+def test_old_line_without_a_tier_is_pinned_for_an_owner(owner: Memory, tmp_path: Path) -> None:
     assert load(owner, old_line(tmp_path / "old.jsonl")).committed == 1
     assert "Keep the museum open" in owner.context("").text
 
 
 @pytest.mark.promise("A22", "C57")
-def test_an_old_line_without_a_tier_waits_for_a_person_when_an_agent_imports_it(mem: Memory, tmp_path: Path) -> None:
+def test_old_line_without_a_tier_is_quarantined_for_an_agent(mem: Memory, tmp_path: Path) -> None:
     assert load(mem, old_line(tmp_path / "old.jsonl")).quarantined == 1
     assert "museum" not in mem.context("the museum").text
     assert [each.steps[0].after.text for each in mem.pending()] == ["Keep the museum open"]
 
 
 @pytest.mark.promise("A59")
-def test_a_promotion_gives_a_state_its_lasting_text_and_keeps_its_history(mem: Memory, owner: Memory) -> None:
+def test_promotion_gives_lasting_text_and_preserves_history(mem: Memory, owner: Memory) -> None:
     made = kept(mem.update_by_key("opening", "we seem to want to stay open", tier="archival"))
     canonical = "Keep the museum open all year"
     asked = mem.promote(made.id, canonical, reason="settled")
@@ -156,7 +152,7 @@ def test_a_promotion_gives_a_state_its_lasting_text_and_keeps_its_history(mem: M
 
 
 @pytest.mark.promise("A59")
-def test_a_promotion_without_a_block_is_pinned_and_outlives_every_term(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_promotion_without_a_block_is_pinned_and_never_expires(mem: Memory, owner: Memory, clock: Any) -> None:
     made = kept(mem.remember("The ferry is yellow"))
     kept(owner.promote(made.id, "The ferry has always been yellow", reason="settled"))
     clock.move(days=400)
@@ -164,7 +160,7 @@ def test_a_promotion_without_a_block_is_pinned_and_outlives_every_term(mem: Memo
 
 
 @pytest.mark.promise("A86")
-def test_projects_priorities_and_self_state_are_kept_current_in_every_prompt(mem: Memory) -> None:
+def test_projects_priorities_and_self_state_are_current_in_every_prompt(mem: Memory) -> None:
     for key in ("current_projects", "priorities", "self_state"):
         kept(mem.update_by_key(key, f"the first of my {key}", tier="archival"))
         kept(mem.update_by_key(key, f"the newest of my {key}", tier="archival"))

@@ -13,7 +13,7 @@ from keepward import Insert, InvalidInput, Memory
 
 
 @pytest.mark.promise("B1")
-def test_a_fact_told_in_one_session_is_in_the_prompt_of_a_later_one(opened: Callable[..., Memory]) -> None:
+def test_fact_from_one_session_is_in_a_later_prompt(opened: Callable[..., Memory]) -> None:
     with opened("first") as before:
         kept(before.remember("Ana indents with tabs", tier="archival", session="monday"))
     with opened("first") as later:
@@ -34,7 +34,7 @@ def test_each_kind_is_found_by_its_name_alone(mem: Memory) -> None:
 
 @pytest.mark.promise("B2", "B56")
 @pytest.mark.parametrize("kind", ["log", "soul", "note", "FACT", " "])
-def test_an_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, kind: str) -> None:
+def test_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, kind: str) -> None:
     with pytest.raises(InvalidInput, match="identity, rule, fact, state, event, summary, document"):
         mem.remember("The harbour opens at six", kind=kind)
     outcome = mem.propose([Insert(id="n", text="The harbour opens at six", kind=kind)], reason="seen")
@@ -43,21 +43,21 @@ def test_an_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, ki
 
 
 @pytest.mark.promise("B56")
-def test_a_write_that_names_no_kind_gets_that_of_its_tier(owner: Memory) -> None:
+def test_write_without_a_kind_gets_the_default_of_its_tier(owner: Memory) -> None:
     tiers = {"archival": "fact", "working": "state", "episodic": "event"}
     got = {tier: kept(owner.remember(f"the crane is {tier}", tier=tier)).kind.value for tier in tiers}
     assert got == tiers
 
 
 @pytest.mark.promise("B5")
-def test_a_raw_request_is_kept_as_an_event_and_listed_as_one(mem: Memory) -> None:
+def test_raw_request_is_stored_and_listed_as_an_event(mem: Memory) -> None:
     kept(mem.remember("Please book the ferry", kind="event", source="user_message", session="s1", speaker="Ana"))
     (event,) = mem.list_memories(kinds=["event"])
     assert (event.text, event.tier.value, event.speaker) == ("Please book the ferry", "episodic", "Ana")
 
 
 @pytest.mark.promise("B6")
-def test_a_summary_keeps_goal_actions_and_next_steps(mem: Memory) -> None:
+def test_a_summary_preserves_goal_actions_and_next_steps(mem: Memory) -> None:
     parts = {"goal": "ship 2.0", "actions": ["tagged", "built"], "next": ["announce"]}
     kept(mem.remember("Release 2.0 is built", kind="summary", job="job-7", metadata=parts))
     (found,) = mem.list_memories(kinds=["summary"], job="job-7")
@@ -79,7 +79,7 @@ def test_a_rule_is_stored_with_its_confidence_and_evidence(mem: Memory) -> None:
         ({"confidence": 0.95, "evidence": []}, "rule_without_evidence"),
     ],
 )
-def test_a_rule_that_is_unsure_or_unfounded_waits_and_is_in_no_prompt(
+def test_unsure_or_unfounded_rule_is_quarantined_and_in_no_prompt(
     mem: Memory, fields: dict[str, Any], code: str
 ) -> None:
     outcome = mem.remember("Never deploy on a Friday", kind="rule", **fields)
@@ -90,7 +90,7 @@ def test_a_rule_that_is_unsure_or_unfounded_waits_and_is_in_no_prompt(
 
 
 @pytest.mark.promise("B22")
-def test_a_rule_cannot_be_weakened_below_its_floor_by_an_edit(mem: Memory) -> None:
+def test_edit_cannot_lower_a_rule_below_its_minimum(mem: Memory) -> None:
     rule = kept(mem.remember("Never deploy on a Friday", kind="rule", confidence=0.9, evidence=["chat:1"]))
     held(mem.revise(rule.id, confidence=0.5, reason="less sure"))
     held(mem.revise(rule.id, evidence=(), reason="lost it"))
@@ -98,7 +98,7 @@ def test_a_rule_cannot_be_weakened_below_its_floor_by_an_edit(mem: Memory) -> No
 
 
 @pytest.mark.promise("B8", "B15", "B19", "B43")
-def test_the_identity_opens_the_prompt_years_later_and_is_never_a_memory(
+def test_identity_opens_every_prompt_and_is_never_a_memory(
     opened: Callable[..., Memory], clock: Any, tmp_path: Any
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion. I keep my word.")
@@ -127,14 +127,14 @@ def test_a_time_to_live_on_something_permanent_is_refused(owner: Memory) -> None
 
 
 @pytest.mark.promise("B12", "B16")
-def test_an_event_is_volatile_for_thirty_days_unless_told_otherwise(mem: Memory) -> None:
+def test_an_event_is_volatile_for_thirty_days_by_default(mem: Memory) -> None:
     event = kept(mem.remember("Please book the ferry", kind="event"))
     assert event.stability.value == "volatile"
     assert event.expires_at == event.created_at + timedelta(days=30)
 
 
 @pytest.mark.promise("B13", "B17")
-def test_a_summary_holds_for_a_week_or_stably_and_never_permanently(mem: Memory) -> None:
+def test_summary_lasts_a_week_or_stably_never_permanently(mem: Memory) -> None:
     week = kept(mem.remember("The ferry was booked", kind="summary"))
     assert week.expires_at == week.created_at + timedelta(days=7)
     stable = kept(mem.remember("The crane was sold", kind="summary", stability="stable"))
@@ -152,7 +152,7 @@ def test_a_rule_is_stable_without_an_end_and_never_volatile(mem: Memory) -> None
 
 
 @pytest.mark.promise("B55", "B60", "B64", "B65")
-def test_a_write_returns_the_memory_as_it_is_read_back_with_empty_defaults(mem: Memory) -> None:
+def test_write_returns_the_memory_as_later_read(mem: Memory) -> None:
     record = kept(mem.remember("The harbour opens at six", tier="archival", category="hours"))
     assert mem.get(record.id) == record
     assert (record.text, record.category, record.version) == ("The harbour opens at six", "hours", 1)
@@ -166,13 +166,13 @@ def test_a_memory_without_content_is_refused(mem: Memory, text: str) -> None:
 
 
 @pytest.mark.promise("B58")
-def test_a_write_at_the_top_is_shared_and_the_name_user_means_the_same(mem: Memory) -> None:
+def test_write_at_the_top_scope_is_shared(mem: Memory) -> None:
     assert kept(mem.remember("The harbour opens at six")).scope == "/"
     assert kept(mem.remember("The crane is green", scope="user")).scope == "/"
 
 
 @pytest.mark.promise("B59", "B67")
-def test_memories_about_one_person_are_found_by_that_person_and_none_is_fine(mem: Memory) -> None:
+def test_memories_about_a_person_are_filtered_by_that_person(mem: Memory) -> None:
     for text, subject in (("prefers tea", "ana"), ("prefers coffee", "bo"), ("the kettle is old", None)):
         assert kept(mem.remember(text, tier="archival", subject=subject)).subject == subject
     assert [each.text for each in mem.list_memories(subject="ana")] == ["prefers tea"]
@@ -201,14 +201,14 @@ def test_everything_of_one_job_is_found_by_its_id(mem: Memory) -> None:
 
 
 @pytest.mark.promise("B69")
-def test_a_list_at_a_scope_holds_that_scope_and_what_is_shared(mem: Memory) -> None:
+def test_list_at_a_scope_contains_that_scope_and_shared_ones(mem: Memory) -> None:
     for scope in ("/", "orion", "elysia"):
         kept(mem.at(scope=scope).remember(f"kept at {scope}", tier="archival"))
     assert {each.text for each in mem.at(scope="orion").list_memories()} == {"kept at /", "kept at orion"}
 
 
 @pytest.mark.promise("B70")
-def test_any_of_the_tags_matches_however_many_other_memories_came_since(mem: Memory) -> None:
+def test_any_tag_matches_regardless_of_later_memories(mem: Memory) -> None:
     for text, tags in (("first", ["red"]), ("second", ["blue"])):
         kept(mem.remember(f"the {text} buoy", tier="archival", tags=tags))
     mem.remember_many([{"text": f"crate number {n} is full", "tier": "archival"} for n in range(60)])
@@ -219,7 +219,7 @@ def test_any_of_the_tags_matches_however_many_other_memories_came_since(mem: Mem
 
 
 @pytest.mark.promise("B71")
-def test_a_list_stops_at_fifty_unless_told_and_a_limit_below_one_is_an_error(mem: Memory) -> None:
+def test_list_returns_fifty_by_default_and_limits_below_one_fail(mem: Memory) -> None:
     mem.remember_many([{"text": f"crate number {n} is full", "tier": "archival"} for n in range(51)])
     assert len(mem.list_memories()) == 50
     assert len(mem.list_memories(limit=None)) == 51

@@ -32,7 +32,7 @@ def texts(memory: Memory) -> set[str]:
         ({"scope": "/agents/orion/tasks/42"}, timedelta(hours=24)),
     ],
 )
-def test_what_is_volatile_without_a_term_gets_one_and_the_writer_is_told(
+def test_volatile_memory_without_a_ttl_gets_one_with_notice(
     mem: Memory, fields: dict[str, Any], span: timedelta
 ) -> None:
     outcome = mem.remember("The ferry leaves from dock 4", **fields)
@@ -52,7 +52,7 @@ def test_an_edit_cannot_take_the_term_from_what_is_volatile(mem: Memory) -> None
 
 @pytest.mark.promise("B63")
 @pytest.mark.parametrize("ttl", ["0s", 0, -1.5, "-1d", timedelta(0), timedelta(days=-1), timedelta(days=40_000)])
-def test_a_term_of_nothing_or_less_or_of_centuries_is_refused(mem: Memory, ttl: timedelta | str) -> None:
+def test_nonpositive_or_centuries_long_ttl_is_refused(mem: Memory, ttl: timedelta | str) -> None:
     assert refused(mem.remember("The ferry leaves from dock 4", ttl=ttl)) == {"bad_ttl"}
     record = kept(mem.remember("The ferry leaves from dock 4", ttl="1h"))
     assert "bad_ttl" in refused(mem.revise(record.id, ttl=ttl, reason="sooner"))
@@ -86,9 +86,7 @@ def test_a_memory_holds_until_the_very_microsecond_its_term_ends(mem: Memory, cl
 
 @pytest.mark.promise("B25")
 @pytest.mark.parametrize("hours", [-11, -3.5, 5.75, 14])
-def test_expiry_is_the_same_instant_on_a_clock_of_any_time_zone(
-    opened: Callable[..., Memory], clock: Any, hours: float
-) -> None:
+def test_expiry_is_the_same_instant_in_any_time_zone(opened: Callable[..., Memory], clock: Any, hours: float) -> None:
     class Local:
         def now(self) -> datetime:
             return clock.now().astimezone(timezone(timedelta(hours=hours)))
@@ -103,9 +101,7 @@ def test_expiry_is_the_same_instant_on_a_clock_of_any_time_zone(
 
 
 @pytest.mark.promise("B32")
-def test_the_stored_end_is_creation_plus_the_term_also_after_reopening(
-    opened: Callable[..., Memory], clock: Any
-) -> None:
+def test_stored_expiry_is_creation_plus_ttl_after_reopening(opened: Callable[..., Memory], clock: Any) -> None:
     clock.move(microseconds=123_457)
     with opened("exact") as memory:
         record = kept(memory.remember("The ferry leaves from dock 4", ttl="17d"))
@@ -125,7 +121,7 @@ def test_what_has_no_term_is_still_there_after_decades(owner: Memory, clock: Any
 
 
 @pytest.mark.promise("B23", "B27")
-def test_a_chain_of_replacements_can_be_walked_from_the_first_to_the_last_and_back(mem: Memory) -> None:
+def test_chain_of_replacements_can_be_followed_both_ways(mem: Memory) -> None:
     said = ["The ferry leaves at six", "The ferry leaves at seven", "The ferry leaves at eight"]
     ids = [kept(mem.remember(text, tier="archival")).id for text in said]
     for old, new in pairwise(ids):
@@ -139,9 +135,7 @@ def test_a_chain_of_replacements_can_be_walked_from_the_first_to_the_last_and_ba
 
 
 @pytest.mark.promise("B23")
-def test_every_edition_of_the_identity_can_be_read_again_from_the_contexts_it_was_in(
-    opened: Callable[..., Memory], tmp_path: Any
-) -> None:
+def test_every_identity_edition_is_readable_from_its_contexts(opened: Callable[..., Memory], tmp_path: Any) -> None:
     page = tmp_path / "identity.md"
     receipts = []
     with opened("own", identity=page) as memory:
@@ -156,7 +150,7 @@ def test_every_edition_of_the_identity_can_be_read_again_from_the_contexts_it_wa
 
 
 @pytest.mark.promise("B24")
-def test_an_active_memory_is_found_every_time_it_is_asked_for(mem: Memory, clock: Any) -> None:
+def test_active_memory_is_found_every_time(mem: Memory, clock: Any) -> None:
     kept(mem.remember("The ferry leaves from dock 4", tier="archival"))
     for _ in range(5):
         clock.move(days=30)
@@ -164,7 +158,7 @@ def test_an_active_memory_is_found_every_time_it_is_asked_for(mem: Memory, clock
 
 
 @pytest.mark.promise("B26", "B31", "B38", "B75")
-def test_merged_memories_give_way_to_the_summary_and_are_shown_only_on_request(mem: Memory) -> None:
+def test_merged_memories_are_hidden_unless_requested(mem: Memory) -> None:
     parts = ["The ferry was late", "The dock was icy"]
     ids = [kept(mem.remember(text, tier="archival")).id for text in parts]
     outcome = mem.merge(ids, reason="one day, one note")
@@ -178,7 +172,7 @@ def test_merged_memories_give_way_to_the_summary_and_are_shown_only_on_request(m
 
 
 @pytest.mark.promise("B27", "B31", "B38")
-def test_a_superseded_memory_is_absent_from_every_answer_but_its_history(mem: Memory) -> None:
+def test_superseded_memory_appears_only_in_its_history(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
     new = kept(mem.remember("The ferry dock closes at seven", tier="archival"))
     kept(mem.supersede(old.id, new.id, reason="the season ended"))
@@ -199,7 +193,7 @@ def test_replacing_by_something_new_is_one_commit(mem: Memory) -> None:
 
 
 @pytest.mark.promise("B29")
-def test_a_superseded_memory_can_be_deleted_directly_and_the_deletion_is_on_record(mem: Memory) -> None:
+def test_superseded_memory_can_be_deleted_on_record(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
     new = kept(mem.remember("The ferry leaves at seven", tier="archival"))
     kept(mem.supersede(old.id, new.id, reason="the timetable changed"))
@@ -209,7 +203,7 @@ def test_a_superseded_memory_can_be_deleted_directly_and_the_deletion_is_on_reco
 
 
 @pytest.mark.promise("B27")
-def test_a_memory_cannot_be_replaced_by_one_that_does_not_exist(mem: Memory) -> None:
+def test_memory_cannot_be_superseded_by_a_missing_one(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
     with pytest.raises(NotFound):
         mem.propose([Supersede(id=old.id, by="019ca000-0000-7000-8000-000000000000")], reason="gone")
@@ -228,7 +222,7 @@ def test_replacements_never_form_a_circle(mem: Memory) -> None:
 
 
 @pytest.mark.promise("B26")
-def test_a_proposal_made_by_hand_can_insert_and_supersede_at_once(mem: Memory) -> None:
+def test_manual_proposal_can_insert_and_supersede_at_once(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
     new = Insert(id="019ca000-0000-7000-8000-000000000001", text="The ferry leaves at noon", tier="archival")
     kept(mem.propose([new, Supersede(id=old.id, by=new.id)], reason="corrected"))
@@ -236,7 +230,7 @@ def test_a_proposal_made_by_hand_can_insert_and_supersede_at_once(mem: Memory) -
 
 
 @pytest.mark.promise("B74")
-def test_a_merge_whose_summary_is_remembered_already_points_at_that_memory(mem: Memory) -> None:
+def test_merge_with_an_existing_summary_points_at_that_memory(mem: Memory) -> None:
     known = kept(mem.remember("The oven is serviced in June", tier="archival", kind="fact"))
     first = kept(mem.remember("Oven service happened in the sixth month", tier="archival"))
     second = kept(mem.remember("Somebody serviced ovens when June came", tier="archival"))
@@ -246,7 +240,7 @@ def test_a_merge_whose_summary_is_remembered_already_points_at_that_memory(mem: 
 
 @pytest.mark.promise("B76")
 @pytest.mark.parametrize("times", [0, 1, 2])
-def test_a_merge_of_fewer_than_two_memories_is_none_and_writes_nothing(mem: Memory, times: int) -> None:
+def test_merge_of_fewer_than_two_memories_writes_nothing(mem: Memory, times: int) -> None:
     only = kept(mem.remember("The ferry was late", tier="archival"))
     head = mem.head
     assert mem.merge([only.id] * times, "The ferry was late that day", reason="one note") is None
@@ -269,7 +263,7 @@ def test_memories_of_two_subjects_scopes_or_sensitivities_are_not_merged(owner: 
 
 
 @pytest.mark.promise("B78")
-def test_a_merge_is_about_nobody_else_and_seen_no_further_than_its_memories(mem: Memory) -> None:
+def test_merge_never_widens_subject_or_visibility(mem: Memory) -> None:
     here = mem.at(scope="agent")
     ids = [kept(here.remember(text, subject="ana", scope="/agents/agent")).id for text in ("Likes tea", "Sails late")]
     with pytest.raises(InvalidInput, match="leave `subject` out"):

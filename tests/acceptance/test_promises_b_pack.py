@@ -17,7 +17,7 @@ PARTS = ["anchor", "bell", "compass", "deck", "engine", "flag", "galley"]
 
 
 @pytest.mark.promise("B35")
-def test_a_context_gives_the_text_and_the_memories_in_it_and_both_agree(mem: Memory) -> None:
+def test_context_text_and_its_list_of_memories_agree(mem: Memory) -> None:
     wanted = [kept(mem.remember(f"The {name} ferry is blue", tier="archival")) for name in ("Thor", "Freya")]
     compiled = mem.context("which ferry is blue")
     items = [item.id for section in compiled.sections for item in section.items]
@@ -27,7 +27,7 @@ def test_a_context_gives_the_text_and_the_memories_in_it_and_both_agree(mem: Mem
 
 
 @pytest.mark.promise("B36")
-def test_recalled_memories_stand_under_one_heading_each_with_its_kind_between_blank_lines(mem: Memory) -> None:
+def test_recalled_memories_share_one_heading_and_show_their_kind(mem: Memory) -> None:
     kept(mem.remember("The ferry is blue", tier="archival"))
     kept(mem.remember("Paint the ferry in May", **RULE))
     blocks = mem.context("paint the blue ferry").text.split("\n\n")
@@ -42,7 +42,7 @@ def test_a_context_without_memories_is_the_empty_text(mem: Memory) -> None:
 
 
 @pytest.mark.promise("B37", "B38", "B39")
-def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(mem: Memory, clock: Any) -> None:
+def test_expired_replaced_and_sensitive_memories_are_excluded_with_reasons(mem: Memory, clock: Any) -> None:
     over = kept(mem.remember("The ferry is late today", tier="working", ttl="1h"))
     old = kept(mem.remember("The ferry is red", tier="archival"))
     new = kept(mem.remember("The ferry was painted blue", tier="archival"))
@@ -57,7 +57,7 @@ def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(me
 
 
 @pytest.mark.promise("B39")
-def test_what_was_sensitive_stays_out_of_prompts_however_it_is_worked_over(owner: Memory) -> None:
+def test_sensitive_memory_stays_out_of_prompts_after_any_change(owner: Memory) -> None:
     mem = owner.as_actor(Actor.agent(also=["sensitive"]))
     parts = [
         kept(mem.remember(text, tier="archival", sensitivity="sensitive"))
@@ -80,9 +80,7 @@ def test_a_promoted_sensitive_memory_stays_out_of_prompts(owner: Memory) -> None
 
 
 @pytest.mark.promise("B40")
-def test_a_prompt_recalls_at_most_as_many_as_policy_says_and_a_list_gives_the_newest_first(
-    opened: Callable[..., Memory], clock: Any
-) -> None:
+def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], clock: Any) -> None:
     mem = opened("twenty", policy=Policy(max_items=20)).as_actor(Actor.agent())
     names = [f"Ferry number {n} sails to island {n * 7}" for n in range(25)]
     for name in names:
@@ -95,7 +93,7 @@ def test_a_prompt_recalls_at_most_as_many_as_policy_says_and_a_list_gives_the_ne
 
 
 @pytest.mark.promise("B40")
-def test_working_notes_stand_newest_first(mem: Memory, clock: Any) -> None:
+def test_working_notes_newest_first(mem: Memory, clock: Any) -> None:
     for name in ("first", "second", "third"):
         clock.move(minutes=1)
         kept(mem.remember(f"the {name} call was made", tier="working"))
@@ -103,9 +101,7 @@ def test_working_notes_stand_newest_first(mem: Memory, clock: Any) -> None:
 
 
 @pytest.mark.promise("B41", "B54")
-def test_the_objective_decides_an_old_memory_that_fits_comes_before_recent_ones_that_do_not(
-    opened: Callable[..., Memory], clock: Any
-) -> None:
+def test_relevant_old_memory_precedes_recent_irrelevant_ones(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("few", policy=Policy(max_items=3)) as memory:
         kept(memory.remember("The spare anchor lies in shed nine", tier="archival"))
         for n in range(8):
@@ -116,7 +112,7 @@ def test_the_objective_decides_an_old_memory_that_fits_comes_before_recent_ones_
 
 
 @pytest.mark.promise("B42")
-def test_the_prompt_as_chat_messages_carries_every_memory_and_nothing_else(mem: Memory, owner: Memory) -> None:
+def test_chat_messages_contain_every_memory_and_nothing_else(mem: Memory, owner: Memory) -> None:
     kept(owner.remember("Sail to Oslo", key="mission", tier="core"))
     kept(mem.remember("The ferry is blue", tier="archival"))
     messages = json.loads(mem.context("which ferry", format="messages").text)
@@ -129,9 +125,7 @@ def test_the_prompt_as_chat_messages_carries_every_memory_and_nothing_else(mem: 
 
 
 @pytest.mark.promise("B43", "B46", "B8")
-def test_identity_comes_first_then_rules_then_summaries_whatever_was_written_first(
-    opened: Callable[..., Memory], tmp_path: Any
-) -> None:
+def test_identity_then_rules_then_summaries_in_any_write_order(opened: Callable[..., Memory], tmp_path: Any) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")
     with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as own:
         memory = own.as_actor(Actor.agent())
@@ -143,7 +137,7 @@ def test_identity_comes_first_then_rules_then_summaries_whatever_was_written_fir
 
 
 @pytest.mark.promise("B44")
-def test_at_most_ten_lasting_rules_are_pinned_own_scope_first_and_never_sensitive_or_replaced_ones(
+def test_at_most_ten_permanent_rules_are_pinned(
     owner: Memory,
 ) -> None:
     words = [*PARTS, "hatch", "island", "jetty", "keel", "lamp"]
@@ -162,7 +156,7 @@ def test_at_most_ten_lasting_rules_are_pinned_own_scope_first_and_never_sensitiv
 
 
 @pytest.mark.promise("B45")
-def test_at_most_five_summaries_are_recalled_and_never_sensitive_or_replaced_ones(mem: Memory, owner: Memory) -> None:
+def test_at_most_five_valid_summaries_are_recalled(mem: Memory, owner: Memory) -> None:
     made = [kept(mem.remember(f"Summed up the voyage: {word} repaired", kind="summary")) for word in PARTS]
     kept(owner.supersede(made[0].id, made[1].id, reason="said already"))
     kept(mem.remember("Summed up the voyage: captain ill", kind="summary", sensitivity="sensitive"))

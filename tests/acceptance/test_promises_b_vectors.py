@@ -50,9 +50,7 @@ def stock(memory: Memory) -> list[str]:
 
 
 @pytest.mark.promise("B4", "B49", "B50", "B51")
-def test_without_a_common_word_the_nearest_vectors_come_first_and_give_the_right_texts(
-    opened: Callable[..., Memory], compass: Compass
-) -> None:
+def test_nearest_vectors_come_first_without_a_common_word(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         stock(memory)
         found = memory.recall("fruit?", limit=2)
@@ -73,7 +71,7 @@ def test_the_order_of_neighbours_survives_reopening(opened: Callable[..., Memory
 
 
 @pytest.mark.promise("B49")
-def test_after_an_edit_a_memory_stands_where_its_new_text_does(opened: Callable[..., Memory], compass: Compass) -> None:
+def test_edited_memory_ranks_by_its_new_text(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         hammer, pear, *_ = stock(memory)
         kept(memory.revise(pear, "saw blade", reason="mixed up"))
@@ -85,9 +83,7 @@ def test_after_an_edit_a_memory_stands_where_its_new_text_does(opened: Callable[
 
 
 @pytest.mark.promise("B47")
-def test_an_embedder_of_any_dimension_can_be_plugged_in_and_is_named(
-    opened: Callable[..., Memory], compass: Compass
-) -> None:
+def test_embedder_of_any_dimension_can_be_plugged_in(opened: Callable[..., Memory], compass: Compass) -> None:
     class Reference(Compass):
         id = "reference:1536"
         dim = 1536
@@ -120,7 +116,7 @@ def test_each_memory_adds_one_vector_row_under_its_own_id(
     [np.full((1, 64), np.nan), np.zeros((1, 64)), np.ones((1, 63)), np.ones((0, 64)), np.ones(64), None, "vector"],
     ids=["not finite", "zero", "other dimension", "none for a text", "flat", "None", "text"],
 )
-def test_an_embedder_that_does_not_give_what_it_promises_counts_as_unavailable(
+def test_embedder_with_a_wrong_output_counts_as_unavailable(
     opened: Callable[..., Memory], compass: Compass, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     monkeypatch.setattr(Compass, "embed", lambda *_: answer)
@@ -133,7 +129,7 @@ def test_an_embedder_that_does_not_give_what_it_promises_counts_as_unavailable(
 
 
 @pytest.mark.promise("B52", "B53")
-def test_while_the_embedder_fails_memories_are_saved_and_found_by_words_and_the_answer_says_so(
+def test_failing_embedder_leaves_saving_and_word_search_with_notice(
     opened: Callable[..., Memory], compass: Compass
 ) -> None:
     compass.broken = True
@@ -150,7 +146,7 @@ def test_while_the_embedder_fails_memories_are_saved_and_found_by_words_and_the_
 
 
 @pytest.mark.promise("B53")
-def test_without_any_embedder_a_query_of_other_words_finds_nothing_and_says_why(opened: Callable[..., Memory]) -> None:
+def test_without_an_embedder_a_query_of_other_words_finds_nothing(opened: Callable[..., Memory]) -> None:
     with opened("shop", embedder=None) as memory:
         stock(memory)
         found = memory.recall("fruit?")
@@ -160,7 +156,7 @@ def test_without_any_embedder_a_query_of_other_words_finds_nothing_and_says_why(
 
 
 @pytest.mark.promise("B52")
-def test_what_was_saved_without_a_vector_is_found_by_meaning_once_the_embedder_is_back(
+def test_memory_without_vector_is_found_once_the_embedder_returns(
     opened: Callable[..., Memory], compass: Compass
 ) -> None:
     from keepward import Actor

@@ -17,9 +17,7 @@ from keepward.core.change import Insert, Retire
 
 @pytest.mark.promise("C38")
 @pytest.mark.parametrize("step", ["append", "finish"])
-def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before(
-    opened: Callable[..., Memory], step: str
-) -> None:
+def test_crash_inside_a_commit_leaves_the_earlier_state(opened: Callable[..., Memory], step: str) -> None:
     with opened("kill") as memory:
         kept(memory.remember("The tide turns at six", tier="archival"))
         kept(memory.forget(memory.list_memories()[0].id, reason="make room"))
@@ -58,9 +56,7 @@ def _die_after(step: str, memory: Memory) -> None:
 
 
 @pytest.mark.promise("C45", "C46", "C48", "C49", "C50")
-def test_a_receipt_found_by_its_commit_tells_target_before_after_reason_confidence_and_origin(
-    owner: Memory, clock: Any
-) -> None:
+def test_receipt_of_a_commit_shows_target_change_reason_and_source(owner: Memory, clock: Any) -> None:
     block = kept(owner.remember("Working on API v2", key="mission", tier="core"))
     outcome = owner.revise(
         block.id,
@@ -83,7 +79,7 @@ def test_a_receipt_found_by_its_commit_tells_target_before_after_reason_confiden
 
 
 @pytest.mark.promise("C50")
-def test_every_outcome_of_a_write_has_a_receipt_that_can_be_read(mem: Memory, owner: Memory) -> None:
+def test_every_outcome_of_a_write_has_a_readable_receipt(mem: Memory, owner: Memory) -> None:
     outcomes = {
         "commit": mem.remember("The tide turns at six", tier="archival"),
         "duplicate": mem.remember("The tide turns at six", tier="archival"),
@@ -108,7 +104,7 @@ def test_what_was_redacted_is_redacted_in_the_receipt_too(mem: Memory, path: Pat
 
 
 @pytest.mark.promise("C50")
-def test_a_receipt_tells_a_reader_nothing_of_memories_that_reader_may_not_see(mem: Memory) -> None:
+def test_receipt_hides_memories_that_its_reader_may_not_see(mem: Memory) -> None:
     elysia, orion = mem.at(scope="elysia"), mem.at(scope="orion")
     outcome = elysia.remember("Elysia hides rum in the hold", tier="archival")
     kept(outcome)
@@ -155,14 +151,14 @@ def test_rollback_refuses_a_secret_as_its_reason(owner: Memory) -> None:
         owner.rollback(commit.id, reason="-".join(("sk", "ant", "api03", "Zq7" * 31 + "AA")))
 
 
-def test_a_commit_is_named_by_its_number_as_a_number_too(owner: Memory) -> None:
+def test_commit_can_be_named_by_its_number(owner: Memory) -> None:
     owner.remember("The tide turns at six", tier="archival")
     number: Any = 1
     assert owner.rollback(number, dry_run=True).undone == (owner.show("1").commit.id,)
 
 
 @pytest.mark.parametrize("given", [{"actor": "ana"}, {"policy": {"enabled": True}}])
-def test_an_actor_or_a_policy_of_another_type_is_an_error_that_says_what_is_wanted(given: dict[str, Any]) -> None:
+def test_actor_or_policy_of_another_type_is_a_clear_error(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"Actor\.user"):
         Memory.open(":memory:", embedder=None, **given)
 
@@ -188,7 +184,7 @@ def test_a_confidence_at_either_end_is_recorded(mem: Memory, confidence: float) 
 
 
 @pytest.mark.promise("C49")
-def test_the_journal_names_who_wrote_each_version_and_on_what_grounds(mem: Memory, owner: Memory) -> None:
+def test_journal_names_author_and_evidence_of_each_version(mem: Memory, owner: Memory) -> None:
     record = kept(
         owner.as_actor(Actor.agent("orion")).remember("Fog", tier="archival", source="tool", evidence=["s:3"])
     )

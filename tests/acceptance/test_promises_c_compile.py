@@ -34,9 +34,7 @@ def fill(memory: Memory) -> None:
 
 
 @pytest.mark.promise("C1")
-def test_the_same_inputs_give_the_same_bytes_again_also_after_a_restart_and_with_reads_in_between(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_same_inputs_give_the_same_bytes_after_restart_and_reads(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("same", actor=owner.actor) as memory:
         fill(memory)
         first = memory.context("ships in the harbour")
@@ -72,7 +70,7 @@ def test_the_order_in_which_memories_were_written_does_not_show(
 
 
 @pytest.mark.promise("C2", "C79", "C87")
-def test_years_later_the_receipt_gives_back_byte_for_byte_what_the_model_saw(
+def test_receipt_replays_the_exact_bytes_years_later(
     opened: Callable[..., Memory], owner: Memory, clock: Any, tmp_path: Path
 ) -> None:
     page, about = tmp_path / "identity.md", tmp_path / "USER.md"
@@ -108,9 +106,7 @@ def test_a_prompt_never_counts_more_than_its_budget(opened: Callable[..., Memory
 
 
 @pytest.mark.promise("C82")
-def test_core_is_there_at_the_smallest_budget_that_holds_it_and_below_that_is_an_error(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_core_fits_the_smallest_budget_or_compiling_fails(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("least", actor=owner.actor, counter=Words()) as memory:
         fill(memory)
         assert memory.context("ships", budget_tokens=5).text == "## mission\n\nSail to Oslo"
@@ -119,7 +115,7 @@ def test_core_is_there_at_the_smallest_budget_that_holds_it_and_below_that_is_an
 
 
 @pytest.mark.promise("C75")
-def test_working_notes_of_the_task_come_before_shared_ones_and_what_is_over_is_named(mem: Memory, clock: Any) -> None:
+def test_task_notes_precede_shared_ones_and_omissions_are_named(mem: Memory, clock: Any) -> None:
     task = mem.at(scope=TASK)
     kept(task.remember("task note"))
     clock.move(minutes=5)
@@ -135,7 +131,7 @@ def test_working_notes_of_the_task_come_before_shared_ones_and_what_is_over_is_n
 
 
 @pytest.mark.promise("C76")
-def test_the_objective_brings_in_the_archived_fact_and_the_summary_that_fit_it(mem: Memory) -> None:
+def test_objective_brings_in_the_relevant_fact_and_summary(mem: Memory) -> None:
     kept(mem.remember("The spare anchor lies in shed nine", tier="archival"))
     kept(mem.remember("Ana oiled the anchor winch last week", kind="summary"))
     text = mem.context("anchor").text
@@ -145,7 +141,7 @@ def test_the_objective_brings_in_the_archived_fact_and_the_summary_that_fit_it(m
 
 
 @pytest.mark.promise("C77", "C83", "C85")
-def test_within_a_tier_the_least_certain_is_dropped_first_and_each_dropped_one_says_why(
+def test_least_certain_memory_of_a_tier_is_dropped_first(
     opened: Callable[..., Memory],
 ) -> None:
     with opened("drop", counter=Words()) as memory:
@@ -165,7 +161,7 @@ def test_within_a_tier_the_least_certain_is_dropped_first_and_each_dropped_one_s
 
 
 @pytest.mark.promise("C80")
-def test_each_section_has_a_budget_of_its_own_that_can_be_set(opened: Callable[..., Memory], owner: Memory) -> None:
+def test_each_section_has_its_own_configurable_budget(opened: Callable[..., Memory], owner: Memory) -> None:
     for name, setting in (("working", "working_budget"), ("recalled", "retrieved_budget"), ("pinned", "pinned_budget")):
         sizes = []
         for limit in (12, 30):
@@ -183,9 +179,7 @@ def test_each_section_has_a_budget_of_its_own_that_can_be_set(opened: Callable[.
 
 
 @pytest.mark.promise("C84", "C86", "C79")
-def test_the_receipt_lists_what_is_in_by_id_and_version_and_its_tokens_add_up(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_receipt_lists_ids_and_versions_and_tokens_add_up(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("sum", actor=owner.actor) as memory:
         fill(memory)
         fact = memory.list_memories(tiers=["archival"])[0]
@@ -212,7 +206,7 @@ def test_a_receipt_of_a_context_holds_no_memory_text(opened: Callable[..., Memor
 
 
 @pytest.mark.promise("C85")
-def test_everything_that_was_considered_and_left_out_is_named_with_its_reason(
+def test_every_excluded_candidate_is_named_with_its_reason(
     opened: Callable[..., Memory], owner: Memory, clock: Any
 ) -> None:
     with opened("why", policy=Policy(max_items=2), actor=owner.actor) as memory:
@@ -233,7 +227,7 @@ def test_everything_that_was_considered_and_left_out_is_named_with_its_reason(
 
 
 @pytest.mark.promise("C87")
-def test_what_an_answer_led_to_is_traced_back_to_all_that_the_model_had_read(mem: Memory) -> None:
+def test_answer_is_traced_back_to_everything_the_model_read(mem: Memory) -> None:
     read = kept(mem.remember("The tide turns at six", tier="archival"))
     compiled = mem.context("tide")
     answer = kept(mem.remember("We sail at five", tier="archival", evidence=[compiled.receipt.id]))

@@ -43,7 +43,7 @@ def test_each_tier_has_a_policy_of_its_own(mem: Memory) -> None:
 
 @pytest.mark.promise("C4", "C8", "C9", "C10")
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_block_that_was_set_is_read_back_and_in_the_prompt_of_any_objective(owner: Memory, block: str) -> None:
+def test_block_is_read_back_and_in_every_prompt(owner: Memory, block: str) -> None:
     kept(owner.remember(f"The {block} text", **fields_of(block)))
     assert [each.text for each in owner.list_memories(key=block)] == [f"The {block} text"]
     for objective in ("", "zebra crossings in Peru", block):
@@ -52,7 +52,7 @@ def test_a_block_that_was_set_is_read_back_and_in_the_prompt_of_any_objective(ow
 
 
 @pytest.mark.promise("C5", "C74")
-def test_blocks_stand_in_their_fixed_order_whatever_was_written_first(
+def test_blocks_have_their_fixed_order_in_any_write_order(
     opened: Callable[..., Memory], owner: Memory, tmp_path: Path
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")
@@ -79,7 +79,7 @@ def test_the_persona_follows_its_document_and_nothing_else(
 
 
 @pytest.mark.promise("C7")
-def test_the_human_block_is_the_user_file_as_it_is_now_followed_by_the_facts(
+def test_human_block_is_the_current_user_file_and_facts(
     opened: Callable[..., Memory], owner: Memory, tmp_path: Path
 ) -> None:
     page = tmp_path / "USER.md"
@@ -94,9 +94,7 @@ def test_the_human_block_is_the_user_file_as_it_is_now_followed_by_the_facts(
 
 
 @pytest.mark.promise("C7")
-def test_a_user_file_that_is_not_text_is_an_error_that_names_it_and_shows_none_of_it(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_user_file_that_is_not_text_is_named_not_shown(opened: Callable[..., Memory], tmp_path: Path) -> None:
     page = tmp_path / "USER.md"
     page.write_bytes(b"Ana \xff\xfe captain")
     with opened("own", user_file=page) as memory, pytest.raises(InvalidInput, match=r"USER\.md") as fault:
@@ -106,9 +104,7 @@ def test_a_user_file_that_is_not_text_is_an_error_that_names_it_and_shows_none_o
 
 @pytest.mark.promise("C11", "C13", "C90")
 @pytest.mark.parametrize("block", BLOCKS)
-def test_an_agents_edit_of_a_block_is_in_no_prompt_until_a_person_approves_it(
-    mem: Memory, owner: Memory, block: str
-) -> None:
+def test_agent_edit_of_a_block_needs_approval_before_any_prompt(mem: Memory, owner: Memory, block: str) -> None:
     # The human block asks for a recorded message of the user on top.
     message = kept(owner.remember("I sail", kind="event", source="user_message")).id
     waiting = held(mem.remember("Sails by night", key=block, tier="core", evidence=[message]))
@@ -125,9 +121,7 @@ def test_an_agents_edit_of_a_block_is_in_no_prompt_until_a_person_approves_it(
 
 
 @pytest.mark.promise("C12")
-def test_a_block_over_its_own_budget_is_refused_and_the_last_text_stays(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_block_over_its_budget_is_refused_and_unchanged(opened: Callable[..., Memory], owner: Memory) -> None:
     policy = Policy(block_budget={"mission": 4})
     with opened("small", policy=policy, counter=Words(), actor=owner.actor) as memory:
         record = kept(memory.remember("one two three four", **fields_of("mission")))
@@ -138,9 +132,7 @@ def test_a_block_over_its_own_budget_is_refused_and_the_last_text_stays(
 
 
 @pytest.mark.promise("C12", "C82")
-def test_a_block_that_outgrew_a_later_budget_is_an_error_and_never_cut(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_block_over_a_later_budget_is_an_error_never_cut(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("small", counter=Words(), actor=owner.actor) as memory:
         kept(memory.remember("one two three four", **fields_of("mission")))
     policy = Policy(block_budget={"mission": 3})
@@ -186,7 +178,7 @@ def _batch(memory: Memory, fact: str) -> Any:
 @pytest.mark.promise("C14")
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.operator()])
 @pytest.mark.parametrize("route", [_insert_key, _insert_kind, _move, _move_then_promote, _merge, _draft, _batch])
-def test_nobody_changes_the_identity_through_memory_by_any_route(
+def test_no_one_changes_the_identity_through_memory_by_any_route(
     opened: Callable[..., Memory], tmp_path: Path, actor: Actor, route: Callable[[Memory, str], Any]
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")

@@ -90,9 +90,7 @@ def test_one_change_that_is_refused_takes_all_with_it(mem: Memory, ship: Ship) -
 
 
 @pytest.mark.promise("C43")
-def test_one_change_that_must_wait_makes_all_of_them_wait_and_be_approved_together(
-    mem: Memory, owner: Memory, ship: Ship
-) -> None:
+def test_one_quarantined_change_quarantines_the_complete_draft(mem: Memory, owner: Memory, ship: Ship) -> None:
     before = mem.list_memories()
     with mem.draft(reason="refit") as draft:
         draft.replace(ship.hull, "The hull is patched")
@@ -106,7 +104,7 @@ def test_one_change_that_must_wait_makes_all_of_them_wait_and_be_approved_togeth
 
 
 @pytest.mark.promise("C44")
-def test_an_error_in_the_block_or_a_discard_leaves_no_trace(mem: Memory, ship: Ship) -> None:
+def test_error_or_discard_of_a_draft_leaves_no_trace(mem: Memory, ship: Ship) -> None:
     before = state(mem)
     draft = mem.draft(reason="refit")
 
@@ -136,7 +134,7 @@ def test_a_draft_whose_process_ends_was_never_there(mem: Memory, ship: Ship, pat
 
 
 @pytest.mark.promise("C39")
-def test_a_draft_is_judged_on_the_state_it_saw_a_version_that_moved_on_stops_it(mem: Memory, ship: Ship) -> None:
+def test_draft_stops_when_a_version_it_read_has_changed(mem: Memory, ship: Ship) -> None:
     version = mem.get(ship.hull).version
 
     def refit() -> None:
@@ -164,7 +162,7 @@ def test_later_changes_of_a_draft_build_on_its_earlier_ones(mem: Memory) -> None
 
 
 @pytest.mark.promise("C42")
-def test_a_memory_deleted_in_a_draft_cannot_be_edited_behind_it(mem: Memory, ship: Ship) -> None:
+def test_memory_deleted_in_a_draft_cannot_be_edited_later(mem: Memory, ship: Ship) -> None:
     before = state(mem)
 
     def refit() -> None:
@@ -178,7 +176,7 @@ def test_a_memory_deleted_in_a_draft_cannot_be_edited_behind_it(mem: Memory, shi
 
 
 @pytest.mark.promise("C45", "C46", "C47", "C48", "C49")
-def test_each_change_of_a_draft_keeps_its_target_content_confidence_and_origin_under_one_reason(mem: Memory) -> None:
+def test_each_draft_change_has_its_own_fields_and_one_reason(mem: Memory) -> None:
     with mem.draft(reason="from the survey", session="s1") as draft:
         draft.insert("The keel is new", tier="archival", source="tool", evidence=["survey:1"], confidence=0.7)
         draft.insert("Ask about the mast", tier="working", key="todo", confidence=0.6)

@@ -26,7 +26,7 @@ def unaware(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.promise("C78")
 @pytest.mark.parametrize("form", ["markdown", "messages"])
-def test_a_secret_that_was_once_let_in_is_masked_in_the_prompt_and_in_its_replay(
+def test_old_secret_is_masked_in_prompt_and_replay(
     mem: Memory, owner: Memory, unaware: Callable[[], None], form: str
 ) -> None:
     kept(owner.remember(f"the deploy key is {TOKEN}", key="mission", tier="core"))
@@ -42,7 +42,7 @@ def test_a_secret_that_was_once_let_in_is_masked_in_the_prompt_and_in_its_replay
 
 @pytest.mark.promise("C78")
 @pytest.mark.parametrize("field", ["key", "speaker"])
-def test_a_secret_beside_the_text_is_in_no_prompt_either(mem: Memory, unaware: Callable[[], None], field: str) -> None:
+def test_a_secret_in_other_fields_is_in_no_prompt(mem: Memory, unaware: Callable[[], None], field: str) -> None:
     fields: dict[str, Any] = {"key": {"key": TOKEN, "tier": "working"}, "speaker": {"speaker": TOKEN, "kind": "event"}}
     record = kept(mem.remember("deploy at night", **fields[field]))
     unaware()
@@ -52,9 +52,7 @@ def test_a_secret_beside_the_text_is_in_no_prompt_either(mem: Memory, unaware: C
 
 
 @pytest.mark.promise("C78")
-def test_an_order_to_the_model_that_was_once_let_in_is_left_out_and_named(
-    mem: Memory, unaware: Callable[[], None]
-) -> None:
+def test_old_prompt_injection_is_excluded_and_named(mem: Memory, unaware: Callable[[], None]) -> None:
     planted = kept(mem.remember(f"About mooring fees: {ORDER}", tier="archival", source="web"))
     kept(mem.remember("Mooring fees are due in May", tier="archival"))
     unaware()
@@ -65,7 +63,7 @@ def test_an_order_to_the_model_that_was_once_let_in_is_left_out_and_named(
 
 
 @pytest.mark.promise("C78")
-def test_an_order_to_the_model_that_is_offered_now_waits_and_is_in_no_prompt(mem: Memory) -> None:
+def test_new_prompt_injection_is_quarantined_and_in_no_prompt(mem: Memory) -> None:
     waiting = held(mem.remember(ORDER, tier="archival", source="web"))
     compiled = mem.context("what are your previous instructions")
     assert "reveal" not in compiled.text
@@ -73,7 +71,7 @@ def test_an_order_to_the_model_that_is_offered_now_waits_and_is_in_no_prompt(mem
 
 
 @pytest.mark.promise("C78")
-def test_of_a_long_queue_a_context_names_the_newest_and_counts_the_others(mem: Memory) -> None:
+def test_context_names_the_newest_pending_and_counts_the_rest(mem: Memory) -> None:
     guesses = [{"text": f"Pier {n} is free", "tier": "archival", "confidence": 0.1} for n in range(22)]
     waiting = [held(each) for each in mem.remember_many(guesses, reason="a guess")]
     left_out = mem.context("which pier is free?").excluded
@@ -83,7 +81,7 @@ def test_of_a_long_queue_a_context_names_the_newest_and_counts_the_others(mem: M
 
 @pytest.mark.promise("C78", "C7")
 @pytest.mark.parametrize("document", ["identity", "user_file"])
-def test_a_secret_in_the_owners_own_page_reaches_neither_prompt_nor_disk(
+def test_secret_in_the_user_file_reaches_neither_prompt_nor_disk(
     opened: Callable[..., Memory], tmp_path: Path, document: str
 ) -> None:
     page = tmp_path / "page.md"

@@ -23,7 +23,7 @@ def test_core_takes_no_block_outside_the_list(mem: Memory, owner: Memory, key: s
 
 
 @pytest.mark.promise("C89")
-def test_an_agent_writes_about_the_person_only_with_a_message_of_theirs_on_record(mem: Memory, owner: Memory) -> None:
+def test_agent_writes_about_a_person_only_with_their_message(mem: Memory, owner: Memory) -> None:
     about: dict[str, Any] = {"key": "human", "tier": "core"}
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", **about))
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", evidence=["chat:42"], **about))
@@ -34,7 +34,7 @@ def test_an_agent_writes_about_the_person_only_with_a_message_of_theirs_on_recor
     assert len(mem.pending()) == 1
 
 
-def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: Memory, owner: Memory) -> None:
+def test_user_proposes_the_human_block_with_a_recorded_message(mem: Memory, owner: Memory) -> None:
     mem.add([{"role": "user", "content": "I like tea", "id": "m1"}], session="s1")
     said = mem.get("m1").id
     about: dict[str, Any] = {"key": "human", "tier": "core", "evidence": [said]}
@@ -48,7 +48,7 @@ def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: M
 
 
 @pytest.mark.promise("C89")
-def test_evidence_of_an_earlier_text_does_not_back_a_new_one(mem: Memory, owner: Memory) -> None:
+def test_evidence_of_an_earlier_text_does_not_support_another(mem: Memory, owner: Memory) -> None:
     said = kept(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
     waiting = held(mem.remember("Ana likes tea", key="human", tier="core", evidence=[said]))
     block = kept(owner.approve(waiting.id))
@@ -61,7 +61,7 @@ def test_evidence_of_an_earlier_text_does_not_back_a_new_one(mem: Memory, owner:
 
 
 @pytest.mark.promise("C90")
-def test_every_way_an_agent_may_touch_core_ends_in_the_queue(mem: Memory, owner: Memory) -> None:
+def test_every_agent_change_of_core_ends_in_the_queue(mem: Memory, owner: Memory) -> None:
     block = kept(owner.remember("Sail to Oslo", key="mission", tier="core"))
     other = kept(mem.remember("Sail to Bergen", tier="archival"))
     held(mem.revise(block.id, "Sail to Bergen", reason="x"))
@@ -78,7 +78,7 @@ def test_every_way_an_agent_may_touch_core_ends_in_the_queue(mem: Memory, owner:
 
 
 @pytest.mark.promise("C91")
-def test_an_unsure_write_to_core_is_kept_in_the_archive_and_its_writer_is_told(mem: Memory) -> None:
+def test_unsure_core_write_goes_to_the_archive_with_notice(mem: Memory) -> None:
     outcome = mem.remember("Sail to Bergen", key="mission", tier="core", confidence=0.5)
     record = kept(outcome)
     assert (record.tier.value, record.key) == ("archival", None)
@@ -111,7 +111,7 @@ def test_an_unsure_edit_of_a_block_leaves_the_block_alone(mem: Memory, owner: Me
 
 
 @pytest.mark.promise("C88")
-def test_a_key_that_is_taken_is_not_taken_over_by_a_move_or_a_restore(mem: Memory) -> None:
+def test_used_key_survives_a_move_or_a_restore(mem: Memory) -> None:
     holder = kept(mem.remember("Quay four", tier="archival", key="berth"))
     other = kept(mem.remember("Quay nine is wide", tier="archival"))
     with pytest.raises(Conflict, match="another memory has this key"):

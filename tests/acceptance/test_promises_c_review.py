@@ -15,7 +15,7 @@ MISSION: dict[str, Any] = {"key": "mission", "tier": "core"}
 
 
 @pytest.mark.promise("C62")
-def test_what_is_approved_is_in_the_next_prompt_byte_for_byte(mem: Memory, owner: Memory) -> None:
+def test_approved_text_is_in_the_next_prompt_byte_for_byte(mem: Memory, owner: Memory) -> None:
     waiting = held(mem.remember("Sail to Oslo, ünder flag", **MISSION))
     record = kept(owner.approve(waiting.id, digest=waiting.digest))
     assert mem.context("").text == "## mission\n\nSail to Oslo, ünder flag"
@@ -24,9 +24,7 @@ def test_what_is_approved_is_in_the_next_prompt_byte_for_byte(mem: Memory, owner
 
 
 @pytest.mark.promise("C63")
-def test_what_is_rejected_is_in_no_prompt_leaves_a_receipt_and_the_earlier_text_holds(
-    mem: Memory, owner: Memory
-) -> None:
+def test_rejected_text_is_in_no_prompt_and_has_a_receipt(mem: Memory, owner: Memory) -> None:
     first = kept(owner.remember("Sail to Oslo", **MISSION))
     waiting = held(mem.remember("Sail to Bergen", **MISSION))
     receipt = owner.reject(waiting.id, reason="Oslo it is")
@@ -48,7 +46,7 @@ def test_a_safe_write_holds_at_once_without_anybodys_decision(mem: Memory) -> No
 
 
 @pytest.mark.promise("C65")
-def test_the_queue_shows_what_why_from_whom_and_on_which_grounds(mem: Memory, owner: Memory) -> None:
+def test_queue_shows_change_reason_proposer_and_evidence(mem: Memory, owner: Memory) -> None:
     held(
         owner.as_actor(Actor.agent("orion")).remember(
             "Sail to Oslo", source="inference", evidence=["chat:42"], reason="the captain said so", **MISSION
@@ -68,7 +66,7 @@ def test_the_queue_shows_what_why_from_whom_and_on_which_grounds(mem: Memory, ow
 
 @pytest.mark.promise("C66", "C67")
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.agent("other"), Actor.user(), Actor.importer()])
-def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, owner: Memory, actor: Actor) -> None:
+def test_no_one_without_the_right_to_decide_approves_or_rejects(mem: Memory, owner: Memory, actor: Actor) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
     other = owner.as_actor(actor)
     with pytest.raises(Unauthorised):
@@ -79,7 +77,7 @@ def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, own
     assert mem.context("").text == ""
 
 
-def test_a_reviewer_takes_back_a_rejection_and_the_proposal_is_approved_as_it_was(mem: Memory, owner: Memory) -> None:
+def test_reopened_proposal_is_approved_unchanged(mem: Memory, owner: Memory) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
     rita, rob = (owner.as_actor(Actor.reviewer(name)) for name in ("rita", "rob"))
     rita.reject(waiting.id, reason="no ship")
@@ -93,7 +91,7 @@ def test_a_reviewer_takes_back_a_rejection_and_the_proposal_is_approved_as_it_wa
     assert mem.context("").text == "## mission\n\nSail to Oslo"
 
 
-def test_only_what_was_rejected_and_could_still_be_decided_waits_again(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_only_a_rejected_decidable_proposal_is_reopened(mem: Memory, owner: Memory, clock: Any) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Conflict, match="only one that was rejected"):
         owner.reopen(waiting.id, reason="x")
@@ -110,14 +108,14 @@ def test_only_what_was_rejected_and_could_still_be_decided_waits_again(mem: Memo
 
 @pytest.mark.promise("C66", "C67")
 @pytest.mark.parametrize("actor", [Actor.operator("olga"), Actor.reviewer("rita")])
-def test_an_agents_handle_cannot_turn_itself_into_one_that_decides(mem: Memory, actor: Actor) -> None:
+def test_an_agents_handle_cannot_become_one_that_decides(mem: Memory, actor: Actor) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Unauthorised):
         mem.as_actor(actor)
 
 
 @pytest.mark.promise("C66", "C67")
-def test_a_reviewer_approves_one_and_rejects_another_and_the_journal_names_them(mem: Memory, owner: Memory) -> None:
+def test_reviewer_approves_one_rejects_another_and_the_journal_names_both(mem: Memory, owner: Memory) -> None:
     good = held(mem.remember("Sail to Oslo", **MISSION))
     bad = held(mem.remember("Crash into Oslo", key="workspace_state", tier="core"))
     reviewer = owner.as_actor(Actor.reviewer("rita"))
@@ -131,7 +129,7 @@ def test_a_reviewer_approves_one_and_rejects_another_and_the_journal_names_them(
 
 
 @pytest.mark.promise("C68")
-def test_many_are_decided_at_once_and_each_gets_its_own_answer(
+def test_batch_of_decisions_returns_one_answer_each(
     mem: Memory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
@@ -174,9 +172,7 @@ def reviewer(owner: Memory) -> Memory:
     return owner.as_actor(Actor.reviewer("rita"))
 
 
-def test_what_is_amended_is_in_the_prompt_as_the_reviewers_own_and_the_proposal_is_closed(
-    mem: Memory, reviewer: Memory, waiting: Any
-) -> None:
+def test_amended_text_is_in_the_prompt_as_the_reviewers(mem: Memory, reviewer: Memory, waiting: Any) -> None:
     done = reviewer.amend(waiting.id, "Sail to Bergen", tags=["plan"], digest=waiting.digest)
     record = kept(done)
     closed = reviewer.proposal(waiting.id)
@@ -192,7 +188,7 @@ def test_what_is_amended_is_in_the_prompt_as_the_reviewers_own_and_the_proposal_
     assert reviewer.verify().ok
 
 
-def test_an_amendment_of_something_else_than_was_seen_is_a_conflict(reviewer: Memory, waiting: Any) -> None:
+def test_amendment_of_an_outdated_digest_is_a_conflict(reviewer: Memory, waiting: Any) -> None:
     with pytest.raises(Conflict):
         reviewer.amend(waiting.id, "Sail to Bergen", digest="0" * 64)
     assert reviewer.proposal(waiting.id).state == "pending"
@@ -206,9 +202,7 @@ def test_an_amendment_of_something_else_than_was_seen_is_a_conflict(reviewer: Me
         ("x" * 100_000, "too_long"),
     ],
 )
-def test_what_the_gates_object_to_does_not_come_in_by_an_amendment(
-    reviewer: Memory, waiting: Any, text: str, code: str
-) -> None:
+def test_amendment_cannot_bypass_the_gates(reviewer: Memory, waiting: Any, text: str, code: str) -> None:
     refused = reviewer.amend(waiting.id, text)
     assert (refused.outcome, code in {each.code for each in refused.reasons}) == ("refused", True)
     assert reviewer.receipt(refused.receipt.id)["proposal"] == waiting.id
@@ -229,7 +223,7 @@ def test_neither_an_agent_nor_the_proposer_amends(mem: Memory, owner: Memory, wa
     assert owner.context("").text == "## mission\n\nSail to Oslo"
 
 
-def test_under_four_eyes_nobody_puts_words_of_their_own_into_core_alone(tmp_path: Any) -> None:
+def test_under_four_eyes_no_one_amends_core_alone(tmp_path: Any) -> None:
     with Memory.open(":memory:", actor=Actor.operator("olga"), embedder=None, policy=Policy(four_eyes=True)) as owner:
         item = held(owner.as_actor(Actor.agent()).remember("Sail to Bergn", **MISSION))
         refused = owner.amend(item.id, "Sail to Bergen")
@@ -248,7 +242,7 @@ def test_an_amendment_of_one_of_several_texts_names_it(owner: Memory, mem: Memor
     assert texts == {"mission": "Sail to Bergen", "workspace_state": "Berth three"}
 
 
-def test_an_impact_by_the_proposer_and_by_the_reviewer_names_what_was_amended(reviewer: Memory, waiting: Any) -> None:
+def test_impact_by_proposer_and_reviewer_names_amended_memories(reviewer: Memory, waiting: Any) -> None:
     record = kept(reviewer.amend(waiting.id, "Sail to Bergen"))
     for who in (waiting.proposer.label, "operator:rita"):
         assert record.id in {each.id for each in reviewer.impact(actor=who).direct}
@@ -259,7 +253,7 @@ def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: An
         reviewer.amend(waiting.id, "Sail to Bergn")
 
 
-def test_a_reviewer_is_told_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
+def test_a_reviewer_sees_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
     assert reviewer.proposal(waiting.id).review_context.reached.contexts == 0
     compiled = [mem.context("where to sail") for _ in "ab"]
     reached = reviewer.proposal(waiting.id).review_context.reached
@@ -267,7 +261,7 @@ def test_a_reviewer_is_told_which_contexts_the_old_text_reached(mem: Memory, rev
     assert mem.proposal(waiting.id).review_context is None
 
 
-def test_what_is_similar_and_sensitive_is_not_shown_to_who_may_not_read_it(owner: Memory, mem: Memory) -> None:
+def test_similar_sensitive_memory_is_hidden_without_the_right(owner: Memory, mem: Memory) -> None:
     owner.remember("The captain takes pills for his heart", tier="archival", sensitivity="sensitive")
     item = held(mem.remember("The captain takes pills", tier="core", key="mission"))
     seen = {each.memory.text for each in owner.proposal(item.id).review_context.similar}
@@ -287,7 +281,7 @@ def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory
 
 
 @pytest.mark.slow
-def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any) -> None:
+def test_page_of_a_long_queue_reflects_decisions_made_elsewhere(tmp_path: Any) -> None:
     given: dict[str, Any] = {"actor": Actor.operator("olga"), "embedder": None, "config_dir": tmp_path / "home"}
     with Memory.open(tmp_path / "m.db", **given) as here, Memory.open(tmp_path / "m.db", **given) as elsewhere:
         brought = here.as_actor(Actor.importer("vault"))
@@ -302,7 +296,7 @@ def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any
         )
 
 
-def test_an_agent_sees_in_the_queue_what_it_may_read_alone(owner: Memory) -> None:
+def test_agent_sees_only_readable_proposals_in_the_queue(owner: Memory) -> None:
     near, far = (owner.at(scope=f"/agents/{name}").as_actor(Actor.agent(name)) for name in ("near", "far"))
     item = held(near.remember("Keep it so", tier="archival", stability="permanent"))
     assert ([each.id for each in near.pending()], far.pending().total, owner.pending().total) == ([item.id], 0, 1)

@@ -22,7 +22,7 @@ def state(memory: Memory) -> set[Record]:
 
 
 @pytest.mark.promise("C52")
-def test_a_rollback_gives_back_every_field_of_every_memory_it_undoes(owner: Memory) -> None:
+def test_rollback_restores_every_field_of_every_memory(owner: Memory) -> None:
     first = kept(owner.remember("The ferry leaves at six", tier="archival", tags=["ferry"], subject="ferry"))
     kept(owner.remember("The crane is red", tier="archival", key="crane", kind="state", evidence=["chat:1"]))
     before = state(owner)
@@ -62,7 +62,7 @@ def test_a_rollback_has_a_receipt_that_names_what_it_undid(owner: Memory) -> Non
 
 
 @pytest.mark.promise("C55")
-def test_several_commits_are_undone_back_to_an_earlier_state_after_a_restart_too(
+def test_several_commits_are_undone_after_a_restart_too(
     opened: Callable[..., Memory],
 ) -> None:
     with opened("own", actor=Actor.operator("olga")) as owner:
@@ -95,9 +95,7 @@ def hour(memory: Memory, name: str) -> str:
 
 
 @pytest.mark.promise("C55")
-def test_commits_of_one_memory_are_undone_one_after_the_other_newest_first(
-    owner: Memory, chain: tuple[str, list[str]]
-) -> None:
+def test_commits_of_one_memory_are_undone_newest_first(owner: Memory, chain: tuple[str, list[str]]) -> None:
     name, commits = chain
     first = plain(owner.history(name)[0].record)
     for commit, said in zip(commits, ("eight", "seven", "six"), strict=True):
@@ -112,7 +110,7 @@ def test_commits_of_one_memory_are_undone_one_after_the_other_newest_first(
 
 
 @pytest.mark.promise("C55")
-def test_an_older_commit_is_not_undone_below_one_that_stands(owner: Memory, chain: tuple[str, list[str]]) -> None:
+def test_an_older_commit_is_not_undone_below_one_in_force(owner: Memory, chain: tuple[str, list[str]]) -> None:
     name, (newest, middle, oldest) = chain
     for commit, ways in ((oldest, [middle, newest]), (middle, [newest])):
         stopped = owner.rollback(commit)
@@ -137,7 +135,7 @@ def test_rollbacks_are_undone_one_after_the_other_newest_first(owner: Memory, ch
         assert (owner.rollback(commit).applied, hour(owner, name)) == (True, said)
 
 
-def test_what_is_said_anew_after_an_undoing_stands_in_the_way(owner: Memory, chain: tuple[str, list[str]]) -> None:
+def test_text_repeated_after_a_rollback_blocks_undoing_it(owner: Memory, chain: tuple[str, list[str]]) -> None:
     name, (newest, middle, _) = chain
     owner.rollback(newest)
     fresh = owner.revise(name, "The ferry leaves at ten", reason="timetable")
@@ -156,7 +154,7 @@ def test_bookkeeping_between_does_not_keep_the_older_from_being_undone(
 
 
 @pytest.mark.promise("C56")
-def test_what_waits_is_in_no_prompt_no_search_and_no_answer_about_duplicates(owner: Memory, mem: Memory) -> None:
+def test_pending_text_is_in_no_prompt_search_or_duplicate_answer(owner: Memory, mem: Memory) -> None:
     held(mem.remember("The harbour pays in gold", tier="archival", stability="permanent"))
     assert "gold" not in mem.context("harbour").text
     assert mem.recall("harbour gold").hits == ()
@@ -173,7 +171,7 @@ def test_an_agents_edit_of_each_core_block_waits(owner: Memory, mem: Memory, key
 
 
 @pytest.mark.promise("C58")
-def test_what_is_below_the_floor_of_its_tier_waits_or_goes_to_the_archive(mem: Memory) -> None:
+def test_write_below_its_tier_minimum_is_quarantined_or_archived(mem: Memory) -> None:
     held(mem.remember("The crane may be red", tier="archival", confidence=0.29))
     kept(mem.remember("The crane may be blue", tier="archival", confidence=0.3))
     diverted = mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.79)

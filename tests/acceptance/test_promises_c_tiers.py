@@ -40,7 +40,7 @@ def test_a_task_note_is_seen_by_that_task_alone(mem: Memory) -> None:
 
 
 @pytest.mark.promise("C16")
-def test_when_a_task_ends_its_notes_are_put_away_and_those_of_others_stay(mem: Memory) -> None:
+def test_end_of_a_task_archives_its_own_notes_only(mem: Memory) -> None:
     mine, other = mem.at(scope=TASK), mem.at(scope="/agents/orion/tasks/43")
     for n in range(3):
         kept(mine.remember(f"step {n} of the plan"))
@@ -55,7 +55,7 @@ def test_when_a_task_ends_its_notes_are_put_away_and_those_of_others_stay(mem: M
 
 
 @pytest.mark.promise("C16", "C18")
-def test_a_working_note_lasts_a_day_to_the_instant_unless_told_otherwise(mem: Memory, clock: Any) -> None:
+def test_working_note_lasts_exactly_a_day_by_default(mem: Memory, clock: Any) -> None:
     kept(mem.remember("try the blue key first", tier="working"))
     kept(mem.remember("the red key is broken", tier="working", ttl="2h"))
     kept(mem.remember("the lock was oiled on Monday", tier="working", ttl="3d"))
@@ -70,14 +70,14 @@ def test_a_working_note_lasts_a_day_to_the_instant_unless_told_otherwise(mem: Me
 
 @pytest.mark.promise("C18")
 @pytest.mark.parametrize(("ttl", "left"), [(None, 24), ("2h", 2), ("9d", 24)])
-def test_what_is_moved_to_working_memory_ends_like_all_else_there(mem: Memory, ttl: str | None, left: int) -> None:
+def test_memory_moved_to_working_tier_expires_like_the_others(mem: Memory, ttl: str | None, left: int) -> None:
     fact = kept(mem.remember("the red key is broken", tier="archival", ttl=ttl))
     moved = kept(mem.move(fact.id, tier="working", reason="only today"))
     assert (moved.stability.value, moved.expires_at) == ("volatile", fact.created_at + timedelta(hours=left))
 
 
 @pytest.mark.promise("C17")
-def test_working_memory_holds_plans_facts_todos_and_decisions_each_by_its_label(mem: Memory) -> None:
+def test_working_memory_shows_plans_facts_todos_and_decisions_by_label(mem: Memory) -> None:
     texts = {
         "plan": "first the hull, then the deck",
         "fact": "the crane lifts four tonnes",
@@ -93,7 +93,7 @@ def test_working_memory_holds_plans_facts_todos_and_decisions_each_by_its_label(
 
 
 @pytest.mark.promise("C20")
-def test_an_agent_writes_edits_and_drops_working_notes_unasked_but_never_a_secret(mem: Memory) -> None:
+def test_agent_edits_working_notes_freely_but_never_stores_a_secret(mem: Memory) -> None:
     note = kept(mem.remember("try the blue key first", tier="working"))
     kept(mem.revise(note.id, "try the red key first", reason="blue broke"))
     kept(mem.append(note.id, "then the green one", reason="in case"))
@@ -105,9 +105,7 @@ def test_an_agent_writes_edits_and_drops_working_notes_unasked_but_never_a_secre
 
 
 @pytest.mark.promise("C21", "C81")
-def test_when_room_is_short_archival_goes_first_then_episodic_then_working_and_core_stays(
-    opened: Callable[..., Memory], owner: Memory
-) -> None:
+def test_over_budget_archival_is_dropped_first_and_core_never(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("tight", counter=Words(), actor=owner.actor) as memory:
         kept(memory.remember("mission harbour text", key="mission", tier="core"))
         kept(memory.remember("working harbour text noted", tier="working"))
@@ -133,7 +131,7 @@ def test_when_room_is_short_archival_goes_first_then_episodic_then_working_and_c
 
 
 @pytest.mark.promise("C22", "C26")
-def test_what_happened_in_a_session_is_added_to_and_never_changed(mem: Memory, owner: Memory) -> None:
+def test_session_events_are_appended_and_never_changed(mem: Memory, owner: Memory) -> None:
     first = kept(mem.remember("Ana asked for the ferry", kind="event", session="s1"))
     kept(mem.remember("The ferry was booked", kind="event", session="s1"))
     for handle in (mem, owner):
@@ -150,7 +148,7 @@ def test_what_happened_in_a_session_is_added_to_and_never_changed(mem: Memory, o
 
 
 @pytest.mark.promise("C23")
-def test_a_session_holds_its_messages_in_order_with_speakers_and_references(mem: Memory) -> None:
+def test_session_contains_its_messages_in_order_with_speakers(mem: Memory) -> None:
     turns = [("Ana", "When does it sail?", "chat:1"), ("Orion", "It sails at six.", "chat:2")]
     for speaker, text, reference in turns:
         kept(mem.remember(text, kind="event", session="s1", speaker=speaker, evidence=[reference]))
@@ -159,7 +157,7 @@ def test_a_session_holds_its_messages_in_order_with_speakers_and_references(mem:
 
 
 @pytest.mark.promise("C28")
-def test_a_summary_is_brought_into_the_prompt_when_the_objective_asks_for_it(mem: Memory) -> None:
+def test_summary_is_recalled_when_the_objective_matches(mem: Memory) -> None:
     kept(mem.remember("Ana settled the mooring fee dispute", kind="summary", session="s1"))
     kept(mem.remember("Bo repainted the lifeboat", kind="summary", session="s2"))
     assert "mooring fee" in mem.context("mooring fee dispute").text
@@ -179,7 +177,7 @@ def test_archival_memory_outlives_process_and_years(opened: Callable[..., Memory
 
 
 @pytest.mark.promise("C30", "C36")
-def test_every_fact_names_where_it_came_from_and_how_sure_it_is(mem: Memory, owner: Memory) -> None:
+def test_every_fact_names_its_source_and_confidence(mem: Memory, owner: Memory) -> None:
     told = kept(mem.remember("Fog at dawn", tier="archival", source="tool", evidence=["sensor:3"], confidence=0.75))
     assert (told.source, told.evidence, told.confidence, told.author) == ("tool", ("sensor:3",), 0.75, "agent:agent")
     bare = kept(mem.remember("Rain at noon", tier="archival"))
@@ -206,7 +204,7 @@ def test_patterns_and_documents_are_kinds_of_their_own_and_found(mem: Memory) ->
 
 
 @pytest.mark.promise("C33")
-def test_receipts_of_the_past_are_kept_and_can_be_filed_and_searched(mem: Memory, clock: Any) -> None:
+def test_past_receipts_can_be_listed_and_searched(mem: Memory, clock: Any) -> None:
     outcome = mem.remember("Quay four is ours", tier="archival")
     kept(outcome)
     kept(
@@ -221,7 +219,7 @@ def test_receipts_of_the_past_are_kept_and_can_be_filed_and_searched(mem: Memory
 
 
 @pytest.mark.promise("C34")
-def test_words_far_apart_are_found_together_and_filters_narrow_before_the_limit(mem: Memory) -> None:
+def test_distant_words_match_and_filters_apply_before_the_limit(mem: Memory) -> None:
     kept(mem.remember("The lighthouse keeper of the northern cape retired in autumn", tier="archival", tags=["cape"]))
     for n in range(30):
         kept(mem.remember(f"The lighthouse keeper log {n} for autumn week {n}", tier="archival", tags=["log"]))
@@ -269,7 +267,7 @@ def test_an_archived_fact_may_have_an_end(mem: Memory, clock: Any) -> None:
 
 
 @pytest.mark.promise("C20", "C22")
-def test_a_note_of_the_task_that_is_worth_keeping_is_moved_to_the_archive_without_its_term(mem: Memory) -> None:
+def test_task_note_moved_to_the_archive_loses_its_ttl(mem: Memory) -> None:
     note = kept(mem.remember("The blue key opens the shed", tier="working"))
     kept(mem.move(note.id, tier="archival", reason="worth keeping"))
     assert mem.get(note.id).expires_at is None

@@ -71,7 +71,7 @@ def test_an_agent_creates_only_what_it_might_itself_change(mem: Memory, access: 
 
 
 @pytest.mark.promise("D17", "D32", "D18", "D33")
-def test_what_is_appended_follows_after_a_line_break_and_what_is_written_replaces(mem: Memory, owner: Memory) -> None:
+def test_append_adds_a_line_and_write_replaces_the_text(mem: Memory, owner: Memory) -> None:
     diary = kept(owner.remember("monday", key="diary", tier="archival", access="append"))
     assert kept(mem.append(diary.id, "tuesday", reason="a new day")).text == "monday\ntuesday"
     assert kept(mem.remember("wednesday", key="diary", tier="archival")).text == "monday\ntuesday\nwednesday"
@@ -81,9 +81,7 @@ def test_what_is_appended_follows_after_a_line_break_and_what_is_written_replace
 
 
 @pytest.mark.promise("D1", "D27", "D28", "D29")
-def test_core_is_always_in_the_prompt_working_while_it_holds_archival_when_asked_for(
-    opened: Callable[..., Memory], clock
-) -> None:
+def test_core_is_always_in_the_prompt_and_archival_on_request(opened: Callable[..., Memory], clock) -> None:
     with opened("tiers", embedder=None, actor=Actor.operator()) as owner:
         mem = owner.as_actor(Actor.agent())
         kept(owner.remember("Keep the museum open", tier="core", key="mission"))
@@ -101,7 +99,7 @@ def test_core_is_always_in_the_prompt_working_while_it_holds_archival_when_asked
 
 
 @pytest.mark.promise("D4", "D20", "D39")
-def test_every_change_leaves_one_event_with_its_actor_and_outlives_the_memory(mem: Memory, owner: Memory) -> None:
+def test_every_change_leaves_one_event_that_outlives_the_memory(mem: Memory, owner: Memory) -> None:
     made = kept(mem.remember("monday", tier="archival"))
     kept(mem.append(made.id, "tuesday", reason="a new day"))
     kept(owner.revise(made.id, "wednesday", reason="tidied"))
@@ -119,7 +117,7 @@ def test_every_change_leaves_one_event_with_its_actor_and_outlives_the_memory(me
 
 
 @pytest.mark.promise("D5", "D10", "D34")
-def test_nobody_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> None:
+def test_no_one_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> None:
     item = held(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
     assert [each.id for each in mem.pending()] == [item.id]
     with pytest.raises(Unauthorised):
@@ -137,7 +135,7 @@ def test_nobody_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> 
 
 
 @pytest.mark.promise("D10", "D40")
-def test_a_rejected_proposal_changes_nothing_and_cannot_be_approved_any_more(mem: Memory, owner: Memory) -> None:
+def test_rejected_proposal_changes_nothing_and_cannot_be_approved(mem: Memory, owner: Memory) -> None:
     made = kept(owner.remember("Keep the museum open", tier="core", key="mission"))
     item = held(mem.revise(made.id, "Close the museum", reason="quieter", confidence=0.9))
     owner.reject(item.id, reason="we stay open")
@@ -163,7 +161,7 @@ def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Me
 
 
 @pytest.mark.promise("D6", "D21")
-def test_a_prompt_gives_every_core_block_a_heading_and_its_text(owner: Memory) -> None:
+def test_prompt_shows_heading_and_text_of_every_core_block(owner: Memory) -> None:
     texts = {
         "operating_rules": "Never promise a refund",
         "mission": "Keep the museum open",
@@ -175,7 +173,7 @@ def test_a_prompt_gives_every_core_block_a_heading_and_its_text(owner: Memory) -
 
 
 @pytest.mark.promise("D8")
-def test_a_write_has_one_of_three_results_each_with_reasons_and_a_receipt(mem: Memory) -> None:
+def test_write_has_one_of_three_results_with_reasons_and_receipt(mem: Memory) -> None:
     outcomes = [
         mem.remember("The ferry leaves at six", tier="archival"),
         mem.remember("The ferry may be late", tier="archival", confidence=0.1),
@@ -195,7 +193,7 @@ def test_a_list_is_of_everything_or_of_one_tier(owner: Memory) -> None:
 
 
 @pytest.mark.promise("D38", "D27")
-def test_what_is_created_in_core_or_moved_there_is_in_every_prompt(owner: Memory) -> None:
+def test_memory_created_or_moved_in_core_is_always_prompted(owner: Memory) -> None:
     kept(owner.remember("Keep the museum open", tier="core", key="mission"))
     fact = kept(owner.remember("Never promise a refund", tier="archival"))
     kept(owner.move(fact.id, tier="core", key="operating_rules", reason="it always holds"))

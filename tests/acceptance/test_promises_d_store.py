@@ -54,7 +54,7 @@ def test_recall_finds_the_same_meaning_in_other_words_nearest_first(opened: Call
 
 
 @pytest.mark.promise("D23")
-def test_a_memory_written_while_the_embedder_fails_is_kept_and_later_found_by_meaning(
+def test_memory_written_without_embedder_is_later_found_by_meaning(
     opened: Callable[..., Memory],
 ) -> None:
     model = Meanings()
@@ -86,7 +86,7 @@ def test_the_state_is_what_its_events_say(owner: Memory, opened: Callable[..., M
 
 
 @pytest.mark.promise("D12", "D13", "D43", "D44")
-def test_a_handle_is_made_of_a_path_and_whatever_world_and_models_it_is_given(
+def test_handle_is_built_from_a_path_and_given_dependencies(
     opened: Callable[..., Memory],
 ) -> None:
     ids = CountingIds()
@@ -119,9 +119,7 @@ def test_no_module_outside_the_stores_speaks_to_a_database() -> None:
 
 
 @pytest.mark.promise("D22")
-def test_a_fresh_store_records_its_schema_and_a_newer_one_is_left_alone(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_fresh_store_records_its_schema_and_refuses_newer_ones(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("dated") as mem:
         kept(mem.remember("The ferry leaves at six"))
         schema = mem.status()["schema"]

@@ -26,7 +26,7 @@ def test_a_store_is_one_sqlite_file_and_its_number(opened: Callable[..., Memory]
 
 
 @pytest.mark.promise("E3")
-def test_a_memory_has_text_embedding_and_metadata_or_its_embedding_is_said_to_be_missing(
+def test_memory_has_text_embedding_metadata_or_reports_a_missing_embedding(
     opened: Callable[..., Memory],
 ) -> None:
     for name, choice, waiting in (("all", "hashed", 0), ("two", None, 1)):
@@ -37,7 +37,7 @@ def test_a_memory_has_text_embedding_and_metadata_or_its_embedding_is_said_to_be
 
 
 @pytest.mark.promise("E6")
-def test_an_id_is_a_uuid_and_a_foreign_one_finds_its_memory(mem: Memory) -> None:
+def test_id_is_a_uuid_and_foreign_ids_find_memories(mem: Memory) -> None:
     made = [kept(mem.remember(f"The kiln number {n} is red", tier="archival", aliases=[f"old-{n}"])) for n in (1, 2)]
     assert {UUID(each.id).version for each in made} == {7}
     assert made[0].id != made[1].id
@@ -45,13 +45,13 @@ def test_an_id_is_a_uuid_and_a_foreign_one_finds_its_memory(mem: Memory) -> None
 
 
 @pytest.mark.promise("E7")
-def test_the_text_of_a_memory_is_kept_to_the_letter(mem: Memory) -> None:
+def test_the_text_of_a_memory_is_stored_to_the_letter(mem: Memory) -> None:
     text = "Grüße an 茶 🍵:\n\ta kiln,  two spaces, and a “quote”"
     assert mem.get(kept(mem.remember(text, tier="archival")).id).text == text
 
 
 @pytest.mark.promise("E8")
-def test_the_length_of_a_vector_is_part_of_the_name_of_its_model(opened: Callable[..., Memory]) -> None:
+def test_vector_length_is_part_of_the_model_name(opened: Callable[..., Memory]) -> None:
     with opened("length", embedder="hashed") as mem:
         kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
         stated = mem.status()["embedder"]
@@ -63,7 +63,7 @@ def test_the_length_of_a_vector_is_part_of_the_name_of_its_model(opened: Callabl
 
 @pytest.mark.promise("E11")
 @pytest.mark.parametrize("source", ["user", "assistant", "system", "seeded", "extracted"])
-def test_each_of_the_five_sources_is_kept(mem: Memory, source: Any) -> None:
+def test_each_of_the_five_sources_is_stored(mem: Memory, source: Any) -> None:
     assert mem.get(kept(mem.remember("The kiln is red", tier="archival", source=source)).id).source == source
 
 
@@ -79,7 +79,7 @@ def test_a_memory_is_created_once(mem: Memory, clock: Any) -> None:
 
 
 @pytest.mark.promise("E16")
-def test_tags_are_kept_and_narrow_every_read(mem: Memory) -> None:
+def test_tags_are_stored_and_narrow_every_read(mem: Memory) -> None:
     red = kept(mem.remember("The kiln is red", tier="archival", tags=["colour", "kiln"]))
     kept(mem.remember("The kiln weighs two tons", tier="archival", tags=["weight"]))
     assert mem.get(red.id).tags == ("colour", "kiln")
@@ -88,7 +88,7 @@ def test_tags_are_kept_and_narrow_every_read(mem: Memory) -> None:
 
 
 @pytest.mark.promise("E25")
-def test_a_store_is_opened_by_its_path_as_text_path_or_url(opened: Callable[..., Memory], tmp_path: Path) -> None:
+def test_store_opens_by_text_path_or_url(opened: Callable[..., Memory], tmp_path: Path) -> None:
     config = tmp_path / "config-of-paths"
     path = tmp_path / "by-path.db"
     with Memory.open(path, config_dir=config, embedder=None) as mem:

@@ -18,7 +18,7 @@ IDLE = 1_110
 
 
 @pytest.mark.promise("E13", "E15", "E51")
-def test_get_tells_how_often_a_memory_was_handed_out_and_when_last(owner: Memory, clock: Any) -> None:
+def test_get_reports_the_number_and_time_of_deliveries(owner: Memory, clock: Any) -> None:
     name = kept(owner.remember("The ferry is red")).id
     fresh = owner.get(name)
     assert (fresh.uses, fresh.last_used) == (0, None)
@@ -54,7 +54,7 @@ def test_importance_and_confidence_fade_by_the_formula_in_every_read(owner: Memo
 
 
 @pytest.mark.promise("E39", "E52")
-def test_what_has_faded_passes_no_filter_that_its_first_importance_passed(owner: Memory, clock: Any) -> None:
+def test_decayed_importance_counts_in_filters(owner: Memory, clock: Any) -> None:
     name = kept(owner.remember("The ferry is red", importance=0.8)).id
     seq = owner.log()[0].commit.seq
     days = [0, 30, 46, 48, IDLE]
@@ -81,7 +81,7 @@ def test_importance_never_falls_below_a_hundredth(owner: Memory, clock: Any) -> 
 
 @pytest.mark.promise("E52")
 @pytest.mark.parametrize("how", ["used", "confirmed", "told again"])
-def test_what_confirms_a_faded_memory_starts_from_what_it_has_faded_to(owner: Memory, clock: Any, how: str) -> None:
+def test_confirmation_starts_from_the_decayed_importance(owner: Memory, clock: Any, how: str) -> None:
     name = kept(owner.remember("The ferry is red", importance=0.8)).id
     clock.move(days=IDLE)
     if how == "used":
@@ -120,7 +120,7 @@ def test_a_poisoned_note_fades_while_what_is_confirmed_does_not(owner: Memory, m
 
 
 @pytest.mark.promise("E46", "E54")
-def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
+def test_full_tier_drops_the_least_important_then_least_used(
     opened: Callable[..., Memory], clock: Any
 ) -> None:
     policy = Policy(capacity={"archival": 3}, removal_share=1.0)
@@ -143,7 +143,7 @@ def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
 
 
 @pytest.mark.promise("E46")
-def test_a_full_tier_keeps_what_is_used_before_what_is_not(opened: Callable[..., Memory], clock: Any) -> None:
+def test_full_tier_prefers_used_memories(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("used", policy=Policy(capacity={"archival": 2}, removal_share=1.0)) as memory:
         used = kept(memory.remember("The keel is long", importance=0.45))
         idle = kept(memory.remember("Gulls are loud", importance=0.5))
@@ -154,7 +154,7 @@ def test_a_full_tier_keeps_what_is_used_before_what_is_not(opened: Callable[...,
         assert [memory.get(each.id).status.value for each in (used, idle)] == ["active", "archived"]
 
 
-def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner: Memory, clock: Any) -> None:
+def test_json_of_a_memory_shows_stored_and_decayed_values(owner: Memory, clock: Any) -> None:
     from keepward.core import results
 
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
@@ -166,7 +166,7 @@ def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner
 
 
 @pytest.mark.promise("E18", "E29")
-def test_what_a_memory_was_made_from_and_what_was_made_from_it_are_told_both_ways(owner: Memory, mem: Memory) -> None:
+def test_lineage_is_reported_in_both_directions(owner: Memory, mem: Memory) -> None:
     parents = [kept(owner.remember(text)) for text in ("The ferry is red", "The ferry is slow")]
     child = kept(owner.remember("Red boats are slow", derived_from=[parents[0].id]))
     hidden = kept(owner.at(scope="/agents/bo").remember("Bo thinks so", derived_from=[parents[0].id]))
@@ -201,14 +201,14 @@ def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
 
 
 @pytest.mark.promise("E19")
-def test_putting_away_a_memory_that_takes_approval_waits_for_a_person(owner: Memory, mem: Memory) -> None:
+def test_archiving_a_protected_memory_needs_approval(owner: Memory, mem: Memory) -> None:
     made = kept(owner.remember("The ferry is red", access="approval"))
     item = held(mem.archive(made.id, reason="in the way"))
     assert [each.id for each in owner.list_memories()] == [made.id]
     assert kept(owner.approve(item.id)).status.value == "archived"
 
 
-def test_what_has_faded_below_a_tiers_floor_is_not_moved_there_unasked(mem: Memory, clock: Any) -> None:
+def test_decayed_memory_below_the_tier_minimum_is_not_moved(mem: Memory, clock: Any) -> None:
     made = kept(mem.remember("The ferry is red", tier="working", ttl="90d", confidence=0.5))
     early = kept(mem.remember("The harbour opens at six", tier="working", ttl="90d", confidence=0.5))
     kept(mem.move(early.id, tier="archival", reason="worth keeping"))

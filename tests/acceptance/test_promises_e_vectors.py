@@ -25,20 +25,20 @@ class Counting:
 
 
 @pytest.mark.promise("E4")
-def test_a_recall_says_that_it_went_by_meaning_and_by_words(mem: Memory) -> None:
+def test_recall_reports_search_by_meaning_and_words(mem: Memory) -> None:
     mem.remember("The kiln is fired on Mondays")
     assert mem.recall("kiln").used == ("text", "vector")
 
 
 @pytest.mark.promise("E4")
-def test_a_recall_without_an_embedder_says_that_it_went_by_words_alone(opened) -> None:
+def test_recall_without_embedder_reports_search_by_words_only(opened) -> None:
     with opened("words", embedder=None) as mem:
         mem.remember("The kiln is fired on Mondays")
         assert mem.recall("kiln").used == ("text",)
 
 
 @pytest.mark.promise("E22")
-def test_a_vector_is_kept_as_one_byte_a_number_and_four_for_their_step(opened) -> None:
+def test_vector_takes_one_byte_per_number_plus_a_scale(opened) -> None:
     with opened("packed") as mem:
         mem.remember("The kiln is fired on Mondays")
         with closing(sqlite3.connect(mem.path)) as store:
@@ -48,7 +48,7 @@ def test_a_vector_is_kept_as_one_byte_a_number_and_four_for_their_step(opened) -
 
 
 @pytest.mark.promise("E23")
-def test_opening_a_store_again_asks_the_embedder_for_the_question_alone(opened) -> None:
+def test_reopening_a_store_embeds_only_the_question(opened) -> None:
     with opened("again") as mem:
         for text in ("The kiln is fired on Mondays", "Glaze is mixed on Tuesdays", "Ana keeps the ledger"):
             mem.remember(text)
@@ -59,7 +59,7 @@ def test_opening_a_store_again_asks_the_embedder_for_the_question_alone(opened) 
 
 
 @pytest.mark.promise("E24")
-def test_a_reader_reads_while_a_writer_is_in_the_middle_of_a_transaction(mem: Memory) -> None:
+def test_reader_can_read_during_a_write_transaction(mem: Memory) -> None:
     mem.remember("The kiln is fired on Mondays")
     writer = sqlite3.connect(mem.path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")

@@ -28,7 +28,7 @@ def bytes_of(folder: Path) -> bytes:
 
 
 @pytest.mark.promise("C60")
-def test_a_rule_of_ethics_holds_a_write_until_a_person_decides(opened: Callable[..., Memory]) -> None:
+def test_ethics_rule_quarantines_a_write_until_a_decision(opened: Callable[..., Memory]) -> None:
     rule = EthicsRule(name="no health", pattern="diagnos", action="quarantine")
     with opened("ethics", policy=Policy(memory_ethics=(rule,))) as mem:
         item = held(mem.remember("The doctor diagnosed a sprain", tier="archival"))
@@ -38,7 +38,7 @@ def test_a_rule_of_ethics_holds_a_write_until_a_person_decides(opened: Callable[
 
 
 @pytest.mark.promise("C61")
-def test_the_gates_judge_before_anything_is_committed_and_the_receipt_says_so(mem: Memory) -> None:
+def test_gates_run_before_commits_and_the_receipt_says_so(mem: Memory) -> None:
     before = mem.head
     outcome = mem.remember("Sail to Oslo", **MISSION)
     assert (held(outcome).state, mem.head, mem.list_memories()) == ("pending", before, [])
@@ -48,9 +48,7 @@ def test_the_gates_judge_before_anything_is_committed_and_the_receipt_says_so(me
 
 @pytest.mark.promise("C92", "C95")
 @pytest.mark.parametrize("tier", ["core", "working", "episodic", "archival"])
-def test_a_secret_is_in_no_file_whatever_tier_it_was_meant_for(
-    owner: Memory, mem: Memory, tmp_path: Path, tier: str
-) -> None:
+def test_secret_is_in_no_file_for_any_tier(owner: Memory, mem: Memory, tmp_path: Path, tier: str) -> None:
     fields = MISSION if tier == "core" else {"tier": tier}
     for asked in (owner, mem):
         asked.remember(f"The key is {KEY}", **fields)
@@ -61,9 +59,7 @@ def test_a_secret_is_in_no_file_whatever_tier_it_was_meant_for(
 
 
 @pytest.mark.promise("C93")
-def test_the_identity_is_never_stored_and_a_receipt_carries_its_version(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_identity_is_never_stored_and_receipts_name_its_version(opened: Callable[..., Memory], tmp_path: Path) -> None:
     text = "I am Orion, the patient keeper of the northern lighthouse, and I answer plainly."
     (tmp_path / "identity.md").write_text(text)
     with opened("self", identity=tmp_path / "identity.md") as mem:
@@ -106,9 +102,7 @@ def test_metadata_comes_back_as_it_went_in(mem: Memory) -> None:
 
 @pytest.mark.promise("E42", "E43")
 @pytest.mark.parametrize("better", [0, 1])
-def test_of_two_that_state_the_same_the_more_important_one_stays_with_the_uses_of_both(
-    owner: Memory, clock: Any, better: int
-) -> None:
+def test_more_important_duplicate_stays_with_the_uses_of_both(owner: Memory, clock: Any, better: int) -> None:
     texts = ("Ana prefers tabs for indentation", "Something else entirely")
     made = [
         kept(owner.remember(text, tier="archival", importance=0.9 if number == better else 0.2)).id
@@ -183,7 +177,7 @@ def test_what_is_seeded_begins_at_seven_tenths(owner: Memory) -> None:
 
 @pytest.mark.promise("E50")
 @pytest.mark.parametrize("source", ["chat", "extracted"])
-def test_what_was_noted_by_itself_begins_lower_and_passes_the_gates(mem: Memory, source: str) -> None:
+def test_automatic_note_starts_lower_and_passes_the_gates(mem: Memory, source: str) -> None:
     assert kept(mem.remember("Ana likes tea at nine", source=source, tier="archival")).importance == 0.4
     mem.remember(f"The key is {KEY}", source=source, tier="archival")
     assert all(KEY not in each.text for each in mem.list_memories())

@@ -178,7 +178,7 @@ def test_a_verb_finds_nothing_of_another_agents_scope(apart: Stage, verb: str) -
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
-def test_the_agent_that_stands_there_gets_an_answer(stage: Stage, verb: str) -> None:
+def test_the_agent_that_is_there_gets_an_answer(stage: Stage, verb: str) -> None:
     try:
         BY_NAME[verb](stage.other, stage)
     except NotFound as fault:
@@ -212,7 +212,7 @@ def test_who_decides_sees_what_lies_below(stage: Stage, actor: Actor) -> None:
     assert [each.record.text for each in handle.history(stage.id)] == [TEXT]
 
 
-def test_what_is_known_below_is_not_told_to_who_writes_there_unseen(stage: Stage) -> None:
+def test_writer_below_learns_nothing_of_unreadable_memories(stage: Stage) -> None:
     outcome = stage.agent.remember(TEXT, tier="archival", scope="/agents/orion")
     assert refused(outcome)
     assert stage.id not in repr(outcome)

@@ -36,7 +36,7 @@ def chat(messages):
 
 
 @pytest.mark.promise("F15")
-def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_python_of_the_readme_runs_as_it_is(tmp_path: Path) -> None:
     script = "\n".join([CHAT, *blocks("python", README)])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
@@ -134,7 +134,7 @@ def test_nothing_asks_sqlite_for_a_loadable_extension() -> None:
 
 
 @pytest.mark.promise("T1", "T24")
-def test_a_fresh_user_without_variables_remembers_and_compiles_with_the_network_shut(tmp_path: Path) -> None:
+def test_fresh_user_remembers_and_compiles_without_network_or_variables(tmp_path: Path) -> None:
     script = (
         "import socket\n"
         "def shut(*_, **__): raise AssertionError('the network was asked')\n"

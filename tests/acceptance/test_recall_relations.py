@@ -13,7 +13,7 @@ from keepward import Actor, Memory
 FILLER = ["The ferry leaves at six", "Tea is kept in the blue tin", "A hoist was rented", "Two reviewers sign"]
 
 
-def test_the_newer_of_two_statements_comes_first_in_recall_and_prompt(opened: Callable[..., Memory]) -> None:
+def test_newer_statement_comes_first_in_recall_and_prompt(opened: Callable[..., Memory]) -> None:
     # Told in the wrong order, with the older one closer to the question.
     told = [
         ("The rent of the flat went up to 1,240 euros a month", 2026),
@@ -30,7 +30,7 @@ def test_the_newer_of_two_statements_comes_first_in_recall_and_prompt(opened: Ca
         assert text.index("1,240") < text.index("1,150")
 
 
-def test_a_page_of_the_web_does_not_go_before_what_its_owner_said(opened: Callable[..., Memory]) -> None:
+def test_web_page_does_not_precede_the_owners_statement(opened: Callable[..., Memory]) -> None:
     said, read = (
         "The refunds of the shop are settled by bank card",
         "The refunds of the shop are settled by wire transfer",
@@ -45,7 +45,7 @@ def test_a_page_of_the_web_does_not_go_before_what_its_owner_said(opened: Callab
         assert all(hit.parts["newer"] == 0 for hit in found)
 
 
-def test_what_happened_in_a_month_that_the_question_names_comes_first(opened: Callable[..., Memory]) -> None:
+def test_event_in_the_month_of_the_question_comes_first(opened: Callable[..., Memory]) -> None:
     with opened("dated", embedder=None) as mem:
         for month in (5, 6, 7):
             told = f"We swam in lake number {month}"
@@ -54,14 +54,14 @@ def test_what_happened_in_a_month_that_the_question_names_comes_first(opened: Ca
         assert [mem.recall(each)[0].memory.text[-1] for each in asked] == ["5", "6", "7"]
 
 
-def test_what_is_off_the_topic_is_not_brought_forward_by_telling_a_time(opened: Callable[..., Memory]) -> None:
+def test_naming_a_time_does_not_promote_an_irrelevant_memory(opened: Callable[..., Memory]) -> None:
     with opened("times") as mem:
         kept(mem.remember("The ferry leaves the quay at seven", tier="archival"))
         kept(mem.remember("Never deploy on Friday", tier="archival"))
         assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"
 
 
-def test_the_turn_that_answers_goes_before_the_question_between_people(opened: Callable[..., Memory]) -> None:
+def test_the_message_that_answers_goes_before_the_question_between_people(opened: Callable[..., Memory]) -> None:
     talk = [
         ("Nell", "Which river did you swim in on your holiday?"),
         ("Arjun", "In the Loire, the water was colder than I thought."),
@@ -74,7 +74,7 @@ def test_the_turn_that_answers_goes_before_the_question_between_people(opened: C
 
 
 @pytest.mark.slow
-def test_what_a_page_says_under_the_name_of_a_talk_is_no_turn_of_it(opened: Callable[..., Memory]) -> None:
+def test_page_text_under_a_session_name_is_not_a_message(opened: Callable[..., Memory]) -> None:
     asked, answer = "Where shall we meet in Lisbon?", "At the tram stop below the castle, at noon."
     page = "Pay the deposit for the flat to account 4711 at Bank Nord."
     with opened("talk", actor=Actor.operator()) as owner:

@@ -31,7 +31,7 @@ def test_with_consent_nothing_is_replaced(owner: Memory) -> None:
     assert (done.redacted, kept(done).text) == ((), TEXT)
 
 
-def test_what_is_held_says_it_too(mem: Memory) -> None:
+def test_what_is_quarantined_says_it_too(mem: Memory) -> None:
     assert mem.remember(TEXT, tier="core", key="mission", confidence=0.9).redacted == ("email",)
 
 
@@ -61,7 +61,7 @@ def test_other_fields_are_treated_as_the_text_is(mem: Memory, path: Path, fields
 
 
 @pytest.mark.parametrize("field", ["subject", "key", "session"])
-def test_a_name_that_is_an_address_is_refused_with_what_to_do(mem: Memory, field: str) -> None:
+def test_name_that_is_an_address_is_refused_with_advice(mem: Memory, field: str) -> None:
     done = mem.remember("Ana prefers tabs", tier="archival", **{field: ADDRESS})
     assert refused(done) == {"email"}
     said = " ".join(each.detail for each in done.reasons)
@@ -86,7 +86,7 @@ def test_an_id_is_no_personal_identifier(mem: Memory, session: str) -> None:
     )
 
 
-def test_a_revision_of_a_memory_keeps_the_name_it_was_given_with_consent(owner: Memory) -> None:
+def test_revision_preserves_a_name_given_with_consent(owner: Memory) -> None:
     record = kept(owner.remember("Ana prefers tabs", tier="archival", subject=ADDRESS, consent=True))
     assert kept(owner.revise(record.id, text="Ana prefers spaces", reason="news")).subject == ADDRESS
 
@@ -124,5 +124,5 @@ class TestSurfaces:
             assert answer.redacted == ("email",)
 
 
-def test_a_consent_that_is_not_an_agents_to_give_is_no_kind_of_what_was_redacted(mem):
+def test_unauthorised_consent_does_not_label_redacted_text(mem):
     assert mem.remember(TEXT, tier="archival", consent=True).redacted == ("email",)

@@ -53,7 +53,7 @@ def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Me
         assert (mem.list_memories(), mem.pending()) == ([], [])
 
 
-def test_consent_keeps_what_it_finds(opened: Callable[..., Memory]) -> None:
+def test_consent_preserves_what_it_finds(opened: Callable[..., Memory]) -> None:
     with opened("kept", redactor=Names(), actor=Actor.agent(also=["consent"])) as mem:
         record = kept(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
         assert (record.text, record.sensitivity.value) == (f"{NAME} lives by the quay", "sensitive")
@@ -74,9 +74,7 @@ def test_a_kind_that_is_no_name_is_an_error(opened: Callable[..., Memory]) -> No
 
 
 @pytest.mark.promise("C93")
-def test_the_identity_is_no_memory_and_receipts_carry_its_version(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_the_identity_is_no_memory_and_receipts_have_its_version(opened: Callable[..., Memory], tmp_path: Path) -> None:
     text = "I am Lyra, and I keep the lighthouse at the end of the pier."
     (tmp_path / "identity.md").write_text(text)
     with opened("lyra", identity=tmp_path / "identity.md") as mem:
@@ -89,7 +87,7 @@ def test_the_identity_is_no_memory_and_receipts_carry_its_version(
         assert len(receipt["documents"]["identity"]) == 16
 
 
-def test_it_is_asked_about_what_another_commit_made_of_a_text_before_that_is_stored(
+def test_redactor_is_asked_about_text_changed_by_another_commit(
     opened: Callable[..., Memory],
 ) -> None:
     asked: list[str] = []

@@ -22,7 +22,7 @@ def made(memory, text, **fields):
     return outcome.records[0]
 
 
-def test_a_memory_is_found_by_the_first_letters_of_its_id(memory):
+def test_memory_is_found_by_an_id_prefix(memory):
     record = made(memory, "Ana prefers tabs")
     assert memory.get(record.id[:13]) == record
 
@@ -62,27 +62,27 @@ def test_a_key_is_read_from_the_nearest_scope(memory):
     assert memory.at(scope="/agents/orion").get("deploy_target").id == near.id
 
 
-def test_what_supersedes_is_written_down_by_its_whole_id(memory):
+def test_what_supersedes_is_written_down_by_its_complete_id(memory):
     old, new = made(memory, "Ana prefers tabs"), made(memory, "The deploy target is db-7", key="target")
     assert memory.supersede(old.id, "target", reason="wrong").records[0].superseded_by == new.id
 
 
-def test_what_a_memory_was_made_from_is_written_down_by_its_whole_id(memory):
+def test_lineage_is_stored_with_complete_ids(memory):
     parent = made(memory, "The deploy target is db-7", key="target")
     assert made(memory, "Deployments go to one machine", derived_from=["target"]).derived_from == (parent.id,)
 
 
-def test_a_proposal_is_decided_by_the_first_letters_of_its_id(memory):
+def test_proposal_is_decided_by_an_id_prefix(memory):
     waiting = memory.as_actor(Actor.agent()).remember("Ship it", tier="core", key="mission").item
     assert memory.approve(waiting.id[:13]).outcome == "committed"
 
 
-def test_a_receipt_is_found_by_the_first_letters_of_its_id(memory):
+def test_receipt_is_found_by_an_id_prefix(memory):
     outcome = memory.remember("Ana prefers tabs", tier="archival")
     assert memory.receipt(outcome.receipt.id[:13])["id"] == outcome.receipt.id
 
 
-def test_feedback_by_the_first_letters_of_a_receipt_is_kept_under_the_whole_id(memory):
+def test_feedback_by_receipt_prefix_is_stored_under_its_complete_id(memory):
     record = made(memory, "Ana prefers tabs")
     receipt = memory.recall("tabs", receipt=True).receipt
     assert memory.feedback(receipt[:-1], used=[record.id]).receipt == receipt

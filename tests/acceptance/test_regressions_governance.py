@@ -39,7 +39,7 @@ def prompt(mem: Memory, objective: str = "where do we sail") -> str:
 
 @pytest.mark.promise("Z1")
 @pytest.mark.parametrize("objective", ["", "Bergen", "where do we sail"])
-def test_a_held_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective: str) -> None:
+def test_a_quarantined_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective: str) -> None:
     kept(owner.remember("Sail to Oslo", **MISSION))
     item = held(mem.remember("Sail to Bergen", **MISSION))
     text = prompt(owner, objective or "Oslo")
@@ -49,7 +49,7 @@ def test_a_held_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective:
 
 
 @pytest.mark.promise("Z2")
-def test_rejecting_leaves_the_text_before_and_the_rejected_one_is_never_rendered(mem: Memory, owner: Memory) -> None:
+def test_rejection_preserves_the_earlier_text_in_every_prompt(mem: Memory, owner: Memory) -> None:
     kept(owner.remember("Sail to Oslo", **MISSION))
     item = held(mem.remember("Sail to Bergen", **MISSION))
     owner.reject(item.id, reason="no")
@@ -105,7 +105,7 @@ def test_a_restore_obeys_access(mem: Memory, owner: Memory) -> None:
 
 @pytest.mark.promise("Z5")
 @pytest.mark.parametrize("owns", [True, False])
-def test_the_identity_is_never_written_whoever_asks(mem: Memory, owner: Memory, owns: bool) -> None:
+def test_the_identity_is_never_written_for_any_actor(mem: Memory, owner: Memory, owns: bool) -> None:
     handle = owner if owns else mem
     for fields in ({"kind": "identity"}, {"tier": "core", "key": "persona"}):
         assert "identity_is_immune" in codes(handle.remember("I am somebody else", confidence=1.0, **fields))
@@ -143,7 +143,7 @@ FIELDS: dict[str, Callable[[Memory], Any]] = {
 
 @pytest.mark.promise("Z6", "T23")
 @pytest.mark.parametrize("field", sorted(FIELDS))
-def test_a_secret_is_in_no_file_whichever_field_it_came_in(
+def test_secret_in_any_field_is_in_no_file(
     mem: Memory, owner: Memory, tmp_path: Path, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     shown = ""
@@ -163,7 +163,7 @@ def test_a_secret_is_in_no_file_whichever_field_it_came_in(
 
 
 @pytest.mark.promise("Z6", "T23")
-def test_a_secret_in_an_edit_or_a_rejection_is_in_no_file(mem: Memory, owner: Memory, tmp_path: Path) -> None:
+def test_secret_in_an_edit_or_rejection_is_in_no_file(mem: Memory, owner: Memory, tmp_path: Path) -> None:
     made = kept(mem.remember("The crane is red", tier="archival"))
     mem.revise(made.id, f"now {SECRET}", reason="x")
     mem.append(made.id, f"and {SECRET}", reason=f"told {SECRET}")
@@ -290,7 +290,7 @@ def test_shared_and_own_never_leak_a_third_agents(owner: Memory) -> None:
 
 
 @pytest.mark.promise("Z12")
-def test_the_best_few_are_taken_after_tenant_and_scope_were_looked_at(owner: Memory) -> None:
+def test_best_hits_are_chosen_after_tenant_and_scope_filters(owner: Memory) -> None:
     for n in range(30):
         kept(owner.at(scope="elysia").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
         kept(owner.at(tenant="acme").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
@@ -302,7 +302,7 @@ def test_the_best_few_are_taken_after_tenant_and_scope_were_looked_at(owner: Mem
 
 
 @pytest.mark.promise("Z45")
-def test_a_proposal_that_nobody_looks_at_shows_in_the_status(mem: Memory, owner: Memory, clock: Any) -> None:
+def test_an_ignored_proposal_shows_in_the_status(mem: Memory, owner: Memory, clock: Any) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     fresh = owner.status()
     clock.move(days=8)
@@ -312,9 +312,7 @@ def test_a_proposal_that_nobody_looks_at_shows_in_the_status(mem: Memory, owner:
 
 
 @pytest.mark.promise("Z45")
-def test_what_nobody_decided_in_time_is_counted_for_as_long_as_it_can_be_read(
-    mem: Memory, owner: Memory, clock: Any
-) -> None:
+def test_expired_proposals_are_counted_as_long_as_readable(mem: Memory, owner: Memory, clock: Any) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     counts = []
     for days in (29, 2, 30):
@@ -351,7 +349,7 @@ def test_a_write_that_stores_nothing_says_so_and_why(mem: Memory, fields: dict[s
 
 
 @pytest.mark.promise("F17")
-def test_no_marker_of_ours_gets_into_the_text_of_a_memory(mem: Memory, owner: Memory) -> None:
+def test_text_cannot_contain_our_own_markers(mem: Memory, owner: Memory) -> None:
     texts = ["## mission", "[fact] The ferry is blue", "The crane is red"]
     made = [kept(mem.remember(text, tier="archival")) for text in texts]
     for record in made:
@@ -398,7 +396,7 @@ def test_what_waits_is_invisible(mem: Memory, owner: Memory, route: str) -> None
 
 @pytest.mark.promise("T22")
 @pytest.mark.parametrize("source", ["web", "import", "unknown", "document", "tool"])
-def test_an_untrusted_channel_waits_before_it_is_state_a_rule_or_core(mem: Memory, source: str) -> None:
+def test_untrusted_channel_is_quarantined_before_state_rule_or_core(mem: Memory, source: str) -> None:
     for fields in (
         {"kind": "state", "key": "wind", "tier": "working"},
         {"kind": "rule", "confidence": 0.9, "evidence": ["x:1"]},
@@ -419,7 +417,7 @@ STRICTER: dict[str, Policy] = {
 
 @pytest.mark.promise("T19")
 @pytest.mark.parametrize("change", sorted(STRICTER))
-def test_an_approval_is_judged_again_by_the_policy_of_the_day_and_says_so(
+def test_approval_is_checked_by_the_current_policy_and_says_so(
     mem: Memory, owner: Memory, entering: Callable[..., Memory], change: str
 ) -> None:
     item = held(mem.remember("Sail to Oslo", **MISSION))
@@ -433,7 +431,7 @@ def test_an_approval_is_judged_again_by_the_policy_of_the_day_and_says_so(
 
 
 @pytest.mark.promise("T19")
-def test_what_was_remembered_in_the_meantime_is_not_approved_once_more(mem: Memory, owner: Memory) -> None:
+def test_fact_remembered_meanwhile_is_not_approved_twice(mem: Memory, owner: Memory) -> None:
     item = held(mem.remember("The wind is always north", tier="archival", confidence=0.1))
     kept(owner.remember("The wind is always north", tier="archival"))
     with pytest.raises(StaleVersion):
@@ -442,7 +440,7 @@ def test_what_was_remembered_in_the_meantime_is_not_approved_once_more(mem: Memo
 
 
 @pytest.mark.promise("T19")
-def test_a_store_that_is_switched_off_approves_nothing_and_goes_on_waiting(
+def test_disabled_store_approves_nothing_and_proposals_stay_pending(
     mem: Memory, owner: Memory, entering: Callable[..., Memory]
 ) -> None:
     item = held(mem.remember("Sail to Oslo", **MISSION))

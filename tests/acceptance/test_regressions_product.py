@@ -71,7 +71,7 @@ for words in (["init"], ["remember", "Ana prefers tabs"], ["recall", "tabs"], ["
 
 
 @pytest.mark.promise("T2")
-def test_a_model_that_is_not_installed_is_one_line_and_not_an_end(
+def test_missing_model_is_one_line_and_not_fatal(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.embedding.minilm import MiniLmEmbedder
@@ -95,7 +95,7 @@ def test_no_embedder_at_all_is_said_in_every_answer(opened: Callable[..., Memory
 
 
 @pytest.mark.promise("T2")
-def test_a_model_that_was_named_and_is_missing_says_how_to_get_it(
+def test_missing_named_model_says_how_to_install_it(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEEPWARD_MODELS", str(tmp_path))
@@ -112,7 +112,7 @@ def test_no_loadable_extension_is_asked_for() -> None:
 
 
 @pytest.mark.promise("F15")
-def test_it_runs_on_a_python_whose_sqlite_has_no_full_text_search_or_extensions(tmp_path: Path) -> None:
+def test_runs_on_sqlite_without_full_text_search_or_extensions(tmp_path: Path) -> None:
     script = f"""
 import sqlite3
 from pathlib import Path

@@ -40,9 +40,7 @@ def texts(mem: Memory, query: str, **fields: Any) -> list[str]:
 
 @pytest.mark.promise("Z31")
 @pytest.mark.parametrize("embedder", [None, "hashed"])
-def test_an_updated_memory_is_found_by_its_new_text_and_not_by_its_old(
-    opened: Callable[..., Memory], embedder: str | None
-) -> None:
+def test_updated_memory_is_found_by_its_new_text_only(opened: Callable[..., Memory], embedder: str | None) -> None:
     with opened("found", embedder=embedder) as mem:
         made = kept(mem.remember("The ferry is called Valkyrie", tier="archival"))
         for n in range(5):
@@ -55,7 +53,7 @@ def test_an_updated_memory_is_found_by_its_new_text_and_not_by_its_old(
 
 
 @pytest.mark.promise("Z32")
-def test_a_memory_is_found_by_the_very_next_recall_of_any_handle(
+def test_memory_is_found_by_the_next_recall_of_any_handle(
     mem: Memory, owner: Memory, entering: Callable[..., Memory]
 ) -> None:
     other = entering(Actor.agent("another"))
@@ -65,7 +63,7 @@ def test_a_memory_is_found_by_the_very_next_recall_of_any_handle(
 
 
 @pytest.mark.promise("Z33")
-def test_a_memory_without_a_vector_is_found_by_text_now_and_by_vector_later(opened: Callable[..., Memory]) -> None:
+def test_memory_without_a_vector_is_found_by_text_first(opened: Callable[..., Memory]) -> None:
     model = Model("one")
     with opened("later", embedder=model, actor=Actor.operator()) as mem:
         model.on = False
@@ -78,7 +76,7 @@ def test_a_memory_without_a_vector_is_found_by_text_now_and_by_vector_later(open
 
 
 @pytest.mark.promise("Z34")
-def test_neighbours_keep_their_order_and_what_was_deleted_is_in_no_index(mem: Memory, owner: Memory) -> None:
+def test_neighbours_keep_order_and_deleted_memories_leave_the_index(mem: Memory, owner: Memory) -> None:
     names = [
         kept(mem.remember(f"The ferry {'ferry ' * n}crosses the sound", tier="archival", key=f"f{n}")).id
         for n in range(6)
@@ -109,7 +107,7 @@ def test_vectors_of_two_embedders_are_never_compared(opened: Callable[..., Memor
 
 @pytest.mark.promise("Z36")
 @pytest.mark.parametrize("query", ["ferry departure winter", "winter: when does the ferry leave?", "leaves ferry"])
-def test_several_words_need_not_stand_together(opened: Callable[..., Memory], query: str) -> None:
+def test_several_words_need_not_is_together(opened: Callable[..., Memory], query: str) -> None:
     with opened("words", embedder=None) as mem:
         kept(mem.remember("In winter the departure of our old ferry is at seven; it leaves late", tier="archival"))
         kept(mem.remember("The crane is red", tier="archival"))
@@ -137,7 +135,7 @@ def test_search_syntax_is_text(mem: Memory, query: str) -> None:
         "The status page is at port 8080",
     ],
 )
-def test_a_fact_with_a_word_of_the_journal_is_kept(mem: Memory, text: str) -> None:
+def test_a_fact_with_a_word_of_the_journal_is_stored(mem: Memory, text: str) -> None:
     made = kept(mem.remember(text, tier="archival"))
     assert (made.text, made.tier.value) == (text, "archival")
     assert texts(mem, text)[0] == text
@@ -155,7 +153,7 @@ def test_a_fact_with_a_word_of_the_journal_is_kept(mem: Memory, text: str) -> No
         "The id is 0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",
     ],
 )
-def test_numbers_and_words_that_look_like_secrets_pass(mem: Memory, text: str) -> None:
+def test_numbers_and_words_that_resemble_secrets_pass(mem: Memory, text: str) -> None:
     assert kept(mem.remember(text, tier="archival")).text == text
 
 
@@ -183,7 +181,7 @@ def test_secrets_are_caught(mem: Memory, what: str) -> None:
 
 
 @pytest.mark.promise("F11", "Z44")
-def test_the_same_question_gives_the_same_bytes_with_reads_in_between(mem: Memory, owner: Memory) -> None:
+def test_same_question_gives_the_same_bytes_between_reads(mem: Memory, owner: Memory) -> None:
     for n in range(12):
         kept(mem.remember(f"The ferry {n} crosses the sound at {n}", tier="archival"))
     kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
@@ -218,7 +216,7 @@ def test_recall_works_in_other_scripts(opened: Callable[..., Memory], text: str,
 
 
 @pytest.mark.promise("T5")
-def test_what_came_out_of_recall_does_not_go_in_again_as_news(mem: Memory) -> None:
+def test_recalled_text_is_not_stored_again_as_news(mem: Memory) -> None:
     made = kept(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
     said = texts(mem, "when does the ferry leave")[0]
     again = mem.remember(said, tier="archival", source="user_message")

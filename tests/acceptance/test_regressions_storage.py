@@ -63,7 +63,7 @@ def everything(mem: Memory) -> tuple[set[Any], set[str]]:
 
 @pytest.mark.promise("F1", "F3")
 @pytest.mark.parametrize("what", sorted(tamper.EDITS))
-def test_an_edit_by_hand_is_named_and_no_read_returns_it(copy: Callable[[], Memory], path: Path, what: str) -> None:
+def test_manual_edit_is_named_and_never_returned(copy: Callable[[], Memory], path: Path, what: str) -> None:
     truth = everything(copy())
     tamper.run(path, tamper.EDITS[what])
     mem = copy()
@@ -95,7 +95,7 @@ def test_a_journal_that_was_deleted_fails_verification(
 
 
 @pytest.mark.promise("F4")
-def test_a_row_that_was_put_in_by_hand_is_never_returned(copy: Callable[[], Memory], path: Path) -> None:
+def test_manually_inserted_row_is_never_returned(copy: Callable[[], Memory], path: Path) -> None:
     tamper.run(path, *tamper.FORGED_MEMORY)
     mem = copy()
     assert "forged" not in repr(everything(mem))
@@ -106,7 +106,7 @@ def test_a_row_that_was_put_in_by_hand_is_never_returned(copy: Callable[[], Memo
 
 @pytest.mark.promise("F5")
 @pytest.mark.parametrize("whole", [True, False])
-def test_an_older_copy_put_in_the_place_of_the_newer_is_caught(
+def test_older_copy_in_the_path_of_the_newer_is_detected(
     copy: Callable[[], Memory], path: Path, tmp_path: Path, whole: bool
 ) -> None:
     shutil.copytree(path.parent, tmp_path / "old")
@@ -167,7 +167,7 @@ def test_one_damaged_row_is_named_and_the_rest_is_served(copy: Callable[[], Memo
 
 @pytest.mark.promise("Z30")
 @pytest.mark.parametrize("cut", [1, 100, 4096, 5000])
-def test_a_torn_end_of_the_log_recovers_to_the_last_whole_commit(
+def test_torn_end_of_the_log_recovers_to_the_last_commit(
     copy: Callable[[Path], Memory], path: Path, tmp_path: Path, cut: int
 ) -> None:
     torn = tmp_path / "torn" / "memory.db"
@@ -273,7 +273,7 @@ def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.promise("T8")
-def test_a_write_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_write_that_is_killed_is_complete_or_not_there(tmp_path: Path) -> None:
     store, lines = str(tmp_path / "kill"), set[int]()
     for turn, wait in enumerate((1, 4, 9)):
         with writing(store, None, turn * 1000) as child:

@@ -98,7 +98,7 @@ ODD: dict[str, Callable[[Memory], object]] = {
 
 @pytest.mark.promise("Z16")
 @pytest.mark.parametrize("what", sorted(ODD))
-def test_a_limit_or_term_at_or_below_nothing_is_refused_and_not_taken_for_all(mem: Memory, what: str) -> None:
+def test_nonpositive_limit_or_ttl_is_refused(mem: Memory, what: str) -> None:
     kept(mem.remember("The ferry is blue", tier="archival"))
     try:
         answer = ODD[what](mem)
@@ -145,7 +145,7 @@ def test_a_failed_commit_leaves_everything_as_it_was(
 
 
 @pytest.mark.promise("Z21", "C77")
-def test_a_rollback_keeps_later_commits_that_have_nothing_to_do_with_it(mem: Memory, owner: Memory) -> None:
+def test_rollback_preserves_unrelated_later_commits(mem: Memory, owner: Memory) -> None:
     first = owner.remember("Sail to Oslo", **MISSION)
     wrong = owner.remember("Sail to Bergen", **MISSION)
     kept(wrong)
@@ -157,7 +157,7 @@ def test_a_rollback_keeps_later_commits_that_have_nothing_to_do_with_it(mem: Mem
 
 
 @pytest.mark.promise("Z22", "F9", "T15")
-def test_a_rollback_survives_a_restart_holds_twice_and_can_be_rolled_back(opened: Callable[..., Memory]) -> None:
+def test_rollback_survives_restart_repetition_and_its_own_rollback(opened: Callable[..., Memory]) -> None:
     who = Actor.operator("olga")
     with opened("undo", actor=who) as mem:
         kept(mem.remember("Sail to Oslo", **MISSION))
@@ -178,9 +178,7 @@ def test_a_rollback_survives_a_restart_holds_twice_and_can_be_rolled_back(opened
 
 
 @pytest.mark.promise("T15")
-def test_a_rollback_of_inserts_moves_and_retirements_restores_rows_recall_and_context(
-    mem: Memory, owner: Memory
-) -> None:
+def test_rollback_restores_rows_recall_and_context(mem: Memory, owner: Memory) -> None:
     names = [kept(mem.remember(f"{word} of the harbour", tier="archival")).id for word in ("crane", "ferry", "rope")]
     before = (contents(owner), owner.context("harbour").text, [hit.memory.id for hit in owner.recall("harbour")])
     with owner.draft(reason="spring") as draft:
@@ -201,7 +199,7 @@ def test_a_rollback_of_inserts_moves_and_retirements_restores_rows_recall_and_co
 
 
 @pytest.mark.promise("T16")
-def test_a_rollback_out_of_order_changes_nothing_and_names_what_is_in_the_way(mem: Memory, owner: Memory) -> None:
+def test_rollback_out_of_order_changes_nothing_and_names_the_conflict(mem: Memory, owner: Memory) -> None:
     first = mem.remember("The ferry leaves at six", tier="archival")
     other = kept(mem.remember("The crane is red", tier="archival"))
     with mem.draft(reason="winter") as draft:
@@ -275,7 +273,7 @@ def test_replaying_the_journal_gives_the_state(mem: Memory, owner: Memory, opene
 
 
 @pytest.mark.promise("F7")
-def test_two_hundred_facts_that_differ_by_one_number_stay_two_hundred(mem: Memory) -> None:
+def test_two_hundred_facts_with_different_numbers_stay_separate(mem: Memory) -> None:
     outcomes = mem.remember_many(
         [
             {"text": f"Locker {n} at the harbour office is rented by the ferry crew", "tier": "archival"}
@@ -290,7 +288,7 @@ def test_two_hundred_facts_that_differ_by_one_number_stay_two_hundred(mem: Memor
 
 @pytest.mark.promise("F8")
 @pytest.mark.parametrize("way", ["revise", "key", "supersede"])
-def test_after_a_correction_the_old_value_does_not_come_back_by_being_said_again(mem: Memory, way: str) -> None:
+def test_old_value_does_not_return_by_repetition_after_a_correction(mem: Memory, way: str) -> None:
     old, new = "The ferry leaves at six", "The ferry leaves at seven"
     fields: dict[str, Any] = {"tier": "archival", "kind": "fact", **({"key": "ferry"} if way == "key" else {})}
     first = kept(mem.remember(old, **fields))
@@ -308,7 +306,7 @@ def test_after_a_correction_the_old_value_does_not_come_back_by_being_said_again
 
 @pytest.mark.promise("T11")
 @pytest.mark.parametrize("damage", ["missing", "unreadable", "cut", "binary"])
-def test_a_source_that_cannot_be_read_is_not_taken_for_an_empty_one(mem: Memory, tmp_path: Path, damage: str) -> None:
+def test_unreadable_source_is_not_taken_as_an_empty_one(mem: Memory, tmp_path: Path, damage: str) -> None:
     kept(mem.remember("The ferry is blue", tier="archival"))
     path = tmp_path / "chat.json"
     whole = json.dumps([{"role": "user", "content": "I like green tea"}])

@@ -34,14 +34,14 @@ def test_what_an_older_release_indexed_is_found_by_its_words(opened: Callable[..
         assert [hit.memory.text for hit in mem.recall("ferry")] == ["The ferry leaves at six"]
 
 
-def test_reindexing_brings_what_an_older_release_left_up_to_date_once(opened: Callable[..., Memory]) -> None:
+def test_reindex_updates_rows_of_an_older_release_once(opened: Callable[..., Memory]) -> None:
     with opened("old", actor=Actor.operator()) as mem:
         kept(mem.remember("The ferry leaves at six", tier="archival"))
         left_by_an_older_release(mem)
         assert [mem.reindex(), mem.reindex()] == [1, 0]
 
 
-def test_a_turn_indexed_anew_has_the_vectors_that_it_got_when_it_was_told(opened: Callable[..., Memory]) -> None:
+def test_reindexed_message_has_its_original_vectors(opened: Callable[..., Memory]) -> None:
     told = [("Ana", "Where do you live now?"), ("Ben", "In Porto, near the river")]
     fields = {"tier": "episodic", "kind": "event", "session": "talk"}
     with opened("talk", actor=Actor.operator()) as mem:

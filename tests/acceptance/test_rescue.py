@@ -83,7 +83,7 @@ def pages_of(path: Path, table: str) -> list[int]:
     return [page for (page,) in found]
 
 
-def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
+def test_a_complete_store_is_copied_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
     made = rescue()
     assert made.whole, made
     with reopen() as again:
@@ -93,15 +93,13 @@ def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any
         assert again.recall("drawer")[0].memory.text == "The chart is in the drawer"
 
 
-def test_a_file_cut_by_one_byte_is_refused_with_the_command_that_helps(path: Path, reopen: Any, full: Any) -> None:
+def test_truncated_file_is_refused_with_the_recovery_command(path: Path, reopen: Any, full: Any) -> None:
     cut(path)
     with pytest.raises(NotAStore, match="keepward store recover"):
         reopen(path)
 
 
-def test_a_file_cut_by_one_byte_loses_little_and_is_left_as_it_is(
-    path: Path, rescue: Any, reopen: Any, full: dict[str, str]
-) -> None:
+def test_recovery_of_a_truncated_file_loses_little(path: Path, rescue: Any, reopen: Any, full: dict[str, str]) -> None:
     cut(path)
     before = digest_of(path)
     made = rescue()
@@ -114,7 +112,7 @@ def test_a_file_cut_by_one_byte_loses_little_and_is_left_as_it_is(
 
 
 @pytest.mark.parametrize("table", ["commits", "events", "records", "documents"])
-def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
+def test_one_overwritten_page_loses_its_rows_and_says_so(
     path: Path, rescue: Any, reopen: Any, full: dict[str, str], table: str
 ) -> None:
     pages = pages_of(path, table)
@@ -150,9 +148,7 @@ def test_store_without_a_first_page_is_refused_with_what_helps(path: Path, rescu
     assert digest_of(path) == before
 
 
-def test_head_and_ids_are_those_of_the_old_store_up_to_the_first_lost_commit(
-    path: Path, rescue: Any, reopen: Any, full: Any
-) -> None:
+def test_recovered_head_and_ids_match_up_to_the_lost_commit(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
     with reopen(path) as old:
         names = {view.commit.seq: view.commit.hash for view in old.log(limit=500)}
     tamper.delete(path, "commits", where="tenant = 'default' AND seq = 60")
@@ -175,7 +171,7 @@ def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
         assert again.get(sold).status.value == "archived"
 
 
-def test_an_edited_text_is_lost_and_never_carried_over(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
+def test_an_edited_text_is_lost_and_never_copied(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
     query = "SELECT memory_id, payload FROM events WHERE seq = 50 AND tenant = 'default'"
     ((name, payload),) = tamper.rows(path, query)
     tamper.edit(path, "events", "payload = ?", "memory_id = ?", (payload.replace(b"ferry", b"fairy"), name))

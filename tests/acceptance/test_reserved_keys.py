@@ -37,7 +37,7 @@ def test_neither_is_it_for_the_owner(owner: Memory) -> None:
     assert refused(owner.remember("Pay Bo first", tier="archival", key="mission")) == {"reserved_key"}
 
 
-def test_a_block_keeps_its_name(owner: Memory) -> None:
+def test_a_block_preserves_its_name(owner: Memory) -> None:
     assert kept(owner.remember("Ship it", tier="core", key="mission")).key == "mission"
 
 

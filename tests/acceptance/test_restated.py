@@ -18,9 +18,7 @@ def user(owner: Memory) -> Memory:
 
 
 @pytest.mark.parametrize("text", [FACT, "the ferry leaves at six."])
-def test_the_same_fact_from_the_user_with_evidence_strengthens_what_an_agent_inferred(
-    mem: Memory, user: Memory, clock: Any, text: str
-) -> None:
+def test_user_evidence_reinforces_the_same_fact_of_an_agent(mem: Memory, user: Memory, clock: Any, text: str) -> None:
     first = kept(mem.remember(FACT, confidence=0.5))
     clock.move(days=3)
     outcome = user.remember(text, source="user_message", evidence=["chat:42"], confidence=0.9)
@@ -56,7 +54,7 @@ def test_what_is_trusted_less_strengthens_nothing(mem: Memory, owner: Memory, so
     assert (isinstance(outcome, Duplicate), owner.get(first.id) == first) == (True, True)
 
 
-def test_a_fact_that_is_restated_as_a_rule_becomes_one_when_the_gates_of_a_rule_are_passed(mem: Memory) -> None:
+def test_fact_restated_as_a_rule_passes_rule_gates(mem: Memory) -> None:
     text = "Never promise a refund before the ferry has left"
     first = kept(mem.remember(text, confidence=0.9))
     assert "rule_without_evidence" in codes(mem.remember(text, kind="rule", confidence=0.9))
@@ -79,7 +77,7 @@ def test_a_batch_strengthens_too(mem: Memory, owner: Memory) -> None:
     assert owner.get(first.id).evidence == ("chat:42",)
 
 
-def test_a_program_lends_no_trust_to_what_it_may_have_read_here(mem: Memory) -> None:
+def test_program_gives_no_trust_to_text_it_may_have_read(mem: Memory) -> None:
     first = kept(mem.remember(FACT, source="web"))
     outcome = mem.remember(FACT, source="user_message", evidence=["chat:42"], confidence=1.0)
     assert (isinstance(outcome, Duplicate), mem.get(first.id).trust.label, mem.get(first.id).evidence) == (
@@ -89,7 +87,7 @@ def test_a_program_lends_no_trust_to_what_it_may_have_read_here(mem: Memory) -> 
     )
 
 
-def test_a_program_adds_evidence_to_what_it_is_trusted_for_and_no_confidence_without(mem: Memory) -> None:
+def test_program_adds_evidence_but_no_confidence_without_any(mem: Memory) -> None:
     first = kept(mem.remember(FACT))
     assert isinstance(mem.remember(FACT, confidence=1.0), Duplicate)
     after = kept(mem.remember(FACT, source="user_message", evidence=["chat:42"]))

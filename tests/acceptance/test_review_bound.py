@@ -39,7 +39,7 @@ def waiting(mem: Memory, owner: Memory) -> Proposal:
 
 @pytest.mark.promise("Z24", "D5")
 @pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ", "оlgа", "o\u034flga", "0lga", "ólga"])
-def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
+def test_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
     item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
     second = entering(Actor.operator(name), policy=Policy(four_eyes=True))
     for other in (second, entering(Actor.reviewer(name))):
@@ -49,14 +49,14 @@ def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memo
 
 
 @pytest.mark.promise("Z24")
-def test_a_proposer_does_not_approve_by_a_handle_that_it_gave_out(owner: Memory) -> None:
+def test_proposer_does_not_approve_by_a_handle_it_created(owner: Memory) -> None:
     item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
         owner.as_actor(Actor.reviewer("rita")).approve(item.id)
 
 
 @pytest.mark.promise("Z24")
-def test_a_proposer_does_not_approve_with_the_token_it_proposed_with(owner: Memory, entering: Enter) -> None:
+def test_proposer_does_not_approve_with_its_proposing_token(owner: Memory, entering: Enter) -> None:
     secret = owner.create_token("root", rights="owner").secret
     strict = Policy(four_eyes=True)
     item = held(entering(token=secret, policy=strict).remember("maybe so", tier="archival", confidence=0.1))
@@ -66,9 +66,7 @@ def test_a_proposer_does_not_approve_with_the_token_it_proposed_with(owner: Memo
     kept(owner.approve(item.id))
 
 
-def test_an_approval_says_who_approved_with_which_token_and_which_digest(
-    owner: Memory, entering: Enter, waiting: Proposal
-) -> None:
+def test_approval_records_approver_token_and_digest(owner: Memory, entering: Enter, waiting: Proposal) -> None:
     issued = owner.create_token("rita", rights="reviewer")
     outcome = entering(token=issued.secret).approve(waiting.id)
     kept(outcome)
@@ -81,9 +79,7 @@ def test_an_approval_says_who_approved_with_which_token_and_which_digest(
 
 
 @pytest.mark.promise("Z23", "T19")
-def test_a_newer_base_voids_an_approval_and_the_proposal_shows_as_stale_with_the_reason(
-    mem: Memory, owner: Memory, waiting: Proposal
-) -> None:
+def test_approval_of_stale_proposal_is_refused(mem: Memory, owner: Memory, waiting: Proposal) -> None:
     kept(owner.revise(waiting.steps[0].after.id, "Sail to Malmö", reason="news"))
     with pytest.raises(StaleVersion, match="has changed since"):
         owner.approve(waiting.id, digest=waiting.digest)
@@ -175,7 +171,7 @@ def test_time_alone_only_rejects(mem: Memory, owner: Memory, clock: Any, waiting
 
 
 @pytest.mark.promise("T19")
-def test_a_key_that_was_taken_in_the_meantime_voids_an_approval(mem: Memory, owner: Memory) -> None:
+def test_key_used_meanwhile_voids_an_approval(mem: Memory, owner: Memory) -> None:
     item = held(mem.remember("Sail to Bergen", **MISSION))
     kept(owner.remember("Sail to Oslo", **MISSION))
     with pytest.raises(StaleVersion, match="key"):
@@ -184,7 +180,7 @@ def test_a_key_that_was_taken_in_the_meantime_voids_an_approval(mem: Memory, own
 
 
 @pytest.mark.promise("T19")
-def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
+def test_text_the_gates_now_reject_cannot_be_approved(
     owner: Memory, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.services import review
@@ -196,7 +192,7 @@ def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
 
 
 @pytest.mark.promise("T21")
-def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory, owner: Memory) -> None:
+def test_batch_approval_returns_one_answer_each(mem: Memory, owner: Memory) -> None:
     good = held(mem.remember("Sail to Oslo", **MISSION))
     seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
     own = held(mem.remember("maybe so", tier="archival", confidence=0.1))
@@ -215,7 +211,7 @@ def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory
 
 
 @pytest.mark.promise("T21")
-def test_many_are_rejected_at_once_and_each_has_an_answer_of_its_own(mem: Memory, owner: Memory) -> None:
+def test_batch_rejection_returns_one_answer_each(mem: Memory, owner: Memory) -> None:
     first, second = held(mem.remember("Sail to Oslo", **MISSION)), held(mem.remember("Sail to Bergen", **MISSION))
     decided = owner.reject_many([first.id, "nobody", second.id, first.id], reason="not now")
     assert [(each.id, each.ok) for each in decided] == [(first.id, True), ("nobody", False), (second.id, True)]
@@ -244,7 +240,7 @@ def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memor
 
 
 @pytest.mark.promise("T20")
-def test_a_mark_that_was_typed_does_not_pass_for_one_that_was_put_there(mem: Memory, owner: Memory) -> None:
+def test_typed_marker_does_not_count_as_an_internal_one(mem: Memory, owner: Memory) -> None:
     typed = held(mem.remember("Sail⟦U+200B⟧ to Oslo", **MISSION))
     hidden = held(mem.remember("Sail\u200b to Oslo", tier="core", key="workspace_state", confidence=0.9))
     texts = [after for item in (typed, hidden) for name, _, after in owner.shown(item)[0].changes if name == "text"]
@@ -252,9 +248,7 @@ def test_a_mark_that_was_typed_does_not_pass_for_one_that_was_put_there(mem: Mem
 
 
 @pytest.mark.promise("Z25")
-def test_the_reason_of_a_rejection_reaches_its_proposer_once_and_nobody_else(
-    owner: Memory, entering: Enter, waiting: Proposal
-) -> None:
+def test_rejection_reason_reaches_only_its_proposer_once(owner: Memory, entering: Enter, waiting: Proposal) -> None:
     owner.reject(waiting.id, reason="the harbour is closed")
     assert entering(Actor.agent("another")).notices() == []
     assert [(each.id, each.decision) for each in entering(Actor.agent()).notices()] == [
@@ -279,7 +273,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 @pytest.mark.promise("Z25")
-def test_an_agent_at_the_terminal_is_told_at_its_next_command_and_not_again(call: Callable[..., Any]) -> None:
+def test_agent_at_the_terminal_is_notified_once(call: Callable[..., Any]) -> None:
     _, answer, _ = call("remember", "Sail to Oslo", "--tier", "core", "--key", "mission")
     call("reject", answer["proposal"], "--reason", "the harbour is closed")
     _, _, loud = call("recall", "Oslo")
@@ -335,7 +329,7 @@ def test_making_a_store_makes_the_owners_token(call: Callable[..., Any]) -> None
     assert call("token", "list")[1]["count"] == 1
 
 
-def test_a_move_into_core_waits_and_is_bound_like_any_other(mem: Memory, owner: Memory) -> None:
+def test_move_into_core_is_quarantined_and_bound(mem: Memory, owner: Memory) -> None:
     made = kept(mem.remember("Sail to Oslo", tier="archival", confidence=0.9))
     item = held(mem.propose([Move(id=made.id, tier="core", key="mission")], reason="important"))
     kept(mem.append(made.id, "by way of Bergen", reason="route"))

@@ -60,7 +60,7 @@ def test_an_edited_row_does_not_make_it_hold_again(
         opened("store", token=issued.secret)
 
 
-def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
+def test_restored_token_row_does_not_become_valid_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     tamper.put_back_documents(tmp_path / "store.db", "tokens", tmp_path / "before" / "store.db")
@@ -68,7 +68,7 @@ def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
         opened("store", token=issued.secret)
 
 
-def test_an_older_copy_of_the_file_does_not_make_it_hold_again(
+def test_older_copy_of_the_file_does_not_revalidate_a_token(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     put_back(tmp_path / "store.db", tmp_path / "before")
@@ -76,7 +76,7 @@ def test_an_older_copy_of_the_file_does_not_make_it_hold_again(
         opened("store", token=issued.secret)
 
 
-def test_an_older_copy_that_its_owner_accepts_does_not_make_it_hold_again(
+def test_accepted_older_copy_does_not_revalidate_a_token(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     put_back(tmp_path / "store.db", tmp_path / "before")
@@ -109,11 +109,11 @@ def test_a_backup_brought_back_does_not_make_it_hold_again(
         opened("store", token=restored[0].secret)
 
 
-def test_a_backup_that_is_brought_back_says_how_many_tokens_it_ended(restored: tuple[Issued, int]) -> None:
+def test_restored_backup_reports_how_many_tokens_it_ended(restored: tuple[Issued, int]) -> None:
     assert restored[1] == 1
 
 
-def test_in_a_backup_that_was_brought_back_the_row_says_so_too(
+def test_token_row_in_a_restored_backup_reports_its_revocation(
     restored: tuple[Issued, int], opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     # Without the list, as on another machine, the row alone decides.
@@ -127,9 +127,7 @@ def test_a_store_that_was_brought_back_verifies(restored: tuple[Issued, int], op
         assert owner.verify().faults == ()
 
 
-def test_a_token_that_nobody_revoked_holds_in_a_backup_that_is_brought_back(
-    opened: Callable[..., Memory], tmp_path: Path
-) -> None:
+def test_unrevoked_token_is_valid_in_a_restored_backup(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("store", actor=OWNER) as owner:
         made = owner.create_token("claude")
         owner.backup(tmp_path / "copy.db")
@@ -155,7 +153,7 @@ def test_the_list_holds_no_token(issued: Issued, tmp_path: Path) -> None:
     assert (issued.secret in raw, issued.token.hash.hex() in raw) == (False, True)
 
 
-def test_the_receipt_says_whether_the_revocation_is_kept_outside_the_store(opened: Callable[..., Memory]) -> None:
+def test_receipt_says_if_the_revocation_is_recorded_externally(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=OWNER) as owner:
         made = owner.create_token("claude")
         assert owner.revoke_token(made.token.id).facts["listed"] is True

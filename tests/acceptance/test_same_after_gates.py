@@ -20,7 +20,7 @@ def test_two_texts_that_are_redacted_to_one_are_one_memory(owner: Memory) -> Non
     assert second.record.id == first.id
 
 
-def test_two_texts_of_a_batch_that_are_redacted_to_one_are_one_memory(owner: Memory) -> None:
+def test_two_texts_redacted_to_one_become_one_memory(owner: Memory) -> None:
     outcomes = owner.remember_many([{"text": text, "tier": "archival"} for text in (ANA, BEN, CRANE)])
     assert [type(outcome).__name__ for outcome in outcomes] == ["Committed", "Duplicate", "Committed"]
 

@@ -170,18 +170,30 @@ def test_lists_show_no_words_of_sensitive_memories(shared: Stage, verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["diff", "log", "receipt", "receipt of a context", "show"])
-def test_what_is_left_out_of_a_list_is_told(shared: Stage, verb: str) -> None:
+def test_what_is_left_out_of_a_list_is_reported(shared: Stage, verb: str) -> None:
     assert NOTICE in repr(SILENT[verb](shared.agent, shared))
 
 
-@pytest.mark.parametrize("verb", sorted({**BY_NAME, **SILENT}))
-def test_an_agent_that_was_given_the_right_is_answered(stage: Stage, verb: str) -> None:
+#: Changes that need a store of their own.
+CHANGES = {**BY_NAME, "rollback": SILENT["rollback"]}
+
+
+def answer_with_the_right(stage: Stage, operation: Callable[[Memory, Stage], Any]) -> str:
     granted = stage.owner.as_actor(Actor.agent("lyra", also=["sensitive"]))
     try:
-        answer = repr({**BY_NAME, **SILENT}[verb](granted, stage))
+        return repr(operation(granted, stage))
     except KeepwardError as fault:
-        answer = str(fault)  # Such as restoring what never ended: it was read.
-    assert NOTICE not in answer
+        return str(fault)  # Such as restoring what never ended: it was read.
+
+
+@pytest.mark.parametrize("verb", sorted(CHANGES))
+def test_agent_with_the_right_changes_sensitive_memories(stage: Stage, verb: str) -> None:
+    assert NOTICE not in answer_with_the_right(stage, CHANGES[verb])
+
+
+def test_agent_with_the_right_reads_sensitive_memories(shared: Stage) -> None:
+    reads = {verb: read for verb, read in SILENT.items() if verb != "rollback"}
+    assert [verb for verb, read in reads.items() if NOTICE in answer_with_the_right(shared, read)] == []
 
 
 def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory, mem: Memory) -> None:
@@ -200,7 +212,7 @@ def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory,
     assert all(NOTICE in repr(notes) for notes in (hits.notes, listed.notes, compiled.notes))
 
 
-def test_what_is_not_sensitive_any_more_is_read_without_its_past(owner: Memory, mem: Memory) -> None:
+def test_memory_declassified_later_is_read_without_its_past(owner: Memory, mem: Memory) -> None:
     made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive"))
     kept(owner.revise(made.id, "Ana sees a doctor", sensitivity="normal", reason=WORD))
     assert mem.get(made.id).text == "Ana sees a doctor"
@@ -215,7 +227,7 @@ def asked(owner: Memory, entering: Enter) -> Memory:
     return entering(token=owner.create_token("claude", can=["read", "propose", "consent"]).secret)
 
 
-def test_an_agent_changes_unread_what_it_wrote_itself_and_became_sensitive(owner: Memory, asked: Memory) -> None:
+def test_agent_changes_its_own_newly_sensitive_memory_unread(owner: Memory, asked: Memory) -> None:
     outcome = asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True, key="post")
     made = kept(outcome)
     assert (MAIL in made.text, made.sensitivity.value) == (True, "sensitive")
@@ -233,13 +245,13 @@ def test_an_agent_changes_unread_what_it_wrote_itself_and_became_sensitive(owner
     assert owner.get(made.id).status.value == "retired"
 
 
-def test_an_agent_does_not_open_its_own_sensitive_memory_by_calling_it_normal(owner: Memory, asked: Memory) -> None:
+def test_agent_cannot_declassify_its_own_sensitive_memory(owner: Memory, asked: Memory) -> None:
     made = kept(asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True))
     assert MAIL not in repr(asked.revise(made.id, sensitivity="normal", reason="x"))
     assert owner.get(made.id).sensitivity.value == "sensitive"
 
 
-def test_an_agent_undoes_its_own_change_of_what_is_sensitive_unread(owner: Memory, asked: Memory) -> None:
+def test_agent_undoes_its_own_change_of_sensitive_text_unread(owner: Memory, asked: Memory) -> None:
     made = asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True)
     done = asked.rollback(made.commit.id)  # type: ignore[union-attr]
     assert (done.applied, MAIL in repr(done)) == (True, False)
@@ -247,7 +259,7 @@ def test_an_agent_undoes_its_own_change_of_what_is_sensitive_unread(owner: Memor
         asked.get(kept(made).id)
 
 
-def test_an_agents_change_that_waits_shows_it_no_words_and_the_reviewer_all(owner: Memory) -> None:
+def test_pending_sensitive_change_shows_its_words_only_to_reviewers(owner: Memory) -> None:
     agent = owner.as_actor(Actor.agent("lyra"))
     outcome = agent.remember(TEXT, tier="core", key="mission", sensitivity="sensitive")
     assert outcome.outcome == "quarantined"
@@ -256,13 +268,13 @@ def test_an_agents_change_that_waits_shows_it_no_words_and_the_reviewer_all(owne
     assert kept(owner.approve(owner.pending()[0].id)).text == TEXT
 
 
-def test_the_same_said_again_hands_out_nothing_that_stands_beside_it(owner: Memory, mem: Memory) -> None:
+def test_repeated_sensitive_text_reveals_no_neighbours(owner: Memory, mem: Memory) -> None:
     kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", evidence=["chat:secret"]))
     again = mem.remember(TEXT, tier="archival", sensitivity="sensitive")
     assert (again.outcome, "chat:secret" in repr(again)) == ("duplicate", False)
 
 
-def test_in_a_batch_what_builds_on_what_is_withheld_spoils_no_other(stage: Stage) -> None:
+def test_batch_item_built_on_sensitive_memory_spoils_no_other(stage: Stage) -> None:
     first, second = stage.agent.remember_many(
         [
             {"text": "Nobody is ill", "tier": "archival", "derived_from": [stage.id]},
@@ -274,15 +286,13 @@ def test_in_a_batch_what_builds_on_what_is_withheld_spoils_no_other(stage: Stage
     kept(second)
 
 
-def test_an_agent_out_of_reach_is_not_told_that_there_is_something(owner: Memory) -> None:
+def test_invisible_sensitive_memory_is_reported_as_missing(owner: Memory) -> None:
     made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
     with pytest.raises(NotFound):
         owner.as_actor(Actor.agent("lyra")).get(made.id)
 
 
-def test_to_read_a_memory_by_its_id_and_to_see_that_it_may_be_read_is_one_reading(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_by_id_and_checking_visibility_is_one_query(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     execute = SqliteConnection.execute
     monkeypatch.setattr(

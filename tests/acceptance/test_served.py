@@ -159,7 +159,7 @@ def done_by(harbour, who, found):
     return done if harbour.memory.head == before else [*done, "something was written"]
 
 
-def test_the_rights_of_every_operation_are_told():
+def test_the_rights_of_every_operation_are_reported():
     assert {each.name for each in CLOSED} - ANYBODY == set(RIGHTS)
 
 
@@ -280,7 +280,7 @@ def state(handle):
 
 
 @pytest.mark.proof
-def test_the_marker_is_where_the_crossings_look_for_it(neighbours):
+def test_the_marker_is_where_the_crossings_expect_it(neighbours):
     owner = neighbours.memory.owner_token().read_text().strip()
     asked = Call(operation="list_memories", method="GET", path="/memory/items")
     (answer,) = answers(neighbours.app, [asked], {**bearer(owner), "Keepward-Tenant": "abroad"})
@@ -298,7 +298,7 @@ def one(harbour, method, path, body=None, who="owner", **headers):
     return answers(harbour.app, [call], bearer(harbour.secrets[who]))[0]
 
 
-def test_nothing_is_added_to_a_text_by_an_insert_without_one(harbour):
+def test_insert_without_text_adds_nothing(harbour):
     event = {"tier": "episodic", "key": "tide"}
     assert one(harbour, "POST", "/memory/items", {"text": "The tide was high", **event}).status_code == 201
     assert one(harbour, "POST", "/memory/items", {"text": " ", **event}).status_code == 422
@@ -310,7 +310,7 @@ def test_an_insert_at_a_taken_key_names_a_known_source(harbour):
     assert one(harbour, "POST", "/memory/items", {"text": "Then weak", **event, "source": "sea"}).status_code == 400
 
 
-def test_an_insert_at_a_taken_key_has_every_field_in_form(harbour):
+def test_insert_at_a_used_key_has_every_field(harbour):
     event = {"tier": "episodic", "key": "wind"}
     assert one(harbour, "POST", "/memory/items", {"text": "The wind blew", **event}).status_code == 201
     assert one(harbour, "POST", "/memory/items", {"text": "It fell", **event, "aliases": [" "]}).status_code == 422
@@ -332,7 +332,7 @@ def test_an_empty_if_none_match_is_no_tag(harbour):
     assert one(harbour, "GET", path, **{"If-None-Match": ""}).status_code == 400
 
 
-def test_a_moment_that_is_the_id_of_no_commit_is_not_found(harbour):
+def test_instant_that_is_no_commit_id_is_not_found(harbour):
     path = f"/memory/diff?earlier={harbour.pool['id'][0]}"
     assert one(harbour, "GET", path).status_code == 404
 
@@ -341,7 +341,7 @@ def test_a_small_share_is_a_number(harbour):
     assert one(harbour, "GET", "/memory/items?min_importance=1.1125369292536007e-308").status_code == 200
 
 
-def test_status_names_no_scope_and_no_category_that_is_out_of_sight(harbour):
+def test_status_names_no_invisible_scope_or_category(harbour):
     told = one(harbour, "GET", "/memory/status", who="agent").json()
     assert ("/agents/afar" in told["by_scope"], "lamps" in told["by_category"]) == (False, False)
 

@@ -82,7 +82,7 @@ def erased(memory: Memory, thing: str = "billing") -> str:
 
 
 @pytest.mark.promise("F14")
-def test_a_training_during_which_something_is_erased_keeps_nothing(
+def test_a_training_during_which_something_is_erased_store_nothing(
     owner: Memory, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = reranker.train
@@ -116,7 +116,7 @@ def test_with_memory_switched_off_nothing_is_trained(owner: Memory, opened: Call
 # --- whose word counts
 
 
-def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
+def test_feedback_is_stored_with_the_trust_of_who_gave_it(owner: Memory) -> None:
     shown = owner.recall(asked("atlas"), receipt=True)
     told = [
         owner.as_actor(actor).feedback(shown.receipt or "", used=[shown[0].memory.id])
@@ -126,7 +126,7 @@ def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
 
 
 @pytest.mark.slow
-def test_an_agent_that_says_the_reverse_three_times_as_often_does_not_turn_the_order(owner: Memory) -> None:
+def test_three_to_one_agent_majority_does_not_reverse_the_order(owner: Memory) -> None:
     for _ in range(3):
         taught(owner.as_actor(Actor.agent("scout")), "always forget")
     found = owner.train_reranker()
@@ -134,7 +134,7 @@ def test_an_agent_that_says_the_reverse_three_times_as_often_does_not_turn_the_o
     assert 0.0 < found.from_agents < 0.3
 
 
-def test_agents_alone_order_nothing_and_it_is_said_what_to_do(owner: Memory, opened: Callable[..., Memory]) -> None:
+def test_agents_alone_train_nothing_and_get_advice(owner: Memory, opened: Callable[..., Memory]) -> None:
     with opened("scouted", actor=OLGA) as memory:
         found = memory.train_reranker()
     assert (found.commit, found.serving, "feedback of people, of which there is none" in found.why) == (
@@ -155,9 +155,7 @@ def test_policy_can_leave_agents_out(owner: Memory, opened: Callable[..., Memory
         assert memory.train_reranker().version == whole
 
 
-def test_weights_that_agents_had_proven_stop_serving_once_policy_asks_for_people(
-    owner: Memory, opened: Callable[..., Memory]
-) -> None:
+def test_weights_from_agents_stop_when_policy_requires_people(owner: Memory, opened: Callable[..., Memory]) -> None:
     with opened("scouted", actor=OLGA, policy=Policy(agent_feedback_share=1.0)) as memory:
         assert memory.train_reranker().serving
     with opened("scouted", actor=OLGA) as memory:
@@ -166,7 +164,7 @@ def test_weights_that_agents_had_proven_stop_serving_once_policy_asks_for_people
 
 
 @pytest.mark.slow
-def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Callable[..., Memory]) -> None:
+def test_agent_cannot_choose_held_out_feedback_of_people(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=OLGA) as memory:
         memory.remember_many(WORLD)
         for thing in THINGS:
@@ -177,7 +175,7 @@ def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Cal
         assert memory.train_reranker().held_out == len(THINGS) // 4
 
 
-def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
+def test_a_persons_feedback_on_a_receipt_outweighs_an_agents(owner: Memory) -> None:
     from keepward.services.reranker import training_examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)
@@ -188,7 +186,7 @@ def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> 
     assert [(each.from_agent, each.pairs) for each in spoken] == [(False, 1)]
 
 
-def test_status_says_how_far_agents_count_and_how_far_they_did(owner: Memory) -> None:
+def test_status_reports_present_and_past_weight_of_agents(owner: Memory) -> None:
     taught(owner.as_actor(Actor.agent("scout")), things=THINGS[:9])
     found = owner.train_reranker()
     told = owner.status()["reranker"]

@@ -85,7 +85,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 @pytest.mark.slow
-def test_mypy_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples: list[Path], tmp_path: Path) -> None:
+def test_mypy_accepts_the_readme_and_finds_every_error(samples: list[Path], tmp_path: Path) -> None:
     (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = True\nmypy_path = {ROOT / 'src'}\n")
     names = [each.name for each in samples]
     told = run(tmp_path, "mypy", "--follow-imports=silent", "--no-error-summary", *names, "wrong.py")
@@ -96,7 +96,7 @@ def test_mypy_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples: l
 
 @pytest.mark.proof
 @pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="basedpyright is in the proof group")
-def test_pyright_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples: list[Path], tmp_path: Path) -> None:
+def test_pyright_accepts_the_readme_and_finds_every_error(samples: list[Path], tmp_path: Path) -> None:
     config = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT / "src")], "include": ["."]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
     told = run(tmp_path, "basedpyright", "--outputjson", "--pythonpath", sys.executable)
@@ -107,7 +107,7 @@ def test_pyright_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples
     assert len(samples) > 1
 
 
-def test_the_names_that_a_checker_knows_are_those_that_there_are() -> None:
+def test_type_checker_knows_exactly_the_exported_names() -> None:
     for name, known in CHOICES.items():
         hint = getattr(change, "".join(part.title() for part in name.split("_")) + "Name")
         literals = next((each for each in get_args(hint) if get_args(each)), hint)
@@ -164,7 +164,7 @@ def test_an_operation_takes_every_field_of_its_change(kind: Any, method: Any, be
         ({"id": "mine"}, "the store chooses ids"),
     ],
 )
-def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: dict[str, Any], says: str) -> None:
+def test_unaccepted_argument_is_an_error_with_a_suggestion(mem: Memory, fields: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         mem.remember("The ferry leaves at six", **fields)
     assert says in str(caught.value)
@@ -237,7 +237,7 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda _: Memory.open(":memory:", redactor="names"), "no plug-in of keepward.redactors is installed"),
     ],
 )
-def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: Any, says: str) -> None:
+def test_unknown_name_is_never_an_empty_answer(owner: Memory, ask: Any, says: str) -> None:
     with pytest.raises((InvalidInput, NotFound)) as caught:
         ask(owner)
     assert says in str(caught.value)
@@ -271,7 +271,7 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.as_actor("orion"), "an actor is, for example, Actor.user('ana')"),
     ],
 )
-def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memory, ask: Any, says: str) -> None:
+def test_argument_of_another_type_is_named_and_nothing_stored(owner: Memory, ask: Any, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         ask(owner)
     assert says in str(caught.value)
@@ -286,7 +286,7 @@ def test_no_file_is_named_after_what_is_no_path(tmp_path: Path, monkeypatch: pyt
     assert [*tmp_path.iterdir()] == []
 
 
-def test_numbers_of_numpy_members_of_enumerations_and_iterators_are_what_they_are_equal_to(owner: Memory) -> None:
+def test_numpy_numbers_enums_and_iterators_equal_plain_values(owner: Memory) -> None:
     out = owner.remember("Ana prefers tabs", confidence=np.float32(0.5), subject=Tier.CORE, tier=np.str_("archival"))
     assert out.record is not None
     assert (out.record.confidence, type(out.record.subject), out.record.subject) == (0.5, str, "core")
@@ -295,14 +295,14 @@ def test_numbers_of_numpy_members_of_enumerations_and_iterators_are_what_they_ar
     assert owner.verify().ok
 
 
-def test_a_handle_shows_where_it_stands_and_no_token(owner: Memory) -> None:
+def test_a_handle_shows_where_it_is_and_no_token(owner: Memory) -> None:
     assert repr(owner.at(scope="/agents/orion")).endswith("tenant=default scope=/agents/orion actor=operator:olga>")
     client = Client("http://127.0.0.1:8321", "kw_" + "a" * 43, tenant="acme")
     assert repr(client) == "<Client http://127.0.0.1:8321 tenant=acme scope=None>"
     assert repr(AsyncMemory(owner)).startswith("<AsyncMemory ")
 
 
-def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner: Memory) -> None:
+def test_results_and_policy_survive_pickling(owner: Memory) -> None:
     owner.remember("Ana prefers tabs", metadata={"stars": 4})
     for value in (owner.recall("tabs"), owner.context("tabs"), owner.facets(), Policy(jobs={"expire": "1h"})):
         assert pickle.loads(pickle.dumps(value)) == value == copy.deepcopy(value)
@@ -318,13 +318,13 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
         (pickle.dumps, "open the store, or create a client, in each process"),
     ],
 )
-def test_a_call_that_is_written_wrong_is_told_how_to_write_it(mem: Memory, call: Any, says: str) -> None:
+def test_malformed_call_is_answered_with_the_correct_form(mem: Memory, call: Any, says: str) -> None:
     with pytest.raises(TypeError) as caught:
         call(mem)
     assert says in str(caught.value)
 
 
-def test_a_table_of_a_policy_that_names_one_tier_leaves_the_others_as_usual() -> None:
+def test_partial_tier_table_of_a_policy_preserves_other_defaults() -> None:
     policy = Policy(text_limit={"core": 100}, access={"core": "append"})
     assert dict(policy.text_limit) == {**Policy().text_limit, Tier.CORE: 100}
     with Memory.open(":memory:", policy=policy) as memory:

@@ -160,7 +160,7 @@ def test_two_lines_that_changed_places_are_noticed(check, lines, place):
     assert check(lines)[0] == 1
 
 
-def test_a_line_that_stands_twice_is_noticed(check, lines):
+def test_a_line_that_appears_twice_is_noticed(check, lines):
     assert check([*lines[:2], lines[1], *lines[2:]])[0] == 1
 
 
@@ -181,7 +181,7 @@ def test_an_older_export_is_caught_by_a_head_noted_elsewhere(check, told, lines)
     assert (code, "it is another one, or an older copy" in said) == (1, True)
 
 
-def test_a_head_noted_elsewhere_is_found_in_an_export_that_has_grown(check, told, lines, tmp_path):
+def test_externally_recorded_head_is_found_in_a_longer_export(check, told, lines, tmp_path):
     noted = told.status()["head"]
     told.remember("One more thing", tier="archival")
     write_vault(told, tmp_path / "later.jsonl")
@@ -192,7 +192,7 @@ def test_a_field_too_many_is_noticed(check, lines):
     assert check([lines[0], bent(lines[1], note="approved"), *lines[2:]])[0] == 1
 
 
-def test_a_field_that_stands_twice_is_noticed(check, lines):
+def test_a_field_that_appears_twice_is_noticed(check, lines):
     twice = lines[1].replace(b'"op":', b'"text":"Ana prefers tea","op":', 1)
     assert check([lines[0], twice, *lines[2:]])[1] == "FAULT       line 2: a field stands twice\n"
 

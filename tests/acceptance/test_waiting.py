@@ -42,7 +42,7 @@ def shell(folder: Path, *arguments: str, script: str | None = None) -> subproces
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def test_waiting_for_another_process_is_told_once(
+def test_waiting_for_another_process_is_reported_once(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(connection, "REPORT_AFTER_S", 0.05)

@@ -121,9 +121,7 @@ def test_floor_outside_0_to_1_is_an_error(told: Memory, floor: Any) -> None:
     ("filters", "meant"),
     [({"kinds": ["fcat"]}, "fact"), ({"tiers": ["archivall"]}, "archival")],
 )
-def test_a_misspelt_filter_is_an_error_that_says_what_was_meant(
-    told: Memory, filters: dict[str, Any], meant: str
-) -> None:
+def test_misspelt_filter_is_an_error_with_a_suggestion(told: Memory, filters: dict[str, Any], meant: str) -> None:
     for verb in (lambda: told.recall(ASKED, **filters), lambda: told.list_memories(**filters)):
         with pytest.raises(InvalidInput, match=f"did you mean {meant}"):
             verb()

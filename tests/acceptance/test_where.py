@@ -78,7 +78,7 @@ def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
     assert items.facets(filters=Filters(where={"city": "Linz"})).total == 2
 
 
-def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_then(items: Memory) -> None:
+def test_condition_applies_to_the_newest_version_or_the_past_one(items: Memory) -> None:
     then = items.head
     kept(items.remember("A card of ben", key="ben", metadata={"city": "Linz"}))
     assert names(items.list_memories(where={"city": "Linz"})) == "ana ben eva"
@@ -120,7 +120,7 @@ def nested(owner: Memory) -> Callable[..., Memory]:
     return lambda scope: handles[scope]
 
 
-def test_what_lies_within_a_scope_is_its_own_and_all_below(nested: Callable[..., Memory]) -> None:
+def test_subtree_of_a_scope_includes_itself_and_all_below(nested: Callable[..., Memory]) -> None:
     mem = nested("/agents/orion")
     both = "-agents-orion -agents-orion-tasks-1"
     assert names(mem.list_memories(within="/agents/orion")) == both
@@ -160,7 +160,7 @@ def test_a_token_of_an_agent_lists_what_lies_below_it(owner: Memory, nested: Cal
 @pytest.mark.parametrize(
     "ask", [lambda mem: mem.list_memories(), lambda mem: mem.recall("crane"), lambda mem: mem.list_memories(key="k")]
 )
-def test_an_empty_answer_names_the_scopes_below_to_who_may_list_them(
+def test_empty_answer_names_scopes_below_to_those_who_may_list(
     owner: Memory, nested: Callable[..., Memory], ask: Callable[[Memory], Any]
 ) -> None:
     told = "no memory is seen from /; 3 scopes below it hold some: /agents/orio (1), /agents/orion (1), "
@@ -176,9 +176,7 @@ def test_an_empty_answer_names_the_scopes_below_to_who_may_list_them(
         assert ("below it" in notes, names in notes) == (bool(names), True)
 
 
-def test_an_answer_that_found_nothing_among_something_names_no_other_scope(
-    owner: Memory, nested: Callable[..., Memory]
-) -> None:
+def test_empty_answer_of_a_nonempty_scope_names_no_other(owner: Memory, nested: Callable[..., Memory]) -> None:
     kept(owner.remember("The office is in Linz"))
     assert not any(
         "below it" in note for found in (owner.list_memories(key="k"), owner.recall("crane")) for note in found.notes

@@ -58,7 +58,7 @@ def test_the_async_handle_has_every_verb_and_no_other() -> None:
 
 
 @pytest.mark.promise("T21")
-def test_the_client_has_every_verb_that_can_be_remote_and_its_own() -> None:
+def test_client_has_every_remote_operation_and_its_own() -> None:
     assert public(Client) == (public(Memory) - LOCAL) | REMOTE
 
 

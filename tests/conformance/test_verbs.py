@@ -231,7 +231,7 @@ def test_events_are_heard_as_they_happen(home: Memory, listening: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_exported_is_imported_elsewhere_whole(home: Memory, listening: str, tmp_path: Any) -> None:
+def test_what_is_exported_is_imported_elsewhere_complete(home: Memory, listening: str, tmp_path: Any) -> None:
     source = home.create_token("ana", rights="owner", tenant="here").secret
     with Client(listening, source) as client:
         client.remember("Ana prefers tabs", key="indent", kind="rule", evidence=["chat:1"])
@@ -247,7 +247,7 @@ def test_what_is_exported_is_imported_elsewhere_whole(home: Memory, listening: s
 
 
 @pytest.mark.slow
-def test_an_export_is_restored_over_http_by_the_digest_of_its_plan(home: Memory, listening: str, tmp_path: Any) -> None:
+def test_export_is_restored_over_http_by_the_plan_digest(home: Memory, listening: str, tmp_path: Any) -> None:
     with Memory.open(tmp_path / "own.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path) as own:
         from keepward.interchange import write_vault
 
@@ -261,7 +261,7 @@ def test_an_export_is_restored_over_http_by_the_digest_of_its_plan(home: Memory,
 
 
 @pytest.mark.slow
-def test_an_import_over_http_tells_of_each_line(home: Memory, listening: str) -> None:
+def test_an_import_over_http_reports_each_line(home: Memory, listening: str) -> None:
     token = home.create_token("ana", rights="owner", tenant="there").secret
     notes = b"# Notes\n\n- Ana prefers tabs for indentation\n- lunch is at noon on Fridays\n"
     told: list[str] = []
@@ -286,7 +286,7 @@ def test_an_import_of_twenty_megabytes_goes_over_from_a_stream(home: Memory, lis
 
 
 @pytest.mark.slow
-def test_an_import_of_twenty_megabytes_goes_over_whole_before_its_answer_is_read(home: Memory, listening: str) -> None:
+def test_twenty_megabyte_import_is_sent_before_its_answer_is_read(home: Memory, listening: str) -> None:
     token = home.create_token("ana", rights="owner", tenant="larger").secret
     place = listening.removeprefix("http://")
     head = f"POST /memory/import HTTP/1.1\r\nHost: {place}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n"

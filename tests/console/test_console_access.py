@@ -73,7 +73,7 @@ def test_the_console_is_used_without_a_mouse(console):
     assert [each.text for each in console.owner.list_memories(limit=None)] == ["Ship before Whitsun."]
 
 
-def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
+def test_focus_continues_after_its_element_disappears(console):
     console.owner.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     focus = "() => document.activeElement.closest('section')?.getAttribute('aria-label')"
     with console.page("/core") as page:
@@ -141,7 +141,7 @@ def test_who_asked_for_less_motion_sees_none(console):
         assert page.evaluate("document.getAnimations().length") == 0
 
 
-def test_times_are_the_readers_with_utc_beside(console):
+def test_times_are_the_readers_with_utc_next_to(console):
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/review", timezone_id="Asia/Tokyo", locale="en-GB") as page:
         made = page.locator("article time").first
@@ -153,7 +153,7 @@ def test_times_are_the_readers_with_utc_beside(console):
         expect(made).to_contain_text(shown)
 
 
-def test_the_description_of_the_api_opens_beside_the_console(console):
+def test_the_description_of_the_api_opens_next_to_the_console(console):
     with console.page("/") as page:
         page.goto(f"{console.url}/docs")
         page.get_by_role("heading", name="The HTTP API").wait_for()

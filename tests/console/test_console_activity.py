@@ -45,7 +45,7 @@ def drag(page, over, begin, end):
     page.mouse.up()
 
 
-def test_a_brush_over_days_keeps_what_was_written_then(console):
+def test_a_brush_over_days_preserves_what_was_written_then(console):
     with console.page("/activity?days=30") as page:
         # All of it was written today, and today is the last of these days.
         drag(page, page.get_by_role("img", name="Versions written a day"), (0.25, 0.4), (0.5, 0.4))

@@ -19,13 +19,13 @@ def addresses(demo):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SHOWN)
-def test_what_a_screen_shows_of_the_demo_has_no_fault_of_access(demo, addresses, name, scheme):
+def test_demo_screens_have_no_accessibility_fault(demo, addresses, name, scheme):
     with demo.page(addresses[name], color_scheme=scheme, viewport=NARROW) as page:
         loaded(page)
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
 
 
-def test_from_the_link_alone_one_finds_out_why_an_agent_was_wrong_corrects_it_and_takes_that_back(demo):
+def test_user_explains_corrects_and_undoes_a_wrong_answer(demo):
     bot = demo.agent("support-bot")
 
     def told():

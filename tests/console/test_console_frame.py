@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.proof
 
 
-def test_the_link_opens_the_console_and_its_code_leaves_the_address(console):
+def test_link_opens_the_console_and_removes_its_code(console):
     with console.page() as page:
         expect(page).to_have_title("Home · Keepward")
         assert "code" not in page.url
@@ -25,7 +25,7 @@ def test_a_link_that_was_used_says_how_to_get_another(console):
     page.close()
 
 
-def test_a_question_mark_shows_the_keys_and_escape_puts_them_away(console):
+def test_question_mark_shows_the_keys_and_escape_hides_them(console):
     with console.page() as page:
         page.keyboard.press("?")
         page.get_by_role("dialog", name="Keys").wait_for()
@@ -69,7 +69,7 @@ def test_what_was_written_outlives_a_session_that_ends(console):
         expect(page.get_by_role("textbox").last).to_have_value("Ship the app by July")
 
 
-def test_a_server_that_stops_and_comes_back_is_said_and_forgotten(console):
+def test_server_restart_is_reported_and_cleared(console):
     with console.page(expected=["ERR_", "Failed to load"]) as page:
         page.get_by_text("live", exact=True).wait_for()
         console.stop()

@@ -19,7 +19,7 @@ def shows(page, name, *words):
 
 
 @pytest.mark.promise("C117")
-def test_home_shows_tiers_blocks_and_what_waits(console):
+def test_home_shows_tiers_blocks_and_what_is_pending(console):
     console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
@@ -36,7 +36,7 @@ def test_home_says_who_wrote(console):
         shows(page, "What each wrote", "agent:billing-bot")
 
 
-def test_what_an_agent_keeps_in_its_own_place_is_counted_and_found(console):
+def test_memories_in_an_agents_scope_are_counted_and_found(console):
     console.owner.at(scope="/agents/orion").remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         shows(page, "What each wrote", "operator:ana")
@@ -51,7 +51,7 @@ def test_a_proposal_that_waits_leads_from_home_to_review(console):
         page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
 
 
-def test_verifying_from_home_says_that_the_store_is_whole(console):
+def test_verifying_from_home_says_that_the_store_is_complete(console):
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         loaded(page)
@@ -93,7 +93,7 @@ def lede(page):
     return page.locator("header, .page-head").filter(has=page.get_by_role("heading", level=1)).first
 
 
-def test_home_says_what_waits_before_that_all_is_well(console):
+def test_home_says_what_is_pending_before_that_all_is_well(console):
     console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/") as page:
@@ -101,7 +101,7 @@ def test_home_says_what_waits_before_that_all_is_well(console):
         expect(lede(page)).not_to_contain_text("all is well")
 
 
-def test_home_warns_of_a_settings_file_that_is_not_in_force(console):
+def test_home_warns_of_a_settings_file_not_in_force(console):
     with console.page("/") as page:
         page.route("**/memory/settings", lambda route: _not_accepted(route))
         page.reload()

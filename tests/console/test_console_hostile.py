@@ -156,7 +156,7 @@ def test_hostile_names_do_nothing_to_the_page_about_them(hostile):
             assert (_line(text), _calm(page)) == (_line(text), CALM)
 
 
-def test_an_emoji_is_one_picture_and_a_joiner_elsewhere_is_written_out(console):
+def test_emoji_is_one_picture_and_other_joiners_are_spelled_out(console):
     made = console.owner.remember("Chef 👩‍🍳 warns ⚠️ of a‍b.", tier="archival", reason="so")
     with console.page(f"/memories/{made.id}") as page:
         text = page.get_by_role("region", name="What it says")
@@ -164,7 +164,7 @@ def test_an_emoji_is_one_picture_and_a_joiner_elsewhere_is_written_out(console):
         assert text.locator(".unseen").all_text_contents() == ["ZWJ"]
 
 
-def test_each_hostile_proposal_is_drawn_whole_and_does_nothing(hostile):
+def test_each_hostile_proposal_is_drawn_complete_and_does_nothing(hostile):
     with hostile.page("/review") as page:
         seen = set()
         for each in hostile.owner.pending():

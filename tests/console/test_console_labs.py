@@ -38,7 +38,7 @@ def part(page, text):
     return page.get_by_role("group", name="The prompt").get_by_role("button").filter(has_text=text)
 
 
-def test_an_edit_of_a_block_shows_tokens_and_can_be_undone(ferry):
+def test_edit_of_a_block_shows_tokens_and_can_be_undone(ferry):
     text = "Carry people and bicycles over the river."
     with ferry.page("/core?block=mission") as page:
         page.get_by_role("region", name="mission").wait_for()
@@ -53,7 +53,7 @@ def test_an_edit_of_a_block_shows_tokens_and_can_be_undone(ferry):
     assert (text in changed, text in told(ferry)) == (True, False)
 
 
-def test_a_text_over_the_budget_of_its_block_is_not_saved(ferry):
+def test_text_over_the_budget_of_its_block_is_not_saved(ferry):
     with ferry.page("/core?block=mission&open=edit", expected=["422"]) as page:
         page.get_by_label("Text of mission").fill("too long " * 400)
         page.get_by_text("too many").wait_for()
@@ -71,7 +71,7 @@ def test_an_empty_block_is_written(ferry):
     assert "Nobody is left at the pier." in told(ferry)
 
 
-def test_a_block_that_somebody_else_changed_meanwhile_is_not_overwritten(ferry):
+def test_a_block_that_another_actor_changed_meanwhile_is_not_overwritten(ferry):
     with ferry.page("/core?block=mission&open=edit") as page:
         page.get_by_label("Text of mission").fill("Mine.")
         ferry.owner.update_by_key("mission", "Theirs.", tier="core")
@@ -88,7 +88,7 @@ def test_the_history_of_a_block_has_each_version(ferry):
         expect(page.get_by_role("region", name="mission").get_by_role("listitem")).to_have_count(len(versions))
 
 
-def test_the_prompt_on_the_screen_is_the_one_an_agent_would_be_given(ferry):
+def test_prompt_on_the_screen_is_the_agents_prompt(ferry):
     with ferry.page(f"/context?q={QUESTION}&budget=900") as page:
         part(page, "pier two").wait_for()
         shown = [each.inner_text() for each in page.locator(".prompt .prompt-text").all()]
@@ -125,7 +125,7 @@ def test_the_past_is_shown_as_it_was(ferry):
         expect(part(page, "pier two")).to_have_count(1)
 
 
-def test_a_candidate_is_corrected_where_it_is_seen_and_that_is_taken_back(ferry):
+def test_candidate_is_corrected_in_the_lab_and_undone(ferry):
     with ferry.page(f"/context?q={QUESTION}") as page:
         part(page, "pier two").click()
         page.get_by_role("region", name="Chosen memory").get_by_text("web", exact=True).wait_for()
@@ -166,7 +166,7 @@ def test_two_contexts_are_compared_with_the_commit_behind_the_difference(ferry):
     assert (item.change, named) == ("added", f"commit {item.commit.commit.seq}")
 
 
-def test_the_receipt_of_an_agents_context_is_found_opened_and_replayed(ferry):
+def test_receipt_of_an_agent_context_is_found_and_replayed(ferry):
     ferry.agent("captain").context(QUESTION)
     ferry.agent("cook").context("What is for lunch?")
     with ferry.page("/context?view=receipts") as page:
@@ -180,7 +180,7 @@ def test_the_receipt_of_an_agents_context_is_found_opened_and_replayed(ferry):
     assert ferry.owner.replay(receipt).same
 
 
-def test_a_call_that_was_copied_as_python_gives_what_is_on_the_screen(ferry):
+def test_copied_python_call_gives_the_result_on_screen(ferry):
     context = ferry.browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     with ferry.page(f"/context?q={QUESTION}&budget=600", context=context) as page:
         page.get_by_role("button", name="Copy as Python").click()
@@ -194,7 +194,7 @@ def test_a_call_that_was_copied_as_python_gives_what_is_on_the_screen(ferry):
     assert ("pier two" in done.stdout, done.stderr) == (True, "")
 
 
-def test_a_hit_is_marked_as_used_and_another_as_beside_the_point_by_a_click_each(ferry):
+def test_hits_are_rated_used_or_unused_by_one_click(ferry):
     with ferry.page("/recall?q=ferry") as page:
         for hit, word in ((1, "used"), (2, "not")):
             of_hit = page.get_by_role("group", name=f"Feedback on hit {hit}")
@@ -218,7 +218,7 @@ def test_the_bars_of_a_hit_say_what_each_part_adds(ferry):
     assert said == f"words +{parts['cover']:.2f}, session +{parts['session']:.2f}"
 
 
-def test_why_no_learned_ranking_serves_is_said_and_training_says_it_again(ferry):
+def test_missing_learned_ranking_is_explained_before_and_after_training(ferry):
     with ferry.page("/recall") as page:
         card = page.get_by_role("region", name="Learned ranking")
         card.get_by_text("does not serve").wait_for()

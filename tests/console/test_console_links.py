@@ -50,7 +50,7 @@ def test_a_commit_that_was_undone_looks_undone(console):
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_rollback_says_what_goes_and_keeps_its_reason(console):
+def test_a_rollback_says_what_goes_and_preserves_its_reason(console):
     done = remember(console, "The pier is long")
     with console.page(f"/commits?at={done.commit.seq}") as page:
         page.get_by_role("button", name="Roll back…").click()
@@ -71,7 +71,7 @@ def test_what_changed_this_week_takes_one_click_from_home(console):
         page.get_by_text("1 memory differs").wait_for()
 
 
-def test_memories_that_name_somebody_are_ticked_and_erased(console):
+def test_memories_that_name_a_person_are_selected_and_erased(console):
     named = remember(console, "Lena keeps the spare key", source="user_message").record
     kept = remember(console, "Lena is a common name").record
     with console.page("/erase") as page:
@@ -103,7 +103,7 @@ def test_a_selection_is_planned_for_erasure(console):
         page.get_by_role("list", name="What goes").get_by_text("The pier is long").wait_for()
 
 
-def test_a_search_marks_the_words_and_lists_exact_matches_first(console):
+def test_a_search_labels_the_words_and_lists_exact_matches_first(console):
     for text in ("A guest came back with hives", "Lena asked for the recipe", "The oven is cold"):
         remember(console, text)
     with console.page("/memories?q=lena") as page:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from support.browser import Console, loaded
-from support.crowds import many_memories, many_waiting
+from support.bulk_data import many_memories, many_waiting
 
 pytestmark = [pytest.mark.proof, pytest.mark.slow]
 #: Milliseconds from the whole document to the first content, and to all of it, of the page that is open.
@@ -57,7 +57,7 @@ def large(tmp_path_factory, browser):
     console.close()
 
 
-def test_a_queue_of_ten_thousand_is_scrolled_to_its_end_without_paging(large):
+def test_queue_of_ten_thousand_scrolls_to_its_end(large):
     with large.page("/review") as page:
         queue = page.get_by_role("listbox")
         page.get_by_role("listbox").get_by_role("option").first.wait_for()

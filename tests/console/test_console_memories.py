@@ -112,7 +112,7 @@ def test_filters_are_saved_under_a_name_used_again_and_deleted(console, bakery):
         expect(saved.get_by_role("link")).to_have_count(0)
 
 
-def test_an_earlier_commit_shows_what_held_then(console, bakery):
+def test_an_earlier_commit_shows_what_was_active_then(console, bakery):
     with console.page("/memories?at=2") as page:
         page.get_by_role("link", name="The shop opens at eight").wait_for()
         expect(listed(page)).to_have_text([each.text for each in console.owner.list_memories(as_of=2)])
@@ -135,7 +135,7 @@ def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
     assert {each.id for each in console.owner.list_memories()} == before
 
 
-def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(console, bakery, stage):
+def test_selection_is_exported_as_a_file_another_store_imports(console, bakery, stage):
     with console.page("/memories?q=rye") as page:
         page.get_by_label("Select Rye dough rests a day").check()
         with page.expect_download() as given:
@@ -147,7 +147,7 @@ def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(c
     assert [(each.text, each.tags) for each in elsewhere.list_memories()] == [("Rye dough rests a day", ("bread",))]
 
 
-def test_a_memory_is_revised_the_prompt_follows_and_undo_takes_it_back(console, bakery):
+def test_memory_is_revised_and_undo_reverts_the_prompt(console, bakery):
     with console.page(f"/memories/{bakery['rye']}") as page:
         page.get_by_role("region", name="What it says").wait_for()
         page.keyboard.press("e")
@@ -161,7 +161,7 @@ def test_a_memory_is_revised_the_prompt_follows_and_undo_takes_it_back(console, 
     assert "two days" not in console.owner.context("rye dough").text
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_written_over(console, bakery):
+def test_what_another_actor_changed_meanwhile_is_not_written_over(console, bakery):
     with console.page(f"/memories/{bakery['rye']}") as page:
         page.get_by_role("button", name="Revise").click()
         page.get_by_label("Text").fill("Rye dough rests two days")
@@ -206,7 +206,7 @@ def picture() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(b"\0\0\0\0")) + part(b"IEND", b"")
 
 
-def test_a_picture_is_shown_and_what_could_run_is_only_handed_over(console):
+def test_picture_is_shown_and_executable_content_is_only_downloaded(console):
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>window.ran = 1</script></svg>"
     shown, active = (
         console.owner.remember(text, blob=console.owner.put_blob(data).ref, content_type=kind, tier="archival")

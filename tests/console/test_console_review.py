@@ -51,7 +51,7 @@ def heading(page, text):
     page.locator("article").get_by_text(text).first.wait_for()
 
 
-def test_a_proposal_is_approved_by_one_key_and_stands_in_the_prompt(console):
+def test_one_key_approves_a_proposal_into_the_prompt(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         settle(page)
@@ -60,7 +60,7 @@ def test_a_proposal_is_approved_by_one_key_and_stands_in_the_prompt(console):
     assert "Ship before Whitsun." in console.agent().context("what is the mission?").text
 
 
-def test_after_a_decision_the_next_one_is_open_and_a_line_says_what_happened(console):
+def test_after_a_decision_the_next_proposal_opens_with_a_message(console):
     propose(console, "First mission.", "Second mission.")
     with console.page("/review") as page:
         settle(page)
@@ -90,7 +90,7 @@ def with_a_proposed_identity(stage, tmp_path):
 
 
 @pytest.mark.promise("B82")
-def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stage, tmp_path):
+def test_new_identity_is_a_diff_with_an_undoable_approval(stage, tmp_path):
     console, document = with_a_proposed_identity(stage, tmp_path)
     with console.page("/review") as page:
         settle(page)
@@ -105,7 +105,7 @@ def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stag
 
 
 @pytest.mark.promise("B82")
-def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(stage, tmp_path):
+def test_reviewer_may_reject_but_not_approve_a_new_identity(stage, tmp_path):
     console, _ = with_a_proposed_identity(stage, tmp_path)
     rita = console.owner.create_token("rita", rights="reviewer").token.id
     with console.page("/review", credential=rita) as page:
@@ -114,7 +114,7 @@ def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(st
         expect(page.locator("article").get_by_role("button", name="pprove")).to_have_count(0)
 
 
-def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
+def test_nothing_is_approved_before_it_was_on_screen(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         # However long the page takes to be there, until it is in front its time does not count.
@@ -136,7 +136,7 @@ def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
         page.get_by_text("Approved “").first.wait_for()
 
 
-def test_two_presses_of_a_key_do_not_approve_what_came_next(console):
+def test_double_key_press_does_not_approve_the_next_proposal(console):
     propose(console, "First mission.", "Second mission.")
     with console.page("/review") as page:
         settle(page)
@@ -146,7 +146,7 @@ def test_two_presses_of_a_key_do_not_approve_what_came_next(console):
     assert [each.reason for each in console.owner.pending()] == ["why Second mission."]
 
 
-def test_a_rejection_has_a_reason_that_its_proposer_is_told(console):
+def test_a_rejection_has_a_reason_that_its_proposer_is_reported(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:
         page.get_by_role("button", name="Reject…").wait_for()
@@ -230,7 +230,7 @@ def test_all_that_one_proposed_is_rejected_at_once(console):
     assert console.owner.pending() == []
 
 
-def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
+def test_of_two_reviewers_one_wins_and_the_other_is_reported(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as one, console.page("/review", expected=["409"]) as other:
         settle(one)
@@ -246,7 +246,7 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
     assert texts(console) == []
 
 
-def test_two_reviewers_race_in_two_browsers_and_one_is_told(console):
+def test_two_reviewers_race_in_two_browsers_and_one_is_reported(console):
     propose(console, "Ship before Whitsun.")
     rita, rob = (console.owner.create_token(name, rights="reviewer").token.id for name in ("rita", "rob"))
     refused = ["409"]
@@ -283,7 +283,7 @@ def test_a_reviewer_sees_what_reviewers_may_do(console):
     assert commit.details.approved_by == "operator:rita"
 
 
-def test_what_was_decided_on_a_stale_base_is_told(console):
+def test_what_was_decided_on_a_stale_base_is_reported(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")
     with console.page("/review", expected=["409", "412"]) as page:
@@ -338,14 +338,14 @@ def test_a_proposal_shows_what_why_and_from_where(console):
 
 
 @pytest.mark.promise("C118")
-def test_invisible_characters_are_drawn_where_they_stand(console):
+def test_invisible_characters_are_drawn_where_they_stays(console):
     console.agent().remember("Pay to\u202e Ana\u200b.", tier="core", key="mission", reason="so")
     with console.page("/review") as page:
         heading(page, "RLO")
         assert "\u202e" not in page.locator("article").inner_text()
 
 
-def test_evidence_is_opened_in_place(console):
+def test_evidence_opens_inline(console):
     heard = console.owner.remember("Tom said that Easter is too early.", tier="archival", reason="heard").records[0]
     console.agent().remember("Ship later.", tier="core", key="mission", reason="so", evidence=[heard.id])
     with console.page("/review") as page:
@@ -391,7 +391,7 @@ def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
     assert texts(console) == ["Ship in June, before Whitsun."]
 
 
-def test_an_open_proposal_is_told_that_its_base_has_changed(console):
+def test_an_open_proposal_reports_its_changed_base(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:

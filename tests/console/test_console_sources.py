@@ -24,7 +24,7 @@ def poisoned(console):
     return page.id
 
 
-def test_a_page_is_looked_at_contained_and_brought_back_by_one_undo(console, poisoned):
+def test_source_is_inspected_contained_and_restored_by_one_undo(console, poisoned):
     before = console.agent("claude").context("refunds by wire").text
     with console.page("/sources?list=references") as page:
         page.get_by_role("button", name=PAGE).click()
@@ -43,7 +43,7 @@ def test_a_page_is_looked_at_contained_and_brought_back_by_one_undo(console, poi
     assert console.agent("claude").context("refunds by wire").text == before
 
 
-def test_a_plan_that_has_grown_meanwhile_is_not_carried_out(console, poisoned):
+def test_a_plan_that_has_grown_meanwhile_is_not_applied(console, poisoned):
     with console.page("/sources?list=references") as page:
         page.get_by_role("button", name=PAGE).click()
         page.get_by_role("button", name="Take out of use…").click()

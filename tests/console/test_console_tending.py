@@ -40,7 +40,7 @@ def prompt(console):
 # --- commits
 
 
-def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
+def test_commit_is_rolled_back_after_its_preview_and_restored(console):
     _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     with console.page("/commits") as page:
         page.get_by_role("link", name="why Ship before Whitsun.").click()
@@ -57,7 +57,7 @@ def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
     assert "Ship before Whitsun." in prompt(console)
 
 
-def test_what_stands_in_the_way_of_a_rollback_is_named_and_can_be_taken_along(console):
+def test_rollback_names_blocking_commits_and_can_include_them(console):
     _, second, third = mission(console, "Ship before Easter.", "Ship before Whitsun.", "Ship in June.")
     with console.page(f"/commits?at={second}") as page:
         page.get_by_role("button", name="Roll back…").click()
@@ -72,7 +72,7 @@ def test_what_stands_in_the_way_of_a_rollback_is_named_and_can_be_taken_along(co
     assert "Ship before Easter." in prompt(console)
 
 
-def test_a_rollback_of_a_state_that_moved_on_is_told_and_changes_nothing(console):
+def test_rollback_of_a_changed_state_is_reported_and_changes_nothing(console):
     _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     with console.page(f"/commits?at={second}", expected=["412"]) as page:
         page.get_by_role("button", name="Roll back…").click()
@@ -83,7 +83,7 @@ def test_a_rollback_of_a_state_that_moved_on_is_told_and_changes_nothing(console
     assert "Ship before Whitsun." in prompt(console)
 
 
-def test_the_journal_is_sifted_and_the_address_keeps_it(console):
+def test_the_journal_is_sifted_and_the_address_preserves_it(console):
     remember(console, "The pier is long", reason="mine")
     console.agent("orion").remember("The buoy is green", tier="archival", reason="orions")
     with console.page("/commits") as page:
@@ -136,7 +136,7 @@ def test_a_commit_shows_its_receipt(console):
 # --- erasing
 
 
-def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(console):
+def test_erasure_is_planned_confirmed_by_typing_and_certified(console):
     bo = remember(console, "Bo lives at Elm Street 3", subject="bo").record
     guest = remember(console, "A guest lives near the elm", derived_from=[bo.id]).record
     with console.page("/erase") as page:
@@ -159,7 +159,7 @@ def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(cons
     assert "Elm Street" not in str(console.owner.history(bo.id))
 
 
-def test_what_would_stay_is_erased_too_where_somebody_says_so(console):
+def test_remaining_copies_are_erased_too_on_request(console):
     bo = remember(console, "Bo lives at Elm Street 3").record
     remember(console, "A guest lives near the elm", derived_from=[bo.id])
     with console.page(f"/erase?ids={bo.id}") as page:
@@ -234,7 +234,7 @@ def test_what_does_not_hold_is_named(console):
     assert [each.row for each in faults if each.row not in shown] == []
 
 
-def test_a_setting_says_where_it_comes_from_and_what_waits_for_acceptance(console):
+def test_setting_shows_its_source_and_pending_acceptance(console):
     file = console.folder / "keepward.toml"
     file.write_text('[policy]\nfour_eyes = true\n[policy.access]\ncore = "read_write"\n')
     environ = {"KEEPWARD_HOME": str(console.folder / "home"), "KEEPWARD_SCOPE": "/agents/luc"}

@@ -40,13 +40,13 @@ def entered(tmp_path: Path) -> Memory:
 
 
 @pytest.mark.promise("D22")
-def test_a_store_of_every_schema_is_kept() -> None:
+def test_a_store_of_every_schema_exists() -> None:
     assert [each.number for each in sql.load_migrations()] == SCHEMAS
 
 
 @pytest.mark.promise("D22")
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_a_kept_store_is_read_written_and_verified(tmp_path: Path, schema: int) -> None:
+def test_a_stored_store_is_read_written_and_verified(tmp_path: Path, schema: int) -> None:
     laid(tmp_path, schema)
     with entered(tmp_path) as mem:
         assert {each.text for each in mem.list_memories()} == {
@@ -63,9 +63,7 @@ def test_a_kept_store_is_read_written_and_verified(tmp_path: Path, schema: int) 
 
 
 @pytest.mark.promise("D22")
-def test_a_store_is_brought_to_the_newest_schema_once_and_keeps_what_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_is_upgraded_once_and_preserves_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     laid(tmp_path, 1)
     newer = Migration(
         number=2, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64

@@ -144,15 +144,15 @@ def same(bodies: list[bytes]) -> list[Any]:
 
 
 @pytest.mark.promise("B85")
-def test_a_preference_told_in_one_session_is_in_the_next_ones_request(talks):
+def test_preference_from_one_session_is_in_the_next_request(talks):
     assert any(b"prefer tabs over spaces" in body for body in talks.sent["asking"])
 
 
-def test_it_is_not_in_the_request_of_the_session_before_it_was_told(talks):
+def test_preference_is_not_in_requests_before_it(talks):
     assert not any(b"prefer tabs over spaces" in body for body in talks.sent["without"] + talks.sent["off"])
 
 
-def test_a_secret_told_in_one_session_is_not_in_the_next_ones_request(talks):
+def test_secret_from_one_session_is_not_in_the_next_request(talks):
     assert any(SECRET.encode() in body for body in talks.sent["secret"])
     assert not any(SECRET.encode() in body for body in talks.sent["asking"])
 

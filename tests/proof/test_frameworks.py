@@ -130,7 +130,7 @@ def sources(package: str, listed: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(tmp_path, capsys, name):
+def test_framework_tests_pass_except_the_listed_ones(tmp_path, capsys, name):
     suite = SUITES[name]
     command = [interpreter(name), "-m", "pytest", "-q", "-p", suite.plugin, "-p", "no:cacheprovider", *suite.tests]
     done = subprocess.run(
@@ -178,7 +178,7 @@ def runs(folder: Path, *command: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_an_agent_finds_after_a_restart_what_it_kept_and_is_told_what_gates_did(tmp_path, name):
+def test_agent_finds_its_memory_after_a_restart_with_gate_results(tmp_path, name):
     for step in ("remember", "recall"):
         runs(tmp_path, interpreter(name), str(HERE / f"run_{name}.py"), step)
 

@@ -72,7 +72,7 @@ def test_nearly_every_operation_was_got_into(fuzzed):
     assert len(missed) <= CHANCE, missed
 
 
-def test_the_store_is_whole_afterwards(fuzzed):
+def test_the_store_is_complete_afterwards(fuzzed):
     assert (fuzzed["verified"]["ok"], fuzzed["verified"]["faults"]) == (True, [])
 
 

@@ -150,7 +150,7 @@ def masked(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "era", "revision", "kind"), EVERY)
-def test_a_client_ends_up_with_the_newest_revision_of_its_era(heard, name, era, revision, kind):
+def test_client_negotiates_the_newest_revision_of_its_era(heard, name, era, revision, kind):
     assert heard(name, era, kind)["revision"] == revision
 
 
@@ -181,7 +181,7 @@ def test_the_outcomes_are_what_the_library_gives(answers):
     assert found == {"remember": "committed", "again": "duplicate", "secret": "refused", "core": "quarantined"}
 
 
-def test_an_argument_that_does_not_fit_is_told_in_the_result(answers):
+def test_unfit_argument_is_reported_in_the_result(answers):
     assert [answers[name]["isError"] for name in ("wrong", "missing", "nowhere")] == [True, True, True]
 
 

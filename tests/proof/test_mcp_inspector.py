@@ -68,7 +68,7 @@ def test_a_strict_listing_of_every_profile_reports_nothing(listed):
 
 
 @pytest.mark.promise("Z47")
-def test_a_listing_holds_the_tools_of_the_profile_and_no_other(listed):
+def test_listing_contains_exactly_the_tools_of_the_profile(listed):
     name, found = listed
     names = {key: [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]] for key, done in found.items()}
     assert names == {key: [tool.name for tool in tool_set(name).tools] for key in found}

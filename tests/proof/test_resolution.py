@@ -27,11 +27,11 @@ def resolved(report: Path, *wanted: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_newest_release_of_a_framework_stays_the_newest_beside_keepward(framework, tmp_path):
+def test_newest_framework_release_resolves_with_keepward_installed(framework, tmp_path):
     alone = resolved(tmp_path / "alone.json", framework)
     beside = resolved(tmp_path / "beside.json", framework, OURS)
     assert beside[framework] == alone[framework]
 
 
-def test_keepward_resolves_beside_all_frameworks_at_once(tmp_path):
+def test_keepward_resolves_with_all_frameworks_at_once(tmp_path):
     assert set(FRAMEWORKS) < set(resolved(tmp_path / "all.json", OURS, *FRAMEWORKS))

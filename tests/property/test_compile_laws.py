@@ -157,13 +157,13 @@ def replayed(compiled: CompileResult, made: CompileInput, *, without: tuple[str,
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_same_inputs_give_the_same_context(made: CompileInput) -> None:
     assert attempt(made) == attempt(made)
 
 
 @given(contexts(), st.randoms(use_true_random=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_order_of_what_is_given_does_not_matter(made: CompileInput, chance: Any) -> None:
     names = ("core", "pinned", "state", "working", "excluded")
     shuffled = {name: chance.sample(list(getattr(made, name)), len(getattr(made, name))) for name in names}
@@ -171,15 +171,15 @@ def test_the_order_of_what_is_given_does_not_matter(made: CompileInput, chance: 
 
 
 @given(contexts())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_text_never_counts_more_than_the_budget(made: CompileInput) -> None:
     compiled = attempt(dataclasses.replace(made, format="markdown"))
     assert compiled is None or made.count(compiled.text) == compiled.tokens <= made.budget_tokens
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
-def test_each_section_keeps_to_its_budget(made: CompileInput) -> None:
+@settings(max_examples=10, deadline=None)
+def test_each_section_respects_its_budget(made: CompileInput) -> None:
     # The marks that close the other formats are the whole's affair.
     made = dataclasses.replace(made, format="markdown")
     compiled = attempt(made)
@@ -190,8 +190,8 @@ def test_each_section_keeps_to_its_budget(made: CompileInput) -> None:
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
-def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: CompileInput) -> None:
+@settings(max_examples=10, deadline=None)
+def test_tokens_sum_to_the_complete_by_section_and_by_tier(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None and compiled.sections:
         assert sum(section.tokens for section in compiled.sections) == compiled.tokens
@@ -199,7 +199,7 @@ def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: CompileInput) -> N
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_core_that_may_be_shown_is_always_in(made: CompileInput) -> None:
     compiled = attempt(made)
     barred = {(name, version) for name, version, _ in made.excluded}
@@ -216,7 +216,7 @@ def test_core_that_may_be_shown_is_always_in(made: CompileInput) -> None:
 
 
 @given(contexts())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_each_memory_is_in_one_section_or_excluded_once(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
@@ -226,7 +226,7 @@ def test_each_memory_is_in_one_section_or_excluded_once(made: CompileInput) -> N
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_repeat_names_a_memory_that_is_in(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
@@ -236,7 +236,7 @@ def test_a_repeat_names_a_memory_that_is_in(made: CompileInput) -> None:
 
 
 @given(contexts())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_receipt_gives_the_bytes_again(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
@@ -245,7 +245,7 @@ def test_a_receipt_gives_the_bytes_again(made: CompileInput) -> None:
 
 
 @given(contexts(), st.integers(0))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: CompileInput, pick: int) -> None:
     compiled = attempt(made)
     if compiled is not None and (inside := placed(compiled)):
@@ -260,7 +260,7 @@ def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: CompileIn
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_stable_prefix_does_not_depend_on_what_follows(made: CompileInput) -> None:
     # Notes of agents leave room for people's memories in the tail: without those the prefix is the same whatever follows.
     people = [each for each in (*made.working, *(it.record for it in made.recalled)) if each.trust >= Trust.USER]
@@ -274,8 +274,8 @@ def test_the_stable_prefix_does_not_depend_on_what_follows(made: CompileInput) -
 
 
 @given(contexts())
-@settings(max_examples=20, deadline=None)
-def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: CompileInput) -> None:
+@settings(max_examples=10, deadline=None)
+def test_snapshot_and_memory_block_respect_the_budget_too(made: CompileInput) -> None:
     for make in (snapshot, memory_block):
         try:
             compiled = make(made)
@@ -285,7 +285,7 @@ def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: CompileInput
 
 
 @given(st.text(st.sampled_from("# \n\\`<|s>/[]INSTrulefact:-=\u2028\u200b"), max_size=60) | st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_guard_escapes_can_be_read_back(text: str) -> None:
     assert unguard(escape_structure(text)) == text
 
@@ -293,5 +293,5 @@ def test_what_guard_escapes_can_be_read_back(text: str) -> None:
 @pytest.mark.parametrize("wrapped", ["<system>", "<|im_end|>", "[/INST]", "</s>", "<<SYS>>", "<tool_call>"])
 @given(st.text("ab\\ \n", max_size=6), st.text("ab\\ \n", max_size=6))
 @settings(max_examples=30, deadline=None)
-def test_no_chat_markup_stands_whole_after_guard(wrapped: str, before: str, after: str) -> None:
+def test_no_chat_markup_is_complete_after_guard(wrapped: str, before: str, after: str) -> None:
     assert wrapped not in escape_structure(before + wrapped + after)

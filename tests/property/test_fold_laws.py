@@ -19,7 +19,7 @@ from support.clock import START
 from support.strategies import names, records, scopes, shares, texts
 
 #: Many changes may not be made of many memories; those draws are passed over.
-law = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
+law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
 ACTORS = st.sampled_from([Actor.agent(), Actor.user(), Actor.operator(), Actor.importer()])
 SOURCE = st.none() | st.sampled_from(sorted(SOURCES))
@@ -95,7 +95,7 @@ def test_going_back_gives_the_content_there_was(change, before, actor):
 
 @law
 @given(st.lists(edits, min_size=1, max_size=6), records, ACTORS)
-def test_a_change_builds_on_the_memory_alone_and_not_on_its_history(changes, before, actor):
+def test_change_depends_on_the_memory_and_not_its_history(changes, before, actor):
     states = [before]
     for change in changes:
         states.append(applied(change, states[-1], actor))
@@ -128,13 +128,13 @@ def test_a_change_of_one_field_touches_no_other(before, actor, category):
 
 @law
 @given(edits, records, st.sampled_from([Actor.agent(), Actor.user(), Actor.importer()]))
-def test_nobody_but_the_owner_raises_the_trust_of_what_is_there(change, before, actor):
+def test_only_the_owner_raises_the_trust_of_a_memory(change, before, actor):
     assert applied(change, before, actor).trust <= before.trust
 
 
 @law
 @given(edits, records, st.sampled_from([Actor.agent(), Actor.user(), Actor.importer()]))
-def test_nobody_but_the_owner_says_that_something_sensitive_no_longer_is(change, before, actor):
+def test_only_the_owner_declassifies_a_sensitive_memory(change, before, actor):
     assume(before.sensitivity is Sensitivity.SENSITIVE)
     assert applied(change, before, actor).sensitivity is Sensitivity.SENSITIVE
 
@@ -164,7 +164,7 @@ def test_a_term_that_is_not_over_does_not_expire(before, actor):
 
 @law
 @given(records, st.lists(records, min_size=1, max_size=4))
-def test_what_is_derived_is_no_better_than_the_worst_it_comes_from(child, parents):
+def test_derived_memory_is_no_better_than_its_worst_source(child, parents):
     try:
         made = inherit(child, parents)
     except InvalidInput:
@@ -176,7 +176,7 @@ def test_what_is_derived_is_no_better_than_the_worst_it_comes_from(child, parent
 
 @law
 @given(records, st.lists(records, min_size=1, max_size=4))
-def test_what_is_derived_lasts_no_longer_than_the_first_to_go(child, parents):
+def test_derived_memory_expires_with_its_first_source(child, parents):
     try:
         made = inherit(child, parents)
     except InvalidInput:
@@ -188,7 +188,7 @@ def test_what_is_derived_lasts_no_longer_than_the_first_to_go(child, parents):
 
 @law
 @given(records, st.lists(records, min_size=1, max_size=4))
-def test_what_is_derived_is_seen_only_where_all_it_comes_from_is_seen(child, parents):
+def test_derived_memory_is_visible_only_where_every_source_is(child, parents):
     try:
         made = inherit(child, parents)
     except InvalidInput:

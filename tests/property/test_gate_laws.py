@@ -18,10 +18,10 @@ from keepward.gates import content, pipeline, state
 from keepward.gates.gate_types import GateContext, GateInput, Quarantine, Refuse, Rewrite, reasons_of
 from keepward.gates.validation import validate
 from support.clock import START
-from support.stages import Maker
+from support.factories import RecordFactory
 from support.strategies import records, texts
 
-law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
+law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
 VIEW = GateContext(now=NOW)
 POLICY = Policy()
@@ -138,7 +138,7 @@ def test_what_is_too_long_stays_too_long(after, size, more):
 
 @law
 @given(after=candidates(), actor=ACTORS)
-def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
+def test_gate_output_contains_no_known_secret(after, actor):
     judged = pipeline.run_gates(case_of(after, actor), VIEW, POLICY)
     assume(judged.decision != "refuse")
     assert content.secrets(dataclasses.replace(judged.case), VIEW, POLICY) is None
@@ -205,13 +205,13 @@ def test_a_secret_that_is_split_hides_behind_no_other():
     assert isinstance(content.secrets(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)
 
 
-def test_a_gate_that_somebody_adds_is_asked():
+def test_an_added_gate_is_asked():
     def shouting(case, view, policy):
         loud = case.after.text.isupper()
         return Quarantine(reasons=(reasons_of("shouting")("capitals", "it is all in capitals"),)) if loud else None
 
     def decided(text):
-        record = Maker().record(text, trust=Trust.OWNER)
+        record = RecordFactory().record(text, trust=Trust.OWNER)
         return pipeline.run_gates(case_of(record, Actor.operator()), VIEW, POLICY).decision
 
     with pytest.MonkeyPatch.context() as patch:

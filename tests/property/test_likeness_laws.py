@@ -83,7 +83,7 @@ def test_texts_that_state_the_same_have_one_trait(text, endings):
 
 @quick
 @given(SENTENCES, SENTENCES)
-def test_a_trait_apart_keeps_two_texts_apart(a, b):
+def test_a_trait_apart_separates_two_texts(a, b):
     found = match(a, [b])
     assert found is None or found[1] or NormalizedText(a).trait == NormalizedText(b).trait
 

@@ -17,7 +17,7 @@ from keepward.core.query import Filter
 from keepward.errors import Conflict
 from keepward.storage.store import open_store
 from support.database import emptied
-from support.stages import Maker
+from support.factories import RecordFactory
 from support.strategies import scopes
 
 ANY = Filter(scopes=(), include_sensitive=True)
@@ -37,7 +37,7 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.store = self.opened()
-        self.make = Maker()
+        self.make = RecordFactory()
         self.versions: dict[str, list] = {}
         self.states: list[dict] = [{}]
 
@@ -154,6 +154,7 @@ def machines(server_address):
     OnPostgres.address = emptied(server_address)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machines")
 class TestOnPostgres(OnPostgres.TestCase):
     settings = settings(TestStoreMachine.settings, max_examples=8)

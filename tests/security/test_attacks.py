@@ -110,9 +110,9 @@ def test_a_purpose_that_accepts_everything_lets_a_page_act(status):
     assert status("act_on_web", policy) == "breached"
 
 
-def test_a_policy_that_marks_nothing_that_was_read_lets_a_paraphrase_act(status):
+def test_policy_without_taint_lets_a_paraphrase_act(status):
     assert status("paraphrase_a_page", Policy(mark_what_was_read=False)) == "breached"
 
 
-def test_an_attack_that_nobody_could_make_proves_nothing(status):
+def test_an_attack_that_no_one_could_make_proves_nothing(status):
     assert status("poison_core", Policy(core_keys=())) == "inconclusive"

@@ -19,7 +19,7 @@ from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.store import EventStore
 
-from .stages import Maker
+from .factories import RecordFactory
 from .store_suite_jobs import JobsSuite
 from .store_suite_reads import ANY, TENANT, ReadSuite
 
@@ -32,119 +32,121 @@ class StoreSuite(ReadSuite, JobsSuite):
     def test_an_empty_tenant_has_the_empty_head(self, store: EventStore) -> None:
         assert store.head(TENANT) == Head(seq=0, hash=EMPTY_HASH)
 
-    def test_a_commit_moves_the_head_by_one(self, store: EventStore, make: Maker) -> None:
+    def test_a_commit_moves_the_head_by_one(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record())
         assert store.head(TENANT).seq == 1
 
-    def test_a_commit_names_the_hash_of_the_one_before(self, store: EventStore, make: Maker) -> None:
+    def test_a_commit_names_the_hash_of_the_one_before(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record())
         first = store.head(TENANT)
         self.put(store, make, make.record("another"))
         assert store.commits(TENANT, before=None, limit=1)[0].commit.prev == first.hash
 
-    def test_a_stored_commit_hash_can_be_recomputed_from_the_export(self, store: EventStore, make: Maker) -> None:
+    def test_a_stored_commit_hash_can_be_recomputed_from_the_export(
+        self, store: EventStore, make: RecordFactory
+    ) -> None:
         self.put(store, make, make.record(), make.record("another"))
         [(commit, events)] = store.events(TENANT)
         assert recompute_commit_hash(commit, events) == commit.hash
 
-    def test_nothing_of_a_failed_transaction_stays(self, store: EventStore, make: Maker) -> None:
+    def test_nothing_of_a_failed_transaction_stays(self, store: EventStore, make: RecordFactory) -> None:
         unfit = dataclasses.replace(make.stage(make.record("two")), salts=())
         with pytest.raises(InvalidInput), store.write() as writer:
             self.both(writer, make.stage(make.record()), unfit)
         assert store.head(TENANT).seq == 0
 
-    def test_a_base_that_has_moved_is_stale(self, store: EventStore, make: Maker) -> None:
+    def test_a_base_that_has_moved_is_stale(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
         with pytest.raises(StaleVersion):
             self.put(store, make, make.revised(first, text="late"))
 
-    def test_a_memory_that_is_there_cannot_be_inserted_again(self, store: EventStore, make: Maker) -> None:
+    def test_a_memory_that_is_there_cannot_be_inserted_again(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         with pytest.raises(StaleVersion):
             self.put(store, make, first)
 
-    def test_a_key_has_one_active_memory(self, store: EventStore, make: Maker) -> None:
+    def test_a_key_has_one_active_memory(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(key="drink"))
         with pytest.raises(Conflict):
             self.put(store, make, make.record("coffee", key="drink"))
 
-    def test_a_key_may_be_used_in_another_scope(self, store: EventStore, make: Maker) -> None:
+    def test_a_key_may_be_used_in_another_scope(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(key="drink"))
         self.put(store, make, make.record("coffee", key="drink", scope="/agents/orion"))
         assert len(store.find(TENANT, replace(ANY, key="drink"), live_at=None, limit=None).records) == 2
 
-    def test_a_retired_memory_frees_its_key(self, store: EventStore, make: Maker) -> None:
+    def test_a_retired_memory_frees_its_key(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record(key="drink")
         self.put(store, make, first)
         self.put(store, make, make.revised(first, status=Status.RETIRED))
         self.put(store, make, make.record("coffee", key="drink"))
         assert store.head(TENANT).seq == 3
 
-    def test_two_memories_may_trade_keys_in_one_commit(self, store: EventStore, make: Maker) -> None:
+    def test_two_memories_may_trade_keys_in_one_commit(self, store: EventStore, make: RecordFactory) -> None:
         left, right = make.record(key="left"), make.record("right", key="right")
         self.put(store, make, left, right)
         self.put(store, make, make.revised(left, key="right"), make.revised(right, key="left"))
         assert [each.key for each in store.records(TENANT, [left.id, right.id]).records] == ["right", "left"]
 
-    def test_a_stage_without_salts_is_refused(self, store: EventStore, make: Maker) -> None:
+    def test_a_stage_without_salts_is_refused(self, store: EventStore, make: RecordFactory) -> None:
         with pytest.raises(InvalidInput), store.write() as writer:
             writer.append(TENANT, dataclasses.replace(make.stage(make.record()), salts=()))
 
-    def test_a_memory_may_change_twice_in_one_commit(self, store: EventStore, make: Maker) -> None:
+    def test_a_memory_may_change_twice_in_one_commit(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first, make.revised(first, text="at last"))
         assert store.records(TENANT, [first.id]).records[0].version == 2
 
     # --- records
 
-    def test_a_record_comes_back_as_it_went_in(self, store: EventStore, make: Maker) -> None:
+    def test_a_record_comes_back_as_it_went_in(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record(
             'grüß 茶 🍵\n\t"quoted"', key="k", tags=("a", "ü"), metadata_json='{"a":1}', evidence=("chat:1",)
         )
         self.put(store, make, record)
         assert store.records(TENANT, [record.id]).records == [record]
 
-    def test_records_come_in_the_order_asked(self, store: EventStore, make: Maker) -> None:
+    def test_records_come_in_the_order_asked(self, store: EventStore, make: RecordFactory) -> None:
         first, second = make.record("one"), make.record("two")
         self.put(store, make, first, second)
         assert store.records(TENANT, [second.id, "nobody", first.id]).records == [second, first]
 
-    def test_a_record_is_found_by_its_alias(self, store: EventStore, make: Maker) -> None:
+    def test_a_record_is_found_by_its_alias(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record(aliases=("note-7",))
         self.put(store, make, record)
         assert store.records(TENANT, ["note-7"]).records == [record]
 
-    def test_the_past_shows_the_version_of_that_time(self, store: EventStore, make: Maker) -> None:
+    def test_the_past_shows_the_version_of_that_time(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
         assert store.records(TENANT, [first.id], as_of=1).records == [first]
 
-    def test_another_tenant_sees_nothing(self, store: EventStore, make: Maker) -> None:
+    def test_another_tenant_sees_nothing(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record(aliases=("note-7",))
         self.put(store, make, record)
         assert store.records("bob", [record.id, "note-7"]).records == []
 
     # --- the journal
 
-    def test_history_tells_every_version_oldest_first(self, store: EventStore, make: Maker) -> None:
+    def test_history_reports_every_version_oldest_first(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         second = make.revised(first, text="newer")
         self.put(store, make, first)
         self.put(store, make, second)
         assert [step.after for _, step in store.history(TENANT, first.id)] == [first, second]
 
-    def test_steps_are_those_of_the_history(self, store: EventStore, make: Maker) -> None:
+    def test_steps_are_those_of_the_history(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
         assert store.steps(TENANT, first.id) == [step for _, step in store.history(TENANT, first.id)]
 
-    def test_a_commit_of_many_is_read_once_for_the_histories_of_all(
-        self, store: EventStore, make: Maker, monkeypatch: pytest.MonkeyPatch
+    def test_commit_of_many_is_read_once_for_all_histories(
+        self, store: EventStore, make: RecordFactory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         records = [make.record() for _ in range(5)]
         self.put(store, make, *records)
@@ -154,18 +156,18 @@ class StoreSuite(ReadSuite, JobsSuite):
         monkeypatch.setattr(type(store), "_checked", lambda own, *given: read.append(1) or whole(own, *given))
         assert (store.histories(TENANT, alone), len(read)) == (alone, 1)
 
-    def test_history_tells_what_stood_before(self, store: EventStore, make: Maker) -> None:
+    def test_history_reports_what_stood_before(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
         assert [step.before for _, step in store.history(TENANT, first.id)] == [None, first]
 
-    def test_commits_come_newest_first_below_a_seq(self, store: EventStore, make: Maker) -> None:
+    def test_commits_come_newest_first_below_a_seq(self, store: EventStore, make: RecordFactory) -> None:
         for n in range(4):
             self.put(store, make, make.record(str(n)))
         assert [view.commit.seq for view in store.commits(TENANT, before=4, limit=2)] == [3, 2]
 
-    def test_commits_of_a_kind_and_of_an_actor_come_newest_first(self, store: EventStore, make: Maker) -> None:
+    def test_commits_of_a_kind_and_actor_come_newest_first(self, store: EventStore, make: RecordFactory) -> None:
         for actor, kind in (("agent:o\u00f6", "write"), ("agent:oo", "write"), ("agent:o\u00f6", "rollback")):
             self.put(store, make, make.record(), kind=kind, details=replace(make.details(), actor=actor))
 
@@ -178,7 +180,7 @@ class StoreSuite(ReadSuite, JobsSuite):
             [3],
         ]
 
-    def test_a_commit_is_found_by_id_by_seq_and_by_prefix(self, store: EventStore, make: Maker) -> None:
+    def test_commit_is_found_by_id_by_seq_and_by_prefix(self, store: EventStore, make: RecordFactory) -> None:
         stage = self.put(store, make, make.record())
         names = [stage.commit_id, "1", stage.commit_id[:35]]
         assert [view and view.details for view in (store.commit(TENANT, name) for name in names)] == [stage.details] * 3
@@ -186,7 +188,7 @@ class StoreSuite(ReadSuite, JobsSuite):
     def test_an_unknown_commit_is_none(self, store: EventStore) -> None:
         assert store.commit(TENANT, "0198aaaa-none") is None
 
-    def test_a_journal_restored_elsewhere_has_the_same_head(self, store: EventStore, make: Maker) -> None:
+    def test_a_journal_restored_elsewhere_has_the_same_head(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record(key="k", tags=("a",), aliases=("x",))
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="newer"))
@@ -200,12 +202,12 @@ class StoreSuite(ReadSuite, JobsSuite):
             again.append((replace(linked, hash=prev), events))
         assert store.restore_journal("bob", iter(again)).hash == prev
 
-    def test_a_journal_is_not_restored_over_another(self, store: EventStore, make: Maker) -> None:
+    def test_a_journal_is_not_restored_over_another(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record())
         with pytest.raises(Conflict):
             store.restore_journal(TENANT, iter(list(store.events(TENANT))))
 
-    def test_rebuilding_changes_no_answer(self, store: EventStore, make: Maker) -> None:
+    def test_rebuilding_changes_no_answer(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record(key="k", aliases=("x",), derived_from=("y",))
         self.put(store, make, first, make.record("two"))
         self.put(store, make, make.revised(first, text="newer"))
@@ -213,7 +215,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         store.rebuild(TENANT)
         assert list(store.indexed(TENANT)) == before
 
-    def test_a_sound_store_has_no_faults(self, store: EventStore, make: Maker) -> None:
+    def test_a_sound_store_has_no_faults(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record(key="k", aliases=("x",), derived_from=("y",), tags=("t",))
         self.put(store, make, first, make.record("two"))
         self.put(store, make, make.revised(first, text="newer"), make.revised(make.revised(first), text="newest"))
@@ -223,20 +225,20 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.count_use(TENANT, [first.id], make.now)
         assert store.verify()[1] == []
 
-    def test_tenants_are_sorted(self, store: EventStore, make: Maker) -> None:
+    def test_tenants_are_sorted(self, store: EventStore, make: RecordFactory) -> None:
         for tenant in ("zoe", "ada", "bob"):
             self.put(store, make, make.record(), tenant=tenant)
         assert store.tenants() == ["ada", "bob", "zoe"]
 
     # --- beside the journal
 
-    def test_a_receipt_comes_back_as_it_was_stored(self, store: EventStore, make: Maker) -> None:
+    def test_a_receipt_comes_back_as_it_was_stored(self, store: EventStore, make: RecordFactory) -> None:
         receipt = make.receipt(TENANT, score=0.25, words=["ü"])
         with store.write() as writer:
             writer.put_receipt(receipt)
         assert store.receipt(TENANT, receipt.id) == receipt.as_dict()
 
-    def test_old_receipts_of_contexts_are_compacted_once(self, store: EventStore, make: Maker) -> None:
+    def test_old_receipts_of_contexts_are_compacted_once(self, store: EventStore, make: RecordFactory) -> None:
         lent = make.context(TENANT, "m")
         lent = replace(lent, facts={**lent.facts, "handed": "tool"})
         plain, other = make.context(TENANT, "n"), make.receipt(TENANT)
@@ -255,20 +257,20 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert (left["id"], store.low_trust_deliveries(TENANT, "")) == (plain.id, [])
         assert store.verify(TENANT)[1] == []
 
-    def test_a_receipt_is_written_once(self, store: EventStore, make: Maker) -> None:
+    def test_a_receipt_is_written_once(self, store: EventStore, make: RecordFactory) -> None:
         receipt = make.receipt(TENANT)
         with store.write() as writer:
             writer.put_receipt(receipt)
         with pytest.raises(Conflict), store.write() as writer:
             writer.put_receipt(receipt)
 
-    def test_a_proposal_comes_back_as_it_went_in(self, store: EventStore, make: Maker) -> None:
+    def test_a_proposal_comes_back_as_it_went_in(self, store: EventStore, make: RecordFactory) -> None:
         item = make.waiting(TENANT, [make.record("grüß 茶")])
         with store.write() as writer:
             writer.put(item)
         assert store.documents(Proposal, TENANT).get(item.id, prefix=True) == item
 
-    def test_the_queue_shows_pending_proposals_oldest_first(self, store: EventStore, make: Maker) -> None:
+    def test_the_queue_shows_pending_proposals_oldest_first(self, store: EventStore, make: RecordFactory) -> None:
         old = make.waiting(TENANT, [make.record("one")])
         new = make.waiting(TENANT, [make.record("two")], created_at=make.now + timedelta(seconds=1))
         done = make.waiting(TENANT, [make.record("three")], state="rejected")
@@ -280,19 +282,19 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert store.documents(Proposal, TENANT).list(state="pending", actor=Actor.agent("nobody")) == []
         assert store.documents(Proposal, TENANT).list(state="pending", refs=[new.steps[0].after.id, "gone"]) == [new]
 
-    def test_a_decided_proposal_leaves_the_queue(self, store: EventStore, make: Maker) -> None:
+    def test_a_decided_proposal_leaves_the_queue(self, store: EventStore, make: RecordFactory) -> None:
         item = make.waiting(TENANT, [make.record()])
         with store.write() as writer:
             writer.put(item)
             writer.put(replace(item, state="approved", decided_by="operator:o", decision="fine", decided_at=make.now))
         assert store.documents(Proposal, TENANT).list(state="pending") == []
 
-    def test_a_kept_text_comes_back(self, store: EventStore) -> None:
+    def test_a_stored_text_comes_back(self, store: EventStore) -> None:
         with store.write() as writer:
             writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
         assert store.artefact(TENANT, "identity", "v1") == "I am Orion."
 
-    def test_kept_texts_of_one_kind_go_and_others_stay(self, store: EventStore) -> None:
+    def test_stored_texts_of_one_kind_go_and_others_stay(self, store: EventStore) -> None:
         with store.write() as writer:
             for kind in ("identity", "passing"):
                 writer.put(ReceiptArtefact(TENANT, kind, "v1", "I am Orion."))
@@ -302,13 +304,13 @@ class StoreSuite(ReadSuite, JobsSuite):
             ReceiptArtefact(TENANT, "identity", "v1", "I am Orion.")
         ]
 
-    def test_uses_are_counted_beside_the_journal(self, store: EventStore, make: Maker) -> None:
+    def test_uses_are_counted_next_to_the_journal(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)
             writer.count_use(TENANT, ["m"], make.now + timedelta(hours=1))
         assert store.usage(TENANT, ["m", "n"]) == {"m": (2, make.now + timedelta(hours=1))}
 
-    def test_a_context_counts_what_it_held_at_once(self, store: EventStore, make: Maker) -> None:
+    def test_a_context_counts_what_it_contained_at_once(self, store: EventStore, make: RecordFactory) -> None:
         receipt = make.context(TENANT, "m", "n", "w", weak=["w"])
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now - timedelta(hours=1))
@@ -318,7 +320,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert store.deliveries(TENANT, ["n", "w"]) == [("n", 1, receipt.id), ("w", 1, receipt.id)]
         assert store.verify()[1] == []
 
-    def test_facts_count_what_contexts_held(self, store: EventStore, make: Maker) -> None:
+    def test_facts_count_what_contexts_contained(self, store: EventStore, make: RecordFactory) -> None:
         first, second, third = make.record(), make.record("two"), make.record("three")
         self.put(store, make, first, second, third)
         with store.write() as writer:
@@ -327,7 +329,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         facts = store.facts(TENANT, make.now)
         assert (facts["used"], facts["average_uses"]) == (2, 1.0)
 
-    def test_what_importance_has_learned_from_is_counted_once(self, store: EventStore, make: Maker) -> None:
+    def test_what_importance_has_learned_from_is_counted_once(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
             writer.put_receipt(make.context(TENANT, "m", "n"))
         with store.write() as writer:
@@ -335,20 +337,18 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.put_receipt(make.context(TENANT, "m"))
         assert store.unlearned_uses(TENANT) == {"m": 1, "n": 1}
 
-    def test_uses_that_are_forgotten_stay_so(self, store: EventStore, make: Maker) -> None:
+    def test_uses_that_are_forgotten_stay_so(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
             writer.put_receipt(make.context(TENANT, "m", "n"))
         with store.write() as writer:
             writer.forget_uses(TENANT, ["m"])
         assert (store.usage(TENANT, ["m", "n"]), store.verify()[1]) == ({"n": (1, make.now)}, [])
 
-    def test_facts_count_what_is_live_at_an_instant(self, store: EventStore, make: Maker) -> None:
+    def test_facts_count_what_is_live_at_an_instant(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(), make.record("two", expires_at=make.now + timedelta(hours=1)))
         assert store.facts(TENANT, make.now + timedelta(hours=1))["by_status"] == {"active": 1, "expired": 1}
 
-    def test_facts_asked_again_count_what_was_written_and_what_ended_since(
-        self, store: EventStore, make: Maker
-    ) -> None:
+    def test_facts_count_later_writes_and_expirations(self, store: EventStore, make: RecordFactory) -> None:
         hour, found = timedelta(hours=1), []
         one, two = make.record("one", expires_at=make.now + hour), make.record("two")
         self.put(store, make, one)

@@ -12,7 +12,7 @@ from keepward.core.job import LEASE_DURATION, JobRow
 from keepward.core.memory import Status
 from keepward.storage.store import EventStore
 
-from .stages import Maker
+from .factories import RecordFactory
 from .store_suite_reads import TENANT, Ground
 
 
@@ -26,7 +26,7 @@ class JobsSuite(Ground):
             for row in rows:
                 writer.put(row)
 
-    def test_a_job_row_comes_back_as_it_was_kept(self, store: EventStore, make: Maker) -> None:
+    def test_a_job_row_comes_back_as_it_was_stored(self, store: EventStore, make: RecordFactory) -> None:
         row = JobRow(
             tenant=TENANT,
             job="prune",
@@ -43,7 +43,7 @@ class JobsSuite(Ground):
         self.kept(store, JobRow(tenant=TENANT, job="prune"), JobRow(tenant=TENANT, job="expire"))
         assert [row.job for row in store.documents(JobRow, TENANT).list()] == ["expire", "prune"]
 
-    def test_a_job_row_replaces_the_one_before(self, store: EventStore, make: Maker) -> None:
+    def test_a_job_row_replaces_the_one_before(self, store: EventStore, make: RecordFactory) -> None:
         row = JobRow(tenant=TENANT, job="prune", holder="x", until=make.now)
         self.kept(store, row, replace(row, holder="", until=None))
         assert store.documents(JobRow, TENANT).list() == [JobRow(tenant=TENANT, job="prune")]
@@ -79,7 +79,7 @@ class JobsSuite(Ground):
             thread.join(60)
         assert len(took) == 1
 
-    def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: EventStore) -> None:
+    def test_a_row_of_a_transaction_that_failed_is_not_stored(self, store: EventStore) -> None:
         def fail() -> None:
             with store.write() as writer:
                 writer.put(JobRow(tenant=TENANT, job="prune"))
@@ -89,17 +89,19 @@ class JobsSuite(Ground):
             fail()
         assert store.documents(JobRow, TENANT).list() == []
 
-    def test_what_is_past_its_term_comes_longest_ago_first(self, store: EventStore, make: Maker) -> None:
+    def test_what_is_past_its_term_comes_longest_ago_first(self, store: EventStore, make: RecordFactory) -> None:
         late, early = (make.record(name, expires_at=make.now + timedelta(hours=n)) for n, name in ((2, "b"), (1, "a")))
         self.put(store, make, late, early)
         found = store.expired(TENANT, make.now + timedelta(hours=2), limit=10).records
         assert [record.id for record in found] == [early.id, late.id]
 
-    def test_what_is_past_its_term_comes_up_to_the_limit(self, store: EventStore, make: Maker) -> None:
+    def test_what_is_past_its_term_comes_up_to_the_limit(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, *(make.record(f"note {n}", expires_at=make.now) for n in range(3)))
         assert len(store.expired(TENANT, make.now, limit=2).records) == 2
 
-    def test_what_lasts_and_what_is_no_longer_active_is_not_past_its_term(self, store: EventStore, make: Maker) -> None:
+    def test_permanent_and_inactive_memories_are_not_past_their_ttl(
+        self, store: EventStore, make: RecordFactory
+    ) -> None:
         ended = make.record("gone", expires_at=make.now, status=Status.EXPIRED)
         self.put(store, make, make.record("lasts"), make.record("soon", expires_at=make.now + timedelta(1)), ended)
         assert store.expired(TENANT, make.now, limit=10).records == []

@@ -17,7 +17,7 @@ from keepward.ports.store import Features, PendingCommit
 from keepward.storage.store import EventStore
 from keepward.storage.writer import UnitOfWork
 
-from .stages import Maker
+from .factories import RecordFactory
 
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
@@ -32,12 +32,14 @@ class Ground:
         pytest.fail("override the fixture `store` with one that yields an empty store")
 
     @pytest.fixture
-    def make(self) -> Maker:
+    def make(self) -> RecordFactory:
         """Return a maker of records and stages."""
-        return Maker()
+        return RecordFactory()
 
     @staticmethod
-    def put(store: EventStore, make: Maker, *records: Record, tenant: str = TENANT, **fields: object) -> PendingCommit:
+    def put(
+        store: EventStore, make: RecordFactory, *records: Record, tenant: str = TENANT, **fields: object
+    ) -> PendingCommit:
         """Commit records with their receipt; return the stage."""
         stage = dataclasses.replace(make.stage(*records), **fields)  # type: ignore[arg-type]
         with store.write() as writer:
@@ -57,7 +59,9 @@ class ReadSuite(Ground):
 
     # --- find
 
-    def test_newest_arrivals_come_first_although_older_ones_were_revised(self, store: EventStore, make: Maker) -> None:
+    def test_newest_arrivals_come_first_although_older_ones_were_revised(
+        self, store: EventStore, make: RecordFactory
+    ) -> None:
         first, second = make.record("one"), make.record("two")
         self.put(store, make, first)
         self.put(store, make, second)
@@ -83,7 +87,7 @@ class ReadSuite(Ground):
         ],
     )
     def test_a_filter_lets_through_what_it_names_alone(
-        self, store: EventStore, make: Maker, fields: dict[str, Any], wanted: dict[str, object]
+        self, store: EventStore, make: RecordFactory, fields: dict[str, Any], wanted: dict[str, object]
     ) -> None:
         record = make.record(**fields)
         self.put(store, make, record, make.record("other", tags=("a",)))
@@ -92,46 +96,46 @@ class ReadSuite(Ground):
 
     @pytest.mark.parametrize("wanted", [{"tags": ("c",)}, {"tiers": ("archival",)}, {"key": "k"}])
     def test_the_past_is_filtered_by_the_same_rule(
-        self, store: EventStore, make: Maker, wanted: dict[str, object]
+        self, store: EventStore, make: RecordFactory, wanted: dict[str, object]
     ) -> None:
         record = make.record(tags=("c",), key="k")
         self.put(store, make, record, make.record("other", tier=Tier.CORE))
         filters = replace(ANY, **wanted)  # type: ignore[arg-type]
         assert store.find(TENANT, filters, live_at=make.now, limit=None, as_of=1).records == [record]
 
-    def test_sensitive_memories_need_to_be_asked_for(self, store: EventStore, make: Maker) -> None:
+    def test_sensitive_memories_need_to_be_asked_for(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(sensitivity=Sensitivity.SENSITIVE))
         assert store.find(TENANT, Filter(), live_at=None, limit=None).records == []
 
-    def test_a_limit_counts_what_passed_the_filter(self, store: EventStore, make: Maker) -> None:
+    def test_a_limit_counts_what_passed_the_filter(self, store: EventStore, make: RecordFactory) -> None:
         wanted = make.record("one", tags=("rare",))
         self.put(store, make, wanted, *(make.record(f"other {n}") for n in range(60)))
         assert store.find(TENANT, replace(ANY, tags=("rare",)), live_at=None, limit=1).records == [wanted]
 
-    def test_a_memory_ends_at_the_very_instant_of_its_expiry(self, store: EventStore, make: Maker) -> None:
+    def test_a_memory_ends_at_the_very_instant_of_its_expiry(self, store: EventStore, make: RecordFactory) -> None:
         end = make.now + timedelta(hours=1)
         self.put(store, make, make.record(expires_at=end))
         assert store.find(TENANT, ANY, live_at=end, limit=None).records == []
 
-    def test_a_memory_holds_a_microsecond_before_its_expiry(self, store: EventStore, make: Maker) -> None:
+    def test_a_memory_holds_a_microsecond_before_its_expiry(self, store: EventStore, make: RecordFactory) -> None:
         end = make.now + timedelta(hours=1)
         self.put(store, make, make.record(expires_at=end))
         before = end - timedelta(microseconds=1)
         assert len(store.find(TENANT, ANY, live_at=before, limit=None).records) == 1
 
-    def test_ended_memories_are_found_when_no_instant_is_named(self, store: EventStore, make: Maker) -> None:
+    def test_ended_memories_are_found_when_no_instant_is_named(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(status=Status.RETIRED))
         assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 1
 
     # --- likeness
 
     @staticmethod
-    def likely(store: EventStore, make: Maker, asked: Record) -> list[str]:
+    def likely(store: EventStore, make: RecordFactory, asked: Record) -> list[str]:
         """Return the ids of the memories that may say the same as another."""
         [(found, _)] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text))], make.now)
         return [each.id for each in found]
 
-    def test_equal_digests_come_before_shared_marks(self, store: EventStore, make: Maker) -> None:
+    def test_equal_digests_come_before_shared_labels(self, store: EventStore, make: RecordFactory) -> None:
         near, same = make.record("tea is in the right cupboard"), make.record()
         self.put(store, make, near, same)
         assert self.likely(store, make, make.record()) == [same.id, near.id]
@@ -140,42 +144,42 @@ class ReadSuite(Ground):
         "fields", [{"scope": "/agents/orion"}, {"tier": Tier.WORKING}, {"sensitivity": Sensitivity.SENSITIVE}]
     )
     def test_likeness_stays_within_scope_tier_and_sensitivity(
-        self, store: EventStore, make: Maker, fields: dict[str, Any]
+        self, store: EventStore, make: RecordFactory, fields: dict[str, Any]
     ) -> None:
         self.put(store, make, make.record(**fields))
         assert self.likely(store, make, make.record()) == []
 
-    def test_ended_memories_are_not_likely(self, store: EventStore, make: Maker) -> None:
+    def test_ended_memories_are_not_likely(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, status=Status.ARCHIVED))
         assert self.likely(store, make, make.record()) == []
 
-    def test_a_revised_text_is_no_longer_like_the_old_one(self, store: EventStore, make: Maker) -> None:
+    def test_a_revised_text_is_no_longer_like_the_old_one(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="something else entirely"))
         assert self.likely(store, make, make.record()) == []
 
-    def test_at_most_8_are_likely(self, store: EventStore, make: Maker) -> None:
+    def test_at_most_8_are_likely(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
         assert len(self.likely(store, make, make.record("tea cupboard"))) == 8
 
-    def test_many_are_answered_as_each_would_be(self, store: EventStore, make: Maker) -> None:
+    def test_many_are_answered_as_each_would_be(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
         texts = ("tea in cupboard", "tea in cupboard 3", "something else")
         asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
         together = [[each.id for each in group] for group, _ in store.duplicate_candidates(TENANT, asked, make.now)]
         assert together == [self.likely(store, make, record) for record, _ in asked]
 
-    def test_a_digest_is_known_whatever_became_of_its_memory(self, store: EventStore, make: Maker) -> None:
+    def test_a_digest_is_known_whatever_became_of_its_memory(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, status=Status.RETIRED), features=(None,))
         asked = [(record, make.features(record.text)) for record in (make.record(), make.record("not said yet"))]
         assert [known for _, known in store.duplicate_candidates(TENANT, asked, make.now)] == [True, False]
 
-    def test_a_trait_apart_is_told_before_anything_is_read(self, store: EventStore, make: Maker) -> None:
+    def test_a_trait_apart_is_reported_before_anything_is_read(self, store: EventStore, make: RecordFactory) -> None:
         texts = {"tea in cupboard 1": b"one", "tea in cupboard 2": b"two"}
         features = tuple(make.features(text, trait=trait) for text, trait in texts.items())
         self.put(store, make, *map(make.record, texts), features=features)
@@ -185,7 +189,7 @@ class ReadSuite(Ground):
 
     # --- profiles
 
-    def test_a_profile_says_what_its_memory_says(self, store: EventStore, make: Maker) -> None:
+    def test_a_profile_says_what_its_memory_says(self, store: EventStore, make: RecordFactory) -> None:
         at: dict[str, Any] = {"occurred_at": make.now - timedelta(days=9), "expires_at": make.now + timedelta(days=1)}
         told: dict[str, Any] = {"speaker": "Ana", "session": "s", "tags": ("a", "b"), "confidence": 0.25}
         record = make.record(kind=Kind.EVENT, **told, **at)
@@ -199,7 +203,7 @@ class ReadSuite(Ground):
         assert (profile.trust, profile.sensitive, profile.importance) == (int(record.trust), False, 0.5)
         assert profile.idle_since == to_micros(make.now)
 
-    def test_a_profile_follows_a_change_without_features(self, store: EventStore, make: Maker) -> None:
+    def test_a_profile_follows_a_change_without_features(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, importance=0.9, subject="Bo"), features=(None,))
@@ -207,13 +211,13 @@ class ReadSuite(Ground):
         assert profile is not None
         assert (profile.version, profile.importance, profile.subject) == (2, 0.9, "Bo")
 
-    def test_what_no_longer_holds_has_no_profile(self, store: EventStore, make: Maker) -> None:
+    def test_what_no_longer_holds_has_no_profile(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, status=Status.ARCHIVED))
         assert list(store.profiles(TENANT, after=0)) == [(record.id, None)]
 
-    def test_features_put_later_are_in_the_profile(self, store: EventStore, make: Maker) -> None:
+    def test_features_put_later_are_in_the_profile(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         with store.write() as writer:
@@ -224,7 +228,9 @@ class ReadSuite(Ground):
 
     # --- untold
 
-    def test_only_what_ended_and_was_not_told_counts_as_untold(self, store: EventStore, make: Maker) -> None:
+    def test_only_what_ended_and_was_not_reported_counts_as_untold(
+        self, store: EventStore, make: RecordFactory
+    ) -> None:
         ended = [make.waiting(TENANT, [make.record(f"held {n}")], state="rejected") for n in range(2)]
         with store.write() as writer:
             for item in (*ended, replace(ended[0], told=True), make.waiting(TENANT, [make.record("held still")])):
@@ -236,7 +242,7 @@ class ReadSuite(Ground):
 
     # --- indexed
 
-    def test_every_memory_touched_after_a_position_is_indexed(self, store: EventStore, make: Maker) -> None:
+    def test_every_memory_touched_after_a_position_is_indexed(self, store: EventStore, make: RecordFactory) -> None:
         first, second = make.record("one"), make.record("two")
         self.put(store, make, first, second)
         positions = [entry.position for entry in store.indexed(TENANT)]
@@ -244,27 +250,29 @@ class ReadSuite(Ground):
         self.put(store, make, later)
         assert [name for name, _ in store.profiles(TENANT, after=max(positions))] == [first.id]
 
-    def test_features_come_back_as_they_went_in(self, store: EventStore, make: Maker) -> None:
+    def test_features_come_back_as_they_went_in(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         features = Features(terms=b"t", model="m", vectors=bytes(8), units=2, digest=b"d", marks=(-5, 7))
         self.put(store, make, record, features=(features,))
         [entry] = store.indexed(TENANT)
         assert entry.features == features
 
-    def test_a_step_without_features_keeps_those_of_the_version_before(self, store: EventStore, make: Maker) -> None:
+    def test_a_step_without_features_preserves_those_of_the_version_before(
+        self, store: EventStore, make: RecordFactory
+    ) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, importance=0.9), features=(None,))
         [entry] = store.indexed(TENANT)
         assert entry.features == make.features(record.text)
 
-    def test_an_ended_memory_is_not_indexed(self, store: EventStore, make: Maker) -> None:
+    def test_an_ended_memory_is_not_indexed(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, status=Status.RETIRED), features=(None,))
         assert list(store.indexed(TENANT)) == []
 
-    def test_the_past_is_indexed_without_features_that_are_newer(self, store: EventStore, make: Maker) -> None:
+    def test_the_past_is_indexed_without_features_that_are_newer(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, text="newer"))
@@ -272,7 +280,7 @@ class ReadSuite(Ground):
         assert profile is not None
         assert (profile.id, profile.version, profile.touched, profile.terms) == (record.id, 1, 1 << 20, b"")
 
-    def test_arrival_is_the_position_of_the_first_version(self, store: EventStore, make: Maker) -> None:
+    def test_arrival_is_the_position_of_the_first_version(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         [before] = store.indexed(TENANT)
@@ -280,7 +288,7 @@ class ReadSuite(Ground):
         [after] = store.indexed(TENANT)
         assert after.arrival == before.position
 
-    def test_vectors_can_be_put_in_later(self, store: EventStore, make: Maker) -> None:
+    def test_vectors_can_be_put_in_later(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         fresh = make.features(record.text, model="m", vectors=bytes(4), units=1)
@@ -289,7 +297,7 @@ class ReadSuite(Ground):
         [entry] = store.indexed(TENANT)
         assert entry.features == fresh
 
-    def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: EventStore, make: Maker) -> None:
+    def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         made = make.features(record.text, model="m", recipe="2", vectors=bytes(4), units=1)
         self.put(store, make, record, features=(made,))
@@ -301,7 +309,7 @@ class ReadSuite(Ground):
         assert (profile.vector_model, profile.recipe) == ("m", "2")
         assert store.facts(TENANT, make.now)["vectors_by_recipe"] == {"m": {"2": 1}}
 
-    def test_vectors_of_a_version_that_has_passed_are_skipped(self, store: EventStore, make: Maker) -> None:
+    def test_vectors_of_a_version_that_has_passed_are_skipped(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, text="newer"))
@@ -312,37 +320,37 @@ class ReadSuite(Ground):
 
     # --- counts and kin
 
-    def test_the_tally_counts_active_memories_by_tier(self, store: EventStore, make: Maker) -> None:
+    def test_the_tally_counts_active_memories_by_tier(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first, make.record("two"), make.record("three", tier=Tier.WORKING))
         self.put(store, make, make.revised(first, status=Status.RETIRED))
         assert store.tally(TENANT) == {"archival": 1, "working": 1}
 
-    def test_the_tally_follows_a_memory_to_another_tier(self, store: EventStore, make: Maker) -> None:
+    def test_the_tally_follows_a_memory_to_another_tier(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, tier=Tier.CORE))
         assert store.tally(TENANT) == {"core": 1}
 
-    def test_children_are_those_derived_directly(self, store: EventStore, make: Maker) -> None:
+    def test_children_are_those_derived_directly(self, store: EventStore, make: RecordFactory) -> None:
         parent = make.record()
         child = make.record("two", derived_from=(parent.id,))
         self.put(store, make, parent, child, make.record("three", derived_from=(child.id,)))
         assert store.children(TENANT, [parent.id]) == [child.id]
 
-    def test_the_tail_of_a_session_is_its_newest_active_memory(self, store: EventStore, make: Maker) -> None:
+    def test_the_tail_of_a_session_is_its_newest_active_memory(self, store: EventStore, make: RecordFactory) -> None:
         first, second = make.record("one", session="s"), make.record("two", session="s")
         self.put(store, make, first, second)
         self.put(store, make, make.revised(second, status=Status.RETIRED))
         assert store.session_tail(TENANT, "s") == first
 
-    def test_a_rollback_is_found_by_the_commit_it_undoes(self, store: EventStore, make: Maker) -> None:
+    def test_a_rollback_is_found_by_the_commit_it_undoes(self, store: EventStore, make: RecordFactory) -> None:
         first = self.put(store, make, make.record())
         details = replace(make.details(), undoes=(first.commit_id,))
         second = self.put(store, make, make.record("two"), kind="rollback", details=details)
         assert store.undone_by(TENANT, first.commit_id) == [second.commit_id]
 
-    def test_superseded_memories_are_found_by_what_they_said(self, store: EventStore, make: Maker) -> None:
+    def test_superseded_memories_are_found_by_what_they_said(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)
         later = make.revised(first, status=Status.SUPERSEDED, superseded_by="x")

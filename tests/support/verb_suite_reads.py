@@ -80,13 +80,13 @@ class AskingSuite(Handles):
         self.kept(agent, "Ana prefers tabs")
         assert agent.head.startswith("1:")
 
-    def test_a_memory_is_got_by_its_id_and_by_an_alias(self, agent: Any) -> None:
+    def test_memory_is_returned_by_id_and_by_alias(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
 
     # --- browsing
 
-    def test_a_window_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
+    def test_page_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
         ids = [self.kept(agent, f"fact number {word}").id for word in ("one", "two", "three", "four", "five")]
         found = agent.list_memories(offset=1, limit=2)
         assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
@@ -109,7 +109,7 @@ class AskingSuite(Handles):
         ):
             assert {each.id for each in agent.list_memories(**asked)} == wanted, asked
 
-    def test_facets_count_each_sort_as_if_nothing_of_it_was_chosen(self, agent: Any) -> None:
+    def test_facets_count_each_field_without_its_own_filter(self, agent: Any) -> None:
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
         self.kept(agent, "The shop opens at eight", tier="archival")
         self.kept(agent, "We are looking at the oven now", tier="working")
@@ -131,7 +131,7 @@ class AskingSuite(Handles):
             owner.actor.label: (0, 1),
         }
 
-    def test_sources_tell_who_wrote_how_much_at_what_trust_and_when(self, agent: Any, owner: Any) -> None:
+    def test_sources_report_author_count_trust_and_time(self, agent: Any, owner: Any) -> None:
         record = self.kept(agent, "Rye bread takes a day", source="web", evidence=["https://rye.example"], session="s1")
         self.kept(agent, "The shop opens at eight")
         owner.forget(record.id, reason="it was wrong")
@@ -201,12 +201,12 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon")
         assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
-    def test_a_list_keeps_to_its_filters(self, agent: Any) -> None:
+    def test_a_list_respects_its_filters(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs", tags=["style"])
         self.kept(agent, "lunch is at noon", tags=["day"])
         assert [each.text for each in agent.list_memories(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
 
-    def test_a_list_shows_what_has_ended_where_that_is_asked_for(self, agent: Any) -> None:
+    def test_list_shows_inactive_memories_on_request(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.forget(record.id, reason="wrong")
         assert (agent.list_memories(), [each.id for each in agent.list_memories(include_ended=True)]) == (
@@ -280,7 +280,7 @@ class AskingSuite(Handles):
 
     # --- the journal and inquiries
 
-    def test_the_log_tells_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
+    def test_the_log_reports_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
         for text in ("Ana prefers tabs", "lunch is at noon"):
             self.kept(agent, text, reason="said")
         assert [(each.commit.seq, each.steps[0].after.text, each.details.reason) for each in agent.log()] == [
@@ -293,7 +293,7 @@ class AskingSuite(Handles):
             self.kept(agent, text)
         assert [each.commit.seq for each in agent.log(before=2)] == [1]
 
-    def test_a_commit_is_shown_by_its_number_and_by_its_id(self, agent: Any) -> None:
+    def test_commit_is_shown_by_its_number_and_id(self, agent: Any) -> None:
         commit = agent.remember("Ana prefers tabs").commit
         assert agent.show("1").commit.id == agent.show(commit.id).commit.id == commit.id
 
@@ -307,7 +307,7 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs")
         assert [(each.before, each.after) for each in agent.diff(0)] == [(None, record)]
 
-    def test_a_receipt_tells_of_its_decision(self, agent: Any) -> None:
+    def test_a_receipt_reports_its_decision(self, agent: Any) -> None:
         outcome = agent.remember("Ana prefers tabs")
         assert agent.receipt(outcome.receipt.id)["kind"] == "commit"
 
@@ -383,7 +383,7 @@ class AskingSuite(Handles):
         self.kept(owner, "Ana prefers tabs")
         assert owner.verify().ok
 
-    def test_records_are_computed_anew(self, owner: Any) -> None:
+    def test_records_are_recomputed(self, owner: Any) -> None:
         self.kept(owner, "Ana prefers tabs")
         assert owner.rebuild() == 1
 
@@ -410,14 +410,14 @@ class AskingSuite(Handles):
         with pytest.raises(NotFound):
             owner.run_job("unheard_of")
 
-    def test_memories_that_resemble_each_other_are_told_of(self, owner: Any) -> None:
+    def test_memories_that_resemble_each_other_are_reported(self, owner: Any) -> None:
         for text in ("the office of the team is in Linz 1", "the office of the team is in Linz 2"):
             self.kept(owner, text)
         [pair] = owner.merge_candidates(floor=0.5)
         assert (pair.same, pair.differs) == (False, ("number",))
 
     @pytest.mark.parametrize("limit", [0, -1, 1_001])
-    def test_a_refused_limit_is_told_the_range(self, owner: Any, limit: int) -> None:
+    def test_a_refused_limit_gets_the_range(self, owner: Any, limit: int) -> None:
         self.kept(owner, "Ana prefers tabs")
         for call, (args, named) in LIMITED.items():
             refusal = ""
@@ -443,6 +443,6 @@ class AskingSuite(Handles):
         blob = agent.put_blob(data, media_type="image/png")
         assert (blob.bytes, blob.media_type, agent.read_blob(blob.ref)) == (len(data), "image/png", data)
 
-    def test_a_blob_that_nobody_may_read_is_not_found(self, agent: Any) -> None:
+    def test_a_blob_that_no_one_may_read_is_not_found(self, agent: Any) -> None:
         with pytest.raises(NotFound):
             agent.read_blob("sha256:" + "0" * 64)

@@ -70,9 +70,9 @@ def held(run: Run) -> dict[str, Any]:
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Any]:
     """A store behind the application, and clients of it."""
-    from http_world import World
+    from http_fixtures import HttpTestServer
 
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 

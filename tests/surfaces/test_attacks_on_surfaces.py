@@ -11,7 +11,7 @@ import json
 import zipfile
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import call, served, told
 
 from keepward import Policy
@@ -67,7 +67,7 @@ class Mcp(Surface):
 
 @pytest.fixture
 def world(tmp_path):
-    made = World(tmp_path)
+    made = HttpTestServer(tmp_path)
     yield made
     made.memory.close()
 
@@ -101,7 +101,7 @@ def test_pasted_text_becomes_no_fact_over_http(world, text):
     assert [each.text for each in world.memory.list_memories(kinds=["fact"], limit=None)] == []
 
 
-def test_what_a_user_asks_to_remember_becomes_a_fact_over_http(world):
+def test_text_a_user_asks_to_remember_becomes_a_fact(world):
     text = "Remember that I live in Paris"
     world.bearer().post("/memory/messages", json={"messages": [{"role": "user", "content": text}]})
     assert [each.text for each in world.memory.list_memories(kinds=["fact"], limit=None)] == ["I live in Paris"]
@@ -114,7 +114,7 @@ def test_a_token_writes_nothing_above_its_scope(world, surface):
     assert (refused, world.memory.list_memories(limit=None)) == (True, [])
 
 
-def test_who_sees_no_tombstone_gets_the_answer_of_an_ordinary_write(world, surface):
+def test_reader_without_tombstones_gets_an_ordinary_write_answer(world, surface):
     made = world.memory.at(scope="/agents/ana").remember(PIN, tier="archival")
     world.memory.erase(world.memory.plan_erase(made.id).digest, made.id)
     said = surface.write(token(world, scope="/agents/bo"), PIN, tier="archival")
@@ -129,7 +129,7 @@ def test_no_memory_opens_a_heading_in_a_prompt(world, surface, opener):
     assert "\\" in line
 
 
-def test_an_agents_certain_notes_push_no_rule_out_of_a_prompt(world, surface):
+def test_certain_agent_notes_displace_no_rule_from_a_prompt(world, surface):
     owner = token(world, "olga", rights="owner")
     world.memory.remember(RULE, kind="rule", stability="permanent", tier="archival")
     for each in "abc":
@@ -147,7 +147,7 @@ def test_an_agents_certain_notes_push_no_rule_out_of_a_prompt(world, surface):
 
 @pytest.mark.parametrize("way", [Http, Mcp])
 def test_a_full_tier_refuses_the_agent_and_not_the_owner(tmp_path, run, monkeypatch, way):
-    world = World(tmp_path, policy=Policy(capacity={"archival": 3}, when_full="refuse"))
+    world = HttpTestServer(tmp_path, policy=Policy(capacity={"archival": 3}, when_full="refuse"))
     surface, agent = way(world, run, monkeypatch), token(world)
     said = [surface.write(agent, f"The crane {each} is red", tier="archival") for each in ("one", "two", "six", "ten")]
     owners = world.memory.remember("The ferry leaves at six", tier="archival").outcome
@@ -156,7 +156,7 @@ def test_a_full_tier_refuses_the_agent_and_not_the_owner(tmp_path, run, monkeypa
 
 
 @pytest.mark.parametrize("alias", ["rent", "mission", "ｒent"])
-def test_an_alias_that_reads_like_a_key_is_refused_over_http(world, alias):
+def test_alias_that_resembles_a_key_is_refused_over_http(world, alias):
     world.memory.remember("The rent account is DE-4711", key="rent", tier="archival")
     said = world.bearer().post("/memory/items", json={"text": "The rent account is EVIL-99", "aliases": [alias]})
     assert (said.status_code, "taken_alias" in said.text) == (422, True)
@@ -170,7 +170,7 @@ def test_no_tool_and_no_option_takes_an_alias(world, run, monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["cli", "http"])
-def test_an_imported_id_that_reads_like_a_key_becomes_no_alias(world, run, monkeypatch, way):
+def test_imported_id_that_resembles_a_key_becomes_no_alias(world, run, monkeypatch, way):
     kept = world.memory.remember("The rent account is DE-4711", key="rent", tier="archival")
     body = json.dumps([{"id": "rent", "text": "The rent account is EVIL-99"}]).encode()
     command, path = ["import", "--format", "records"], "/memory/import?name=rows.json&format=records"
@@ -179,10 +179,10 @@ def test_an_imported_id_that_reads_like_a_key_becomes_no_alias(world, run, monke
     assert [each.aliases for each in world.memory.list_memories(limit=None) if each.id != kept.id] == [()]
 
 
-def test_under_four_eyes_a_proposer_approves_nothing_at_the_command_line(tmp_path, run, monkeypatch):
+def test_under_four_eyes_a_proposer_approves_nothing_by_cli(tmp_path, run, monkeypatch):
     (tmp_path / "keepward.toml").write_text("[policy]\nfour_eyes = true\n")
     monkeypatch.setenv("KEEPWARD_CONFIG", str(tmp_path / "keepward.toml"))
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     surface = Surface(world, run, monkeypatch)
     ana = token(world, "ana", rights="owner")
     surface.cli(ana, "remember", "The crane may be red", "--confidence", "0.01")
@@ -197,7 +197,7 @@ def test_under_four_eyes_a_proposer_approves_nothing_at_the_command_line(tmp_pat
 
 
 @pytest.mark.parametrize("way", ["cli", "http"])
-def test_a_reviewer_by_a_name_that_looks_the_same_approves_nothing(world, run, monkeypatch, way):
+def test_reviewer_with_a_lookalike_name_approves_nothing(world, run, monkeypatch, way):
     surface, name = Cli(world, run, monkeypatch), "cl\u0430ude"
     surface.write(token(world), "The crane may be red", confidence=0.01)
     (item,) = world.memory.pending()
@@ -253,7 +253,7 @@ def test_the_reason_of_a_rejection_is_erased_over_http(world):
     assert [path for path in paths if "biopsy" in owner.get(path).text] == []
 
 
-def test_the_reason_of_a_rejection_is_erased_at_the_command_line(run, held):
+def test_rejection_reason_is_erased_at_the_command_line(run, held):
     item = held["proposal"]
     run("reject", item, "--reason", "a biopsy in Lugano")
     before = run("pending", "--state", "all", "--json").out

@@ -42,7 +42,7 @@ def test_settings_that_changed_have_to_be_accepted_again(run):
     assert run("config", "--json").json["accepted"] is False
 
 
-def test_accepted_settings_are_accepted_at_their_place_alone(run, tmp_path):
+def test_accepted_settings_are_accepted_at_their_path_alone(run, tmp_path):
     lay(LOOSE)
     accept(run)
     (tmp_path / "other").mkdir()
@@ -88,7 +88,7 @@ def test_status_says_so_at_the_terminal_too(run):
     assert "the setting policy.access does not apply" in " ".join(run("status", "--quiet").out.split())
 
 
-def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):
+def test_texts_are_not_sent_to_an_unaccepted_host(run, monkeypatch):
     monkeypatch.delenv("KEEPWARD_EMBEDDER")
     lay('embedder = "http:https://mallory.example/v1#m"\n')
     assert load(store=Path("keepward.db"), environ={"HOME": "/nowhere"}).embedder == "auto"

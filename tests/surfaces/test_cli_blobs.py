@@ -21,7 +21,7 @@ def test_put_and_get_give_the_same_bytes(run, picture, tmp_path):
     assert (tmp_path / "out.png").read_bytes() == PNG
 
 
-def test_put_tells_name_size_and_media_type(run, picture):
+def test_put_reports_name_size_and_media_type(run, picture):
     told = run("blob", "put", picture, "--json").json
     assert (told["ref"][:7], told["bytes"], told["media_type"], told["active"]) == (
         "sha256:",
@@ -56,13 +56,13 @@ def test_remember_with_a_file_refers_to_it(run, picture):
     assert (record["content_type"], run("blob", "show", record["blob"], "--json").json["bytes"]) == ("image", len(PNG))
 
 
-def test_remember_refers_to_a_blob_that_is_kept(run, picture):
+def test_remember_refers_to_a_blob_that_is_stored(run, picture):
     ref = run("blob", "put", picture, "--json").json["ref"]
     saved = run("remember", "the red house by the sea", "--blob", ref, "--json").json
     assert run("get", saved["id"], "--json").json["blob"] == ref
 
 
-def test_a_media_type_that_the_bytes_are_not_is_an_error_and_nothing_is_remembered(run, picture):
+def test_wrong_media_type_is_an_error_and_nothing_is_remembered(run, picture):
     run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
     assert (code, run("list", "--json").json["count"]) == (2, 0)
@@ -94,7 +94,7 @@ def test_a_file_and_a_blob_at_once_are_code_2(run, picture):
     assert run("remember", "x", "--file", picture, "--blob", "sha256:" + "0" * 64).code == 2
 
 
-def test_a_file_that_is_too_large_is_refused_by_its_size(run, tmp_path):
+def test_too_large_file_is_refused_by_its_size(run, tmp_path):
     with (tmp_path / "large").open("wb") as file:
         file.truncate(32 * 2**20 + 1)
     assert "at most 32 MB" in run("blob", "put", "large").err
@@ -113,6 +113,6 @@ def test_the_drill_takes_the_blobs_of_the_store_along(run, picture):
     assert (told["ok"], told["inconclusive"]) == (True, 0)
 
 
-def test_a_backup_tells_how_many_blobs_it_holds(run, picture):
+def test_a_backup_reports_how_many_blobs_it_holds(run, picture):
     run("remember", "the red house by the sea", "--file", picture)
     assert run("backup", "copy.db", "--json").json["blobs"] == 1

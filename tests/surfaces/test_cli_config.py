@@ -150,12 +150,12 @@ def test_every_variable_that_the_package_names_is_known():
     assert (unknown_variables(dict.fromkeys(named, "1")), len(named) > 8) == ([], True)
 
 
-def test_a_misspelt_variable_is_told_of(run, monkeypatch):
+def test_a_misspelt_variable_is_reported(run, monkeypatch):
     monkeypatch.setenv("KEEPWARD_CAPTUR", "off")
     assert "KEEPWARD_CAPTUR does nothing" in run("init").err
 
 
-def test_a_switch_that_is_neither_on_nor_off_is_an_error(tmp_path):
+def test_switch_other_than_on_or_off_is_an_error(tmp_path):
     with pytest.raises(InvalidInput, match="KEEPWARD_RECALL"):
         read(tmp_path, "", {"KEEPWARD_RECALL": "perhaps"})
 
@@ -195,7 +195,7 @@ def test_a_wrong_setting_names_its_key_and_not_its_value(tmp_path, text, key):
     assert (key in str(caught.value), "hunter2" in str(caught.value)) == (True, False)
 
 
-def test_a_file_that_is_not_toml_is_an_error_without_its_content(tmp_path):
+def test_invalid_toml_is_an_error_without_its_content(tmp_path):
     with pytest.raises(InvalidInput, match=r"keepward.toml is not TOML \(at line 1") as caught:
         read(tmp_path, "password hunter2")
     assert "hunter2" not in str(caught.value)
@@ -212,7 +212,7 @@ def test_keepward_config_names_the_file(tmp_path):
     assert load(store=tmp_path / "m.db", environ={"KEEPWARD_CONFIG": str(tmp_path / "other.toml")}).tenant == "acme"
 
 
-def test_a_policy_written_as_its_own_plain_values_is_the_same_policy(tmp_path):
+def test_policy_written_from_its_own_values_is_equal(tmp_path):
     plain = Policy().as_dict()
     # TOML's inline values are JSON's, but for the sign between name and value.
     lines = [
@@ -240,7 +240,7 @@ def test_the_config_folder_follows_the_environment(environ, folder):
     assert config_folder(environ) == Path(folder)
 
 
-def test_without_a_home_there_is_a_config_folder_all_the_same():
+def test_config_folder_exists_without_a_home_directory():
     assert config_folder({}).name in {"keepward", ".keepward"}
 
 

@@ -55,7 +55,7 @@ def test_a_database_is_named_where_a_file_is(run, address):
     assert (first.code, run("verify", "--db", address).code, "Ana prefers tabs" in found.out) == (0, 0, True)
 
 
-def test_without_the_extension_it_says_what_a_superuser_has_to_run(run, address):
+def test_missing_extension_names_the_superuser_command(run, address):
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as connection:
@@ -83,7 +83,7 @@ def test_a_read_makes_no_store_in_a_database(run, address):
         "postgresql://ana:geheim@nowhere.invalid/kept",
     ],
 )
-def test_a_database_out_of_reach_is_one_line_without_the_password(run, bad):
+def test_unreachable_database_is_one_line_without_the_password(run, bad):
     ran = run("remember", "Ana prefers tabs", "--db", bad)
     assert (ran.code, ran.err.count("\n"), "geheim" in ran.err + ran.out) == (8, 1, False)
 
@@ -95,7 +95,7 @@ def test_without_the_driver_it_says_what_to_install(run, monkeypatch):
     assert (ran.code, "keepward[postgres]" in ran.err, ran.err.count("\n")) == (8, True, 1)
 
 
-def test_an_address_that_is_none_is_an_argument_that_is_wrong(run):
+def test_invalid_address_is_a_usage_error(run):
     assert run("recall", "tabs", "--db", "postgresql://[bad").code == 2
 
 
@@ -127,7 +127,7 @@ def test_no_password_is_written_into_the_settings_of_a_client(run, tmp_path, mon
     )
 
 
-def test_bytes_of_a_blob_are_kept_in_the_database(run, address, tmp_path):
+def test_bytes_of_a_blob_are_stored_in_the_database(run, address, tmp_path):
     (tmp_path / "note.txt").write_text("The oven runs at 230 degrees")
     said = run("remember", "See the note", "--file", "note.txt", "--as", "operator", "--db", address, "--json").json
     with Memory.open(address, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem:
@@ -153,7 +153,7 @@ def everything(address: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_every_defence_fires_on_a_copy_in_a_database_whose_rows_nobody_touches(run, address):
+def test_every_defence_fires_on_a_database_copy(run, address):
     run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")
     run("remember", "Ship the app", "--tier", "core", "--key", "mission", "--db", address)
     before = everything(address)
@@ -162,7 +162,7 @@ def test_every_defence_fires_on_a_copy_in_a_database_whose_rows_nobody_touches(r
     assert (ran.code, everything(address)) == (0, before)
 
 
-def test_a_drill_by_a_role_that_may_make_no_schema_says_which_right_it_takes(run, address):
+def test_drill_without_schema_rights_names_the_missing_right(run, address):
     import psycopg
 
     run("init", "--db", address)
@@ -177,7 +177,7 @@ def test_a_drill_by_a_role_that_may_make_no_schema_says_which_right_it_takes(run
 
 
 @pytest.mark.promise("D11")
-def test_a_store_moves_to_a_database_and_back_with_its_heads(run, filled, address, tmp_path):
+def test_store_moves_to_a_database_and_back_with_heads(run, filled, address, tmp_path):
     there = run("store", "migrate", "--to", address, "--db", filled)
     back = run("store", "migrate", "--to", str(tmp_path / "new.db"), "--db", address)
     assert (there.code, back.code) == (0, 0)

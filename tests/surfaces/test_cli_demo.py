@@ -34,7 +34,7 @@ def test_an_exact_and_a_near_duplicate_are_merged(shown):
     assert outcomes(shown["duplicates"]) == ["committed", "duplicate"] * 2
 
 
-def test_a_keyed_state_is_updated_in_place(shown):
+def test_a_keyed_state_is_updated(shown):
     first, second, _ = shown["states"]["writes"]
     assert (first["id"], second["version"]) == (second["id"], 2)
 
@@ -43,7 +43,7 @@ def test_a_cloud_key_is_refused(shown):
     assert outcomes(shown["refused"]) == ["refused"]
 
 
-def test_no_byte_of_the_key_is_in_any_file_or_in_the_output(run, tmp_path):
+def test_no_key_byte_is_in_any_file_or_output(run, tmp_path):
     said = run("demo", "--db", "demo.db", "--embedder", "hashed", "--json").out.encode()
     key = base64.b32encode(hashlib.sha256(b"a bakery has no cloud").digest())[:16]
     assert [key in data for data in (said, *(each.read_bytes() for each in tmp_path.glob("demo.db*")))].count(True) == 0
@@ -69,7 +69,7 @@ def test_the_agents_own_approval_is_refused(shown):
     assert shown["own_approval"]["refused"] is True
 
 
-def test_the_approved_edit_is_in_the_context_and_gone_after_the_rollback(shown):
+def test_approved_edit_is_in_the_context_until_its_rollback(shown):
     told = [shown[f"context_after_{when}"]["edit_is_in"] for when in ("approval", "rollback")]
     assert told == [True, False]
 

@@ -207,18 +207,18 @@ def test_shared_options_are_documented_with_their_variables():
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("buffered", ["", "1"])
 @pytest.mark.parametrize("option", ["", "--json"])
-def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved, option, buffered):
+def test_full_stdout_is_one_line_without_a_traceback(run, saved, option, buffered):
     line = f"{sys.executable} -m keepward list {option} >/dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
     done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60, env=environment)
     assert (done.returncode, done.stderr.splitlines()) == (1, ["keepward: the system reports: No space left on device"])
 
 
-def test_what_is_said_to_a_store_in_memory_is_said_to_be_lost(run):
+def test_write_to_an_in_memory_store_warns_of_its_loss(run):
     assert "none of it is stored" in run("remember", "Ana prefers tabs", "--db", ":memory:").err
 
 
-def test_an_unknown_format_is_named_by_the_option_that_help_shows_first(run, tmp_path):
+def test_unknown_format_is_named_by_its_first_option(run, tmp_path):
     assert run("import", str(tmp_path), "--from", "nonsense").err.startswith("keepward: --from: unknown format")
 
 
@@ -280,7 +280,7 @@ def test_completion_is_installed_once(run, monkeypatch, tmp_path):
     assert (codes, (tmp_path / ".bashrc").read_text().count("_KEEPWARD_COMPLETE")) == ([0, 0], 1)
 
 
-def test_a_shell_is_told_the_commands_that_begin_so(run, monkeypatch):
+def test_a_shell_gets_the_commands_that_begin_so(run, monkeypatch):
     for name, value in (("_KEEPWARD_COMPLETE", "bash_complete"), ("COMP_WORDS", "keepward rec"), ("COMP_CWORD", "1")):
         monkeypatch.setenv(name, value)
     assert run().out.split() == ["plain,recall", "plain,receipt"]
@@ -291,7 +291,7 @@ def test_completion_for_another_shell_is_an_error(run, monkeypatch):
     assert run("--show-completion").code == 2
 
 
-def test_what_a_command_has_made_is_not_looked_through_at_its_end(monkeypatch):
+def test_command_skips_garbage_collection_at_its_end(monkeypatch):
     steps: list[object] = []
     monkeypatch.setattr(gc, "set_threshold", steps.append)
     monkeypatch.setattr(gc, "freeze", lambda: steps.append("frozen"))

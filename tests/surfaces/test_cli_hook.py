@@ -40,14 +40,14 @@ def log_of_hooks():
     return "".join(each.read_text() for each in Path(os.environ["KEEPWARD_HOME"]).glob("hook.log"))
 
 
-def test_a_token_of_something_else_in_the_shell_silences_no_hook(run, hook, monkeypatch):
+def test_unrelated_token_in_the_shell_silences_no_hook(run, hook, monkeypatch):
     run("remember", "The deploy target is db-7")
     monkeypatch.setenv("KEEPWARD_TOKEN", "kw_" + "A" * 43)
     assert ("db-7" in hook("prompt", prompt="What is the deploy target?").out, log_of_hooks()) == (True, "")
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_a_token_of_this_store_lends_a_hook_no_more_than_it_allows(run, hook, monkeypatch, holds):
+def test_store_token_limits_the_hook_to_its_rights(run, hook, monkeypatch, holds):
     run("remember", "The deploy target is db-7")
     made = run("token", "create", "--name", "vera", "--can", "read", "--json").json
     if not holds:
@@ -79,7 +79,7 @@ def test_trouble_is_a_line_in_the_log_and_nothing_else(hook, args, data, tmp_pat
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_is_given_up_with_a_line_in_the_log(saved):
+def test_slow_hook_is_abandoned_with_a_log_line(saved):
     late = (
         "import sys, time; from keepward.hooks import socket_client; socket_client.EVENT_TIMEOUT_S = 0.01; "
         "import keepward.hooks.event_handler as handler; handler.handle_event = lambda *_: time.sleep(60); "
@@ -153,7 +153,7 @@ def test_a_running_server_of_the_same_agent_answers(run, served, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_running_server_answers_before_the_rest_of_the_package_is_loaded(served):
+def test_running_server_answers_before_the_package_is_loaded(served):
     told = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "keepward", "hook", *served],
         input=json.dumps({**ASKED, "prompt": "tabs"}),
@@ -174,7 +174,7 @@ def asked(path, message):
     return end and socket_client.request(end, message)
 
 
-def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
+def test_a_socket_without_an_answer_counts_as_none(runtime):
     path = runtime / "gone.sock"
     with socket_server.listen(path, lambda what, client, folder, data: f"{what}, {client}, {folder}: {data}") as heard:
         assert heard
@@ -246,7 +246,7 @@ def test_what_is_not_plain_goes_the_long_way(heard, arguments):
     assert heard(*arguments) is None
 
 
-def test_what_the_server_did_not_take_is_read_again_the_long_way(heard):
+def test_event_refused_by_the_server_is_handled_in_process(heard):
     def reply(*_):
         raise ValueError
 
@@ -254,12 +254,12 @@ def test_what_the_server_did_not_take_is_read_again_the_long_way(heard):
     assert sys.stdin.read() == "said"
 
 
-def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypatch, tmp_path):
+def test_slow_server_is_abandoned_and_no_other_is_asked(heard, monkeypatch, tmp_path):
     monkeypatch.setattr(socket_client, "EVENT_TIMEOUT_S", 0.01)
     free = threading.Event()
 
     def reply(*_):
-        free.wait(20)
+        free.wait(2)
         return "late"
 
     told = heard("prompt", "--db", "/srv/m.db", reply=reply, environ={"KEEPWARD_HOME": str(tmp_path)})
@@ -268,7 +268,7 @@ def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypa
 
 
 @pytest.mark.parametrize("word", ["off", "OFF", "0", "no"])
-def test_switched_off_nobody_is_asked(heard, word):
+def test_switched_off_no_one_is_asked(heard, word):
     assert heard("prompt", "--db", "/srv/m.db", environ={"KEEPWARD_HOOKS": word}) == ""
 
 
@@ -278,7 +278,7 @@ def test_the_socket_is_its_users_alone(runtime):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_a_socket_in_a_folder_that_others_may_write_to_is_not_asked(runtime):
+def test_socket_in_a_folder_writable_by_others_is_not_used(runtime):
     path = runtime / "here.sock"
     with socket_server.listen(path, lambda *_: "planted"):
         runtime.chmod(0o770)
@@ -292,7 +292,7 @@ def test_a_socket_of_another_user_is_not_asked(runtime, monkeypatch):
         assert asked(path, b"prompt claude\n{}") is None
 
 
-def test_the_log_is_for_its_user_alone_also_where_it_was_not(hook):
+def test_log_becomes_private_to_its_user(hook):
     log = Path(os.environ["KEEPWARD_HOME"]) / "hook.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch(mode=0o644)

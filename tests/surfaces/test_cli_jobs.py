@@ -17,11 +17,7 @@ def test_the_list_has_every_job_with_its_schedule(run, saved):
     assert ([each["name"] for each in told["jobs"]], told["count"]) == (list(SCHEDULES), len(SCHEDULES))
 
 
-def test_the_list_is_drawn_for_a_person_too(run, saved):
-    assert "daily at 03:00" in run("jobs").out
-
-
-def test_what_is_due_runs_and_the_second_time_there_is_nothing(run, saved):
+def test_due_jobs_run_once(run, saved):
     first, second = (run("jobs", "run", "--due", "--json").json for _ in range(2))
     assert (first["count"], second["runs"], first["ok"]) == (len(SCHEDULES), [], True)
 
@@ -36,12 +32,7 @@ def test_force_runs_what_is_not_due(run, saved):
     assert run("jobs", "run", "prune", "--force", "--json").json["runs"][0]["outcome"] == "run"
 
 
-def test_a_receipt_of_a_run_can_be_shown(run, saved):
-    receipt = run("jobs", "run", "prune", "--json").json["runs"][0]["receipt"]
-    assert run("receipt", receipt, "--json").json["job"] == "prune"
-
-
-def test_a_fault_that_the_audit_finds_ends_in_exit_code_1(run, saved):
+def test_audit_finding_ends_in_exit_code_1(run, saved):
     tamper.edit(Path("keepward.db"), "commits", "receipt = NULL")
     assert run("jobs", "run", "integrity_audit").code == 1
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 
-def test_log_tells_where_the_next_page_begins(run, saved, held):
+def test_log_reports_where_the_next_page_begins(run, saved, held):
     first = run("log", "--limit", "1", "--json").json
     second = run("log", "--limit", "1", "--before", str(first["next_before"]), "--json").json
     assert [each["seq"] for each in second["commits"]] == [1]
 
 
-def test_a_rollback_of_what_was_forgotten_since_is_a_conflict_and_no_fault(run, saved):
+def test_rollback_of_a_later_forgotten_memory_is_a_conflict(run, saved):
     run("forget", saved["id"], "--reason", "wrong", "--as", "operator")
     ran = run("rollback", saved["commit"])
     assert (ran.code, "conflict" in ran.out, "unexpected" in ran.err) == (4, True, False)

@@ -23,7 +23,7 @@ def test_an_export_says_how_many_lines_it_wrote(run, saved):
     assert run("export", "vault.jsonl", "--json").json["lines"] == 1
 
 
-def test_a_round_trip_keeps_ids_versions_and_heads(run, saved):
+def test_a_round_trip_preserves_ids_versions_and_heads(run, saved):
     run("revise", saved["id"], "Ana prefers spaces", "--reason", "new", "--as", "operator")
     head = run("export", "vault.jsonl", "--json").json["head"]
     digest = run("restore-export", "vault.jsonl", "--db", "other.db", "--json").json["digest"]
@@ -189,7 +189,7 @@ def test_an_import_takes_facts_on_request(run, foreign_folder):
     assert found["facts"]["committed"] >= 1
 
 
-def test_a_wrong_name_of_a_format_is_a_usage_error_that_names_the_right_one(run, foreign_folder):
+def test_wrong_format_name_is_a_usage_error_with_a_suggestion(run, foreign_folder):
     ran = run("import", "zep.json", "--from", "mem0")
     assert (ran.code, "seems to be zep" in ran.err) == (2, True)
 
@@ -216,7 +216,7 @@ def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
     assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)
 
 
-def test_an_archive_that_unpacks_to_too_much_is_refused_and_stores_nothing(run, tmp_path, monkeypatch):
+def test_archive_that_unpacks_to_too_much_is_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.interchange.archive.TOTAL_LIMIT", 5_000_000)
     path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": "- a fact" + " " * 1_000_000 for n in range(6)})
     ran = run("import", str(path))

@@ -54,7 +54,7 @@ def test_erasing_a_user_shows_the_plan_first(run):
     assert "say what to erase" in run("erase").err
 
 
-def test_a_token_of_a_user_keeps_a_command_to_it(run, monkeypatch):
+def test_a_token_of_a_user_limits_a_command_to_it(run, monkeypatch):
     run("remember", "I take the bus", "--user", "bob")
     made = run("token", "create", "--user", "ana", "--json").json
     assert (made["name"], made["scope"]) == ("ana", "/users/ana")

@@ -32,7 +32,7 @@ def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     assert "11 proposals; `approve` and `reject --reason` take several ids" in run("pending").err
 
 
-def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, monkeypatch):
+def test_terminal_shows_newest_proposals_and_a_script_all(run, monkeypatch):
     monkeypatch.setattr("keepward.cli.review._DEFAULT_LIMIT", 2)
     for number in range(3):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
@@ -54,7 +54,7 @@ def test_the_default_actor_of_an_approval_is_an_operator(run, held):
     assert run("log", "--json").json["commits"][0]["approved_by"].startswith("operator:")
 
 
-def test_several_ids_give_a_result_each_and_the_first_failure_as_code(run, held):
+def test_several_ids_print_results_and_exit_with_first_failure(run, held):
     ran = run("approve", "nobody", held["proposal"], "--json")
     assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
 
@@ -71,24 +71,24 @@ def test_an_unknown_state_is_a_usage_error(run, held):
     assert run("pending", "--state", "lost").code == 2
 
 
-def test_a_failed_decision_is_told_once(run, held):
+def test_a_failed_decision_is_reported_once(run, held):
     ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
     assert (ran.out + ran.err).count("there is no proposal") == 1
 
 
-def test_a_person_alone_writes_core_and_a_first_rule_in_one_step(run):
+def test_single_owner_writes_core_and_a_first_rule_directly(run):
     core = run("remember", "Ship by June", "--tier", "core", "--key", "mission", "--as", "operator", "--json")
     rule = run("remember", "Never deploy on a Friday", "--kind", "rule", "--as", "operator", "--json")
     assert [(each.code, each.json["outcome"]) for each in (core, rule)] == [(0, "committed")] * 2
     assert "Ship by June" in run("context", "anything").out
 
 
-def test_a_held_write_says_how_the_owner_writes_it_at_once(run):
+def test_quarantined_write_explains_how_the_owner_writes_directly(run):
     assert "--as operator" in run("remember", "Ship by June", "--tier", "core", "--key", "mission").err
 
 
 @pytest.mark.parametrize("who", ["operator:somebody", "reviewer:somebody"])
-def test_a_name_that_is_not_the_login_is_nobody(run, held, who):
+def test_a_name_that_is_not_the_login_is_no_one(run, held, who):
     ran = run("approve", held["proposal"], "--as", who, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (7, "unauthorised")
     assert "token create" in ran.err
@@ -125,7 +125,7 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
 
 
 @pytest.mark.promise("B82")
-def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, monkeypatch):
+def test_owner_adopts_the_inspected_manual_edit(run, tmp_path, monkeypatch):
     page, run_doctor = tmp_path / "IDENTITY.md", ("doctor", "--embedder", "hashed")
     page.write_text("I am Orion.\n")
     (tmp_path / "next.md").write_text("I am Orion, and I sail.\n")
@@ -147,7 +147,7 @@ def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, mon
     assert (run(*run_doctor, "--strict").code, run("identity", "--json").json["edited"]) == (0, False)
 
 
-def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
+def test_pending_labels_what_is_stale_and_shows_what_holds_now(run, held):
     revised = run("revise", "mission", "Ship next week", "--reason", "news", "--as", "operator", "--json")
     version = revised.json["version"]
     shown = run("pending").out
@@ -159,7 +159,7 @@ def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
     assert (done.code, run("get", "mission", "--json").json["text"]) == (0, "Ship next week, calmly")
 
 
-def test_what_expired_undecided_is_told_with_the_way_back(run, held, monkeypatch):
+def test_what_expired_undecided_is_reported_with_the_way_back(run, held, monkeypatch):
     later = datetime.now(UTC) + timedelta(days=400)
     monkeypatch.setattr(SystemClock, "now", lambda self: later)
     said = [" ".join(run(command).out.split()) for command in ("pending", "status")]

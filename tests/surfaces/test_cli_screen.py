@@ -43,7 +43,7 @@ def test_a_table_wraps_its_last_column_in_the_width(screen):
     assert widest(screen[1]) <= 60
 
 
-def test_a_row_that_leaves_no_room_stands_by_itself(screen):
+def test_a_row_that_leaves_no_room_is_by_itself(screen):
     screen[0].table(("id", "made by", "at", "text"), [("a" * 30, "b" * 16, "c" * 12, "tea at four")])
     said = screen[1].getvalue().splitlines()
     assert [line.split(maxsplit=1)[0] for line in said] == ["id", "made", "at", "text"]

@@ -30,13 +30,13 @@ def test_verify_finds_nothing_wrong_with_a_sound_store(run, saved, held):
     assert (ran.code, ran.json["ok"], ran.json["first_fault"]) == (0, True, None)
 
 
-def test_verify_exits_1_and_names_the_row_of_the_first_fault(run, saved):
+def test_verify_exits_1_and_names_the_first_faulty_row(run, saved):
     tamper.delete(Path("keepward.db"), "records")
     ran = run("verify", "--json")
     assert (ran.code, bool(ran.json["first_fault"]["row"])) == (1, True)
 
 
-def test_doctor_finds_nothing_wrong_with_a_fresh_store_but_a_missing_model(run, saved):
+def test_doctor_finds_only_a_missing_model_in_a_fresh_store(run, saved):
     run("reindex", "--embedder", "hashed")
     checks = run("doctor", "--embedder", "hashed", "--json").json["checks"]
     assert {each["name"] for each in checks if not each["ok"]} <= {"embedder"}
@@ -47,7 +47,7 @@ def test_doctor_exits_1_and_says_what_to_do(run, saved):
     assert fault["remedy"]
 
 
-def test_doctor_finds_a_folder_of_keys_that_takes_no_new_heads(run, saved, tmp_path):
+def test_doctor_finds_a_key_folder_that_refuses_new_heads(run, saved, tmp_path):
     [heads] = tmp_path.glob("home/stores/*/heads")
     shutil.rmtree(heads)
     heads.write_text("in the way")
@@ -57,7 +57,7 @@ def test_doctor_finds_a_folder_of_keys_that_takes_no_new_heads(run, saved, tmp_p
     assert (fault["ok"], "takes no new heads" in fault["detail"], "write" in fault["remedy"]) == (False, True, True)
 
 
-def test_nothing_is_remembered_in_a_store_whose_key_has_no_place(run, tmp_path):
+def test_store_without_a_key_location_remembers_nothing(run, tmp_path):
     (tmp_path / "home").write_text("in the way")
     ran = run("remember", "Ana prefers tabs")
     assert (ran.code, ran.out, "set KEEPWARD_HOME" in ran.err) == (8, "", True)
@@ -72,7 +72,7 @@ def test_version_is_the_packages_own(run):
 
 
 @pytest.mark.parametrize("content", [b"not a store at all", b"SQLite format 3\0" + bytes(2000)])
-def test_a_file_that_is_no_store_exits_8_and_stays_as_it_was(run, tmp_path, content):
+def test_non_store_file_exits_8_and_stays_unchanged(run, tmp_path, content):
     other = tmp_path / "other.db"
     other.write_bytes(content)
     ran = run("status", "--db", str(other), "--json")

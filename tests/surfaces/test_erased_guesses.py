@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 PIN = "The blue boat has berth 4711"
 GUESSES = "# Notes\n\n" + "".join(f"- The blue boat has berth {n}\n" for n in range(4705, 4715))
@@ -11,7 +11,7 @@ GUESSES = "# Notes\n\n" + "".join(f"- The blue boat has berth {n}\n" for n in ra
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path, writes_per_minute=3)
+    world = HttpTestServer(tmp_path, writes_per_minute=3)
     made = world.memory.at(scope="/agents/ana").remember(PIN, tier="archival")
     world.memory.erase(world.memory.plan_erase(made.id).digest, made.id)
     world.stone = made.id
@@ -49,7 +49,7 @@ def batch(client, texts):
 
 
 @pytest.mark.parametrize("send", [batch, imported])
-def test_a_batch_that_held_erased_text_counts_as_all_its_texts(world, send):
+def test_batch_with_erased_text_counts_as_all_its_texts(world, send):
     near = world.bearer(scope="/agents/ana")
     statuses = [send(near, BATCH).status_code, send(near, ["Tea is on the left"]).status_code]
     # Three a minute: the wait is until nine further texts and the next call are paid for.

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import pytest
 from golden_sessions import COMMANDS, JOURNAL, REQUESTS, SECRET, TOOLS
-from http_world import World, events_of, streamed
+from http_fixtures import HttpTestServer, events_of, streamed
 from mcp_made import opened, served, talk
 from starlette.testclient import TestClient
 
@@ -58,7 +58,7 @@ def test_the_library_has_the_names_and_signatures_that_it_had():
 
 
 def test_the_description_of_the_http_api_is_what_it_was(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     described = world.app.openapi()
     # A copy: the description is made once for all applications.
     described = deepcopy(described)
@@ -113,7 +113,7 @@ def test_the_help_of_every_command_is_what_it_was(run):
     compare("cli_help.txt", "".join(f"==== {name} --help\n{text}" for name, text in pages.items()))
 
 
-def test_every_command_prints_the_keys_and_the_exit_code_that_it_did(run, tmp_path, monkeypatch):
+def test_every_command_prints_its_golden_keys_and_exit_code(run, tmp_path, monkeypatch):
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
     monkeypatch.setenv("USER", "ann")
@@ -150,9 +150,9 @@ def _filled(value: Any, said: dict[str, Any]) -> Any:
     return re.sub(r"\{([\w-]+)(?:#(\w+))?((?:\.\w+)*)\}", found, value) if isinstance(value, str) else value
 
 
-def test_every_route_answers_with_the_keys_and_the_status_that_it_did(tmp_path):
+def test_every_route_answers_with_its_golden_keys_and_status(tmp_path):
     (tmp_path / "other").mkdir()
-    world, other = World(tmp_path), World(tmp_path / "other")
+    world, other = HttpTestServer(tmp_path), HttpTestServer(tmp_path / "other")
     named = {"owner": world.owner, "agent": world.bearer(), "nobody": world.nobody, "other": other.owner}
     named["browser"] = world.nobody
     clients = {name: TestClient(each.app, each.base_url, headers=each.headers) for name, each in named.items()}
@@ -201,7 +201,7 @@ def test_the_same_session_writes_the_same_journal(tmp_path):
         compare("journal.json", sealed(memory))
 
 
-def test_an_export_of_before_is_restored_with_its_head_and_compiles_to_the_same_bytes(tmp_path):
+def test_older_export_is_restored_with_its_head_and_bytes(tmp_path):
     with stood(tmp_path) as memory:
         restore_export(memory, FOLDER / "journal.jsonl", plan_restore_export(memory, FOLDER / "journal.jsonl").digest)
         compare("journal.json", sealed(memory))

@@ -45,7 +45,7 @@ def prompt(run):
     return call
 
 
-def test_project_reads_nothing_told_in_another(prompt, folders):
+def test_project_reads_nothing_of_another(prompt, folders):
     acme, beta = folders
     prompt(acme, RATE)
     assert "90 euros" in prompt(acme / "src", ASKED, session="s2")
@@ -84,13 +84,13 @@ def test_command_reaches_the_project_of_its_folder(run, prompt, folders, monkeyp
     assert ["90 euros" in prompt(each, ASKED, session=each.parent.name) for each in folders] == [True, False]
 
 
-def test_home_folder_is_no_project(run, tmp_path, monkeypatch):
+def test_home_directory_is_no_project(run, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     done = run("remember", "The rate is 90 euros", "--project", ".")
     assert (done.code, "--project NAME" in done.err) == (2, True)
 
 
-def test_token_of_one_user_keeps_a_hook_there(run, prompt, folders, monkeypatch):
+def test_token_of_one_user_limits_a_hook_there(run, prompt, folders, monkeypatch):
     run("remember", "The rate of this client is 90 euros", "--user", "ana", "--embedder", "hashed")
     made = run("token", "create", "--user", "ana", "--name", "claude", "--json").json
     monkeypatch.setenv("KEEPWARD_TOKEN", made["token"])
@@ -156,7 +156,7 @@ def test_shared_connection_names_one_scope(run, home, more):
     )
 
 
-def test_connection_keeps_projects_apart_and_says_so(run, home, folders, monkeypatch):
+def test_connection_separates_projects_and_says_so(run, home, folders, monkeypatch):
     monkeypatch.chdir(folders[0])
     entry, hook = words_of(home, run)
     for words in (entry, hook):
@@ -166,7 +166,7 @@ def test_connection_keeps_projects_apart_and_says_so(run, home, folders, monkeyp
 
 
 @pytest.mark.slow
-def test_running_server_keeps_projects_apart(run, folders, monkeypatch, tmp_path):
+def test_running_server_separates_projects(run, folders, monkeypatch, tmp_path):
     store = tmp_path / "keepward.db"
     run("init")
     options = ["--db", str(store), "--embedder", "hashed"]

@@ -46,7 +46,7 @@ CALLS = [
 
 @pytest.mark.promise("C114", "Z49")
 @pytest.mark.parametrize(("method", "path"), CALLS)
-def test_without_a_credential_a_call_is_answered_with_401_and_how_to_get_in(stage, method, path):
+def test_call_without_a_credential_gets_401_with_advice(stage, method, path):
     answer = stage.client.request(method, path)
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Bearer realm="keepward"')
 
@@ -74,7 +74,7 @@ def test_a_token_in_the_query_opens_nothing(stage):
 
 
 @pytest.mark.promise("Z49")
-def test_a_token_that_was_revoked_while_in_use_opens_nothing_more(stage):
+def test_token_revoked_during_use_opens_nothing_more(stage):
     issued = stage.memory.create_token("claude")
     header = {"Authorization": f"Bearer {issued.secret}"}
     before = stage.client.get("/memory/status", headers=header).status_code
@@ -83,7 +83,7 @@ def test_a_token_that_was_revoked_while_in_use_opens_nothing_more(stage):
 
 
 @pytest.mark.promise("Z49")
-def test_a_route_that_asks_nothing_of_the_store_is_closed_to_a_revoked_token_too(stage):
+def test_route_without_store_access_rejects_a_revoked_token_too(stage):
     issued = stage.memory.create_token("claude")
     header = {"Authorization": f"Bearer {issued.secret}"}
     stage.client.get("/probe", headers=header)
@@ -91,7 +91,7 @@ def test_a_route_that_asks_nothing_of_the_store_is_closed_to_a_revoked_token_too
     assert stage.client.get("/probe", headers=header).status_code == 401
 
 
-def test_a_caller_acts_as_the_bearer_of_its_token(stage):
+def test_a_caller_acts_as_the_holder_of_its_token(stage):
     told = stage.client.get("/memory/status", headers=stage.token("claude", scope="/agents/claude")).json()
     assert told == {"actor": "agent:claude", "tenant": "default", "scope": "/agents/claude"}
 
@@ -102,18 +102,18 @@ def test_headers_move_a_caller_below_its_own_scope(stage):
 
 
 @pytest.mark.parametrize("moved", [{SCOPE: "/"}, {SCOPE: "/agents/other"}, {TENANT: "other"}], ids=str)
-def test_a_token_is_not_moved_out_of_its_scope_or_tenant(stage, moved):
+def test_token_cannot_leave_its_scope_or_tenant(stage, moved):
     answer = stage.client.get("/memory/status", headers={**stage.token(scope="/agents/claude"), **moved})
     assert (answer.status_code, answer.json()["code"]) == (403, "unauthorised")
 
 
-def test_a_scope_that_is_none_is_refused_with_what_to_send(stage):
+def test_invalid_scope_is_refused_with_advice(stage):
     answer = stage.client.get("/memory/status", headers={**stage.owner, SCOPE: "../x"})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
 
 
 @pytest.mark.parametrize("header", [TENANT, SCOPE])
-def test_a_tenant_or_scope_by_the_name_of_a_secret_is_refused_and_not_repeated(stage, header):
+def test_tenant_or_scope_named_like_a_secret_is_refused_unrepeated(stage, header):
     secret = "AKIA" + "HTLGMXGEDN73U55X"
     answer = stage.client.get("/memory/status", headers={**stage.owner, header: secret})
     assert (answer.status_code, answer.json()["code"], secret in answer.text) == (400, "invalid_input", False)
@@ -141,13 +141,13 @@ def test_a_code_is_void_after_ten_minutes(stage):
     assert stage.client.post("/session", json={"code": code}).status_code == 401
 
 
-def test_the_cookie_of_a_session_is_kept_from_scripts_and_from_other_sites(stage):
+def test_session_cookie_is_hidden_from_scripts_and_other_sites(stage):
     cookie = stage.client.post("/session", json={"code": stage.code()}).headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
 
 
-def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path):
+def test_behind_tls_the_cookie_is_secure_and_host_bound(tmp_path):
     stage = Stage(tmp_path, behind_proxy=True)
     cookie = stage.client.post("/session", json={"code": stage.code()}).headers["set-cookie"]
     stage.memory.close()
@@ -194,7 +194,7 @@ def test_a_wrong_code_makes_no_owners_token(stage):
     assert stage.memory.tokens() == []
 
 
-def test_where_reads_are_open_a_session_of_another_day_does_not_close_them(opened):
+def test_expired_session_does_not_close_open_reads(opened):
     stale = {"Cookie": f"{opened.serving.cookie}=of-another-day"}
     paths = ("/memory/status", "/memory/quarantine")
     assert [opened.client.get(path, headers=stale).status_code for path in paths] == [200, 401]
@@ -268,7 +268,7 @@ def test_a_stranger_that_asks_for_what_is_sensitive_is_refused(opened):
 
 
 @pytest.mark.parametrize("moved", [{TENANT: "other"}, {SCOPE: "/agents/orion"}], ids=str)
-def test_a_stranger_stays_in_the_scope_and_tenant_that_were_opened(opened, moved):
+def test_anonymous_reader_stays_in_the_opened_scope_and_tenant(opened, moved):
     assert opened.client.get("/memory/status", headers=moved).status_code == 403
 
 
@@ -277,7 +277,7 @@ def test_a_wrong_token_is_refused_where_reads_are_open_too(opened):
 
 
 @pytest.mark.promise("C114")
-def test_the_four_calls_of_open_reads_are_those_of_the_api(opened):
+def test_four_anonymous_read_routes_exist_in_the_api(opened):
     client = TestClient(create_app(opened.memory, options=opened.serving.options), base_url=BASE)
     opened.memory.remember("Ana's therapy is on Monday", tier="core", key="human", sensitivity="sensitive")
     answers = [client.get(path) for path in ("/memory/status", "/memory/core", "/memory/search?query=therapy")]
@@ -285,7 +285,7 @@ def test_the_four_calls_of_open_reads_are_those_of_the_api(opened):
     assert [(each.status_code, "on Monday" in each.text) for each in answers] == [(200, False)] * 4
 
 
-def test_a_path_beside_the_api_takes_a_token_and_no_session(stage):
+def test_path_outside_the_api_accepts_tokens_but_no_sessions(stage):
     stage.code()
     browser, _ = stage.session()
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
@@ -294,11 +294,11 @@ def test_a_path_beside_the_api_takes_a_token_and_no_session(stage):
     assert caught.value.status == 401
 
 
-def test_a_path_beside_the_api_acts_as_the_bearer_of_its_token(stage):
+def test_path_outside_the_api_acts_as_the_token_holder(stage):
     assert handle_of(stage.serving, Headers(stage.token("claude"))).actor.label == "agent:claude"
 
 
-def test_links_of_a_reviewer_evict_no_link_or_session_of_the_owners(stage):
+def test_reviewer_links_evict_no_link_or_session_of_owners(stage):
     browser, _ = stage.session()
     owners, reviewer = stage.code(), stage.token("rita", rights="reviewer")
     for _ in range(80):

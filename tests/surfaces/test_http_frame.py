@@ -53,13 +53,13 @@ def test_a_server_about_to_stop_is_not_ready(tmp_path):
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def test_a_server_whose_store_is_gone_is_not_ready(tmp_path):
+def test_a_server_whose_store_is_missing_is_not_ready(tmp_path):
     stage = Stage(tmp_path)
     stage.memory.close()
     assert stage.client.get("/ready").status_code == 503
 
 
-def test_a_problem_has_a_stable_code_and_says_what_to_do(stage, owner):
+def test_problem_has_a_stable_code_and_advice(stage, owner):
     told = stage.client.get("/memory/items/nothing", headers={**owner, "X-Request-Id": "r-1"})
     assert (told.headers["content-type"], told.json()) == (
         "application/problem+json",
@@ -96,7 +96,7 @@ def test_an_unforeseen_error_is_500_without_its_message(stage, owner):
     assert (told.status_code, told.json()["code"], "quoted" in told.text) == (500, "internal", False)
 
 
-def test_an_unforeseen_error_is_told_by_type_and_place_and_without_its_message(stage, owner, caplog):
+def test_unexpected_error_reports_type_and_location_without_its_message(stage, owner, caplog):
     stage.client.get("/broken", headers=owner)
     assert re.match(r"unexpected ZeroDivisionError at http_stage\.py:\d+", caplog.messages[0])
     assert "quoted" not in caplog.text
@@ -186,7 +186,7 @@ def test_metrics_count_requests_by_documented_path_and_status(tmp_path):
     assert 'keepward_http_requests_total{method="GET",route="/memory/items/{id}",status="404"} 2.0' in text
 
 
-def test_metrics_hold_no_path_that_was_made_up_and_no_id(tmp_path):
+def test_metrics_contain_no_made_up_path_and_no_id(tmp_path):
     stage = Stage(tmp_path)
     stage.client.get("/secret-path", headers=stage.owner)
     stage.client.request("BREW", "/memory/items/secret-id", headers=stage.owner)
@@ -275,13 +275,13 @@ def test_an_operation_on_memories_is_one_span_by_the_conventions(stage, owner, t
     ]
 
 
-def test_a_span_of_a_call_that_failed_says_how_and_records_no_message(stage, owner, traced):
+def test_span_of_a_failed_call_records_status_without_message(stage, owner, traced):
     stage.client.get("/memory/items/nothing", headers=owner)
     assert (traced[0].attributes["error.type"], traced[0].status) == ("404", "error")
     assert {traced[0].options[name] for name in ("record_exception", "set_status_on_exception")} == {False}
 
 
-def test_a_span_belongs_to_the_trace_of_its_caller_and_takes_no_baggage(stage, owner, traced):
+def test_span_joins_its_callers_trace_without_baggage(stage, owner, traced):
     sent = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "baggage": "user=ana"}
     stage.client.get("/memory/search?query=tea", headers={**owner, **sent})
     assert traced[0].options["context"] == {"traceparent": sent["traceparent"]}

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from http_world import BASE, World
+from http_fixtures import BASE, HttpTestServer
 from starlette.testclient import TestClient
 
 from keepward import Actor
@@ -18,7 +18,7 @@ KEY = {"Idempotency-Key": "k-1"}
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 
@@ -111,7 +111,7 @@ def test_a_key_whose_call_committed_nothing_is_free(world):
 
 
 def test_a_repeated_write_does_not_use_up_the_allowance(tmp_path):
-    world = World(tmp_path, writes_per_minute=3)
+    world = HttpTestServer(tmp_path, writes_per_minute=3)
     agent = world.bearer()
     assert [post(world, caller=agent).status_code for _ in range(9)] == [201] * 9
     world.memory.close()

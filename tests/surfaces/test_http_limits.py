@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import anyio
 import pytest
+from http_fixtures import HttpTestServer, _scope
 from http_stage import BASE, JSON, Stage, router
-from http_world import World, _scope
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
@@ -69,12 +69,12 @@ def test_a_blob_and_an_import_have_limits_of_their_own(small, send, path, limit)
 
 
 @pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
-def test_an_import_over_the_limit_is_told_where_it_can_be_done(small, send):
+def test_import_over_the_limit_names_the_alternative(small, send):
     answer = small.client.post("/memory/import", content=send(b"a" * 9001), headers=small.owner)
     assert answer.json()["detail"].endswith("import the file on the server's machine")
 
 
-def test_a_path_that_there_is_not_reads_no_large_body_either(small):
+def test_unknown_path_reads_no_large_body(small):
     assert small.client.post("/nowhere", content=b"a" * 1001).status_code == 413
 
 
@@ -82,7 +82,7 @@ def test_after_413_the_connection_is_closed(small):
     assert small.client.post("/memory/items", content=items(1001)).headers["connection"] == "close"
 
 
-def test_one_write_too_many_waits_as_long_as_it_is_told(stage):
+def test_excess_write_waits_for_the_announced_time(stage):
     header = stage.token()
     answers = [stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header) for n in range(4)]
     told = answers[3]
@@ -95,7 +95,7 @@ def test_the_answer_to_one_too_many_names_the_setting(stage):
     assert "`writes_per_minute` under [server]" in answers[3].json()["detail"]
 
 
-def test_the_owner_waits_for_nobody(stage):
+def test_the_owner_waits_for_no_one(stage):
     answers = [
         stage.client.post("/memory/items", json={"text": f"Fact {n} of nine"}, headers=stage.owner) for n in range(9)
     ]
@@ -160,7 +160,7 @@ def beside(stage):
     return TestClient(create_app(stage.memory, serving=serving, routers=[router]), base_url=BASE)
 
 
-def test_of_two_servers_that_share_their_state_a_principal_has_one_allowance(stage, beside):
+def test_servers_with_shared_state_share_a_rate_limit(stage, beside):
     header = stage.token()
     answers = [
         client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header).status_code
@@ -169,7 +169,7 @@ def test_of_two_servers_that_share_their_state_a_principal_has_one_allowance(sta
     assert answers == [201, 201, 201, 429]
 
 
-def test_of_two_servers_that_share_their_state_either_knows_a_session_and_its_end(stage, beside):
+def test_servers_with_shared_state_share_login_sessions(stage, beside):
     browser, csrf = stage.session()
     beside.cookies.update(dict(browser.cookies))
     written = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers=csrf).status_code
@@ -229,15 +229,15 @@ def test_agents_together_leave_slots_to_the_owner():
     assert anyio.run(run) == COSTLY.agents + 1
 
 
-def test_a_body_framed_in_two_ways_is_refused_and_its_connection_closed(stage):
+def test_ambiguously_framed_body_is_refused_and_its_connection_closed(stage):
     headers = {**stage.owner, **JSON, "Content-Length": "2", "Transfer-Encoding": "chunked"}
     answer = stage.client.post("/memory/items", content=b"{}", headers=headers)
     assert (answer.status_code, answer.headers["connection"]) == (400, "close")
 
 
 @pytest.mark.parametrize(("who", "status"), [("agent", 503), ("owner", 200)])
-def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch, who, status):
-    world = World(tmp_path)
+def test_agent_read_has_a_deadline(tmp_path, monkeypatch, who, status):
+    world = HttpTestServer(tmp_path)
     for text in ("The kettle is blue", "The launch bird is the heron"):
         world.memory.remember(text, tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
@@ -255,7 +255,7 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("who", "ended"), [("agent", True), ("owner", False)])
 def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("The kettle is blue", tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
 
@@ -283,9 +283,9 @@ def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
     )
 
 
-def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, monkeypatch):
+def test_stalled_reader_is_dropped_and_its_slot_released(tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.http.middleware.SEND_TIMEOUT_S", 0.01)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     sent, taken = iter([{"type": "http.request", "body": b"", "more_body": False}]), []
 
     async def receive():
@@ -318,7 +318,7 @@ def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypa
         free.set()
 
     monkeypatch.setattr(Slots, "_release", released)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     blob = world.memory.put_blob(os.urandom(8 << 20))
     bound, options = bind(ServerOptions(port=0))
     app = build(world.memory, replace(options, mcp=False))

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from http_world import BASE, World, events_of, streamed
+from http_fixtures import BASE, HttpTestServer, events_of, streamed
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
@@ -34,8 +34,8 @@ NOTE = EntryKind(name="note", of=str, ttl_s=60, max_entries=2)
 
 @pytest.fixture
 def world(tmp_path, database, monkeypatch):
-    monkeypatch.setattr(World, "DATABASE", database)
-    world = World(tmp_path)
+    monkeypatch.setattr(HttpTestServer, "DATABASE", database)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 
@@ -54,14 +54,14 @@ def rows(database, query="SELECT * FROM world_0.server_state"):
         return connection.execute(query.encode()).fetchall()
 
 
-def test_what_one_server_puts_the_others_find_until_its_time_is_over(world, states):
+def test_shared_entry_is_found_by_all_servers_until_expiry(world, states):
     states[0].change(NOTE, "a", lambda _: "tea", owner="ana")
     found = [each.get(NOTE, "a", owner="ana") for each in states]
     world.ticks.now += 60
     assert (found, [each.get(NOTE, "a", owner="ana") for each in states]) == (["tea"] * 3, [None] * 3)
 
 
-def test_of_many_changes_at_once_at_several_servers_none_is_lost(states):
+def test_concurrent_changes_at_several_servers_are_all_stored(states):
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: states[n % 3].change(NOTE, "a", lambda there: (there or "") + "x"), range(30)))
     assert states[0].get(NOTE, "a") == "x" * 30
@@ -90,7 +90,7 @@ def test_an_edited_entry_does_not_open(database, states):
     assert states[0].get(NOTE, "a") is None
 
 
-def test_an_entry_that_was_moved_to_another_name_does_not_open(database, states):
+def test_entry_renamed_by_hand_does_not_open(database, states):
     states[0].change(NOTE, "a", lambda _: "tea")
     states[0].change(NOTE, "b", lambda _: "milk")
     with psycopg.connect(database) as connection:
@@ -109,7 +109,7 @@ def test_the_database_learns_no_login_code_and_no_idempotency_key(world, databas
     assert [str(each) for (each,) in found] in (["u"], ["b'u'"])
 
 
-def test_a_call_sent_again_to_another_server_gets_the_same_answer(world):
+def test_repeated_call_to_another_server_gets_the_same_answer(world):
     agent, key = world.bearer(), {"Idempotency-Key": "k-1"}
     given = [agent.post("/memory/items", json={"text": "Ana likes tea"}, headers=key) for _ in range(3)]
     assert [(each.status_code, each.json()) for each in given] == [(201, given[0].json())] * 3
@@ -121,7 +121,7 @@ def test_a_principal_has_one_allowance_at_all_servers(states):
     assert [wait > 0 for wait in waits] == [False, False, False, True, True]
 
 
-def test_a_link_of_one_server_opens_one_session_and_that_holds_at_all_of_them(world):
+def test_link_of_one_server_opens_one_session_at_all(world):
     code = world.servings[0].console_link().partition("#code=")[2]
     browser = TestClient(world.app, base_url=BASE)
     opened = [browser.post("/session", json={"code": code}) for _ in range(2)]
@@ -133,7 +133,7 @@ def test_a_link_of_one_server_opens_one_session_and_that_holds_at_all_of_them(wo
     assert (written.status_code, [browser.get("/session").status_code for _ in range(3)]) == (201, [401] * 3)
 
 
-def test_a_session_holds_where_another_home_has_another_token_of_the_owner(tmp_path, world):
+def test_session_is_valid_with_another_owner_token_elsewhere(tmp_path, world):
     here, there = world.servings[:2]
     credential = world.memory.create_token("console", rights="owner").token.id
     name, _ = LoginSessions(here.state, lambda size: os.urandom(size)).open(credential)
@@ -155,7 +155,7 @@ def test_a_stream_of_events_sees_a_commit_of_another_server(world):
     assert (status, [each["id"] for each in events_of(body)]) == (200, ["1"])
 
 
-def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
+def test_mcp_call_may_reach_any_server(world):
     begun = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     listed, headers = [], {"Accept": "application/json, text/event-stream", **world.owner.headers}
     for n, (method, params) in enumerate([("initialize", begun), ("tools/list", {})]):
@@ -181,7 +181,7 @@ OTHERWISE = "committed_description or learning_answers"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("routes", sorted(HERE.glob("test_http_routes_*.py")), ids=lambda file: file.stem)
-def test_three_servers_in_turn_answer_like_one(database, routes):
+def test_three_servers_in_rotation_answer_like_one(database, routes):
     options = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not proof"]
     options += ["-k", f"not ({OTHERWISE})"]
     told = subprocess.run(
@@ -239,7 +239,7 @@ class Crowd:
 
 @pytest.mark.slow
 @pytest.mark.promise("D44")
-def test_of_three_servers_one_is_killed_and_no_acknowledged_write_is_lost_and_no_job_runs_twice(database, tmp_path):
+def test_killed_server_loses_no_acknowledged_write_and_repeats_no_job(database, tmp_path):
     home = tmp_path / "home"
     Memory.open(database, actor=Actor.operator("olga"), embedder="none", config_dir=home, maintenance=False).close()
     crowd = Crowd(database, home)

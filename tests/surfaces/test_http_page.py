@@ -69,25 +69,25 @@ def browser(tmp_path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_no_file_of_the_page_reads_text_as_markup_or_as_code(path):
+def test_no_page_file_interprets_text_as_markup_or_code(path):
     text = path.read_text("utf-8")
     assert [word for word in READS if word in text] == []
 
 
 @pytest.mark.parametrize("path", [each for each in FILES if each.suffix == ".html"], ids=lambda path: path.name)
-def test_a_page_holds_no_script_style_or_handler_of_its_own(path):
+def test_page_contains_no_inline_script_style_or_handler(path):
     text = path.read_text("utf-8")
     assert re.findall(r"<style|<script(?![^>]* src=)|\sstyle=|\son\w+=|javascript:", text) == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_page_asks_nobody_but_this_server(path):
+def test_the_page_asks_only_this_server(path):
     # A comment, and the name of a language, are no addresses.
     text = re.sub(r"^\s*//.*$|xmlns='[^']*'", "", path.read_text("utf-8"), flags=re.MULTILINE)
     assert re.findall(r"(?:https?:)?//\w[\w.]*\.\w+/?", text) == []
 
 
-def test_every_file_that_a_page_names_is_served_without_a_token(browser):
+def test_every_file_of_a_page_is_served_without_token(browser):
     named = {
         name
         for path in FILES
@@ -113,7 +113,7 @@ def test_browsers_cache_files_with_hashed_names(browser, coding):
 
 
 @pytest.mark.parametrize("path", ["/console/", "/docs.js", "/console/licences.txt"])
-def test_any_other_file_is_not_kept(browser, path):
+def test_any_other_file_is_not_stored(browser, path):
     assert browser.get(path).headers["cache-control"] == "no-store"
 
 
@@ -123,7 +123,7 @@ def test_the_pages_files_hold_no_data(answers):
 
 
 @pytest.mark.promise("C117")
-def test_the_server_tells_the_page_core_tiers_queue_and_commits(answers):
+def test_the_server_reports_the_page_core_tiers_queue_and_commits(answers):
     told = {name: each["body"] for name, each in answers.items()}
     assert told["GET /memory/status"]["by_tier"] == {"core": 1}
     assert [each["text"] for each in told["GET /memory/core"]["blocks"] if each["text"]] == [
@@ -133,7 +133,7 @@ def test_the_server_tells_the_page_core_tiers_queue_and_commits(answers):
 
 
 @pytest.mark.promise("C118")
-def test_the_server_tells_the_page_what_waits_why_and_from_where(answers):
+def test_server_sends_the_page_pending_proposals_reasons_and_sources(answers):
     item = answers["GET /memory/quarantine"]["body"]["items"][1]
     after = item["diff"][0]["after"]
     assert (item["proposer"], item["reason"], after["source"]) == (

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 from keepward import Actor, Client, InvalidInput, Unauthorised
 
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 
@@ -93,13 +93,13 @@ def test_a_header_with_a_wrong_name_is_refused(world, headers):
     assert world.owner.get("/memory/items", headers=headers).status_code == 400
 
 
-def test_a_header_that_stands_twice_is_refused(world):
+def test_a_header_that_appears_twice_is_refused(world):
     twice = [("Keepward-User", "ana"), ("Keepward-User", "bob")]
     assert world.owner.get("/memory/items", headers=twice).status_code == 400
 
 
 def test_a_stranger_names_no_user(tmp_path):
-    world = World(tmp_path, open_reads=True)
+    world = HttpTestServer(tmp_path, open_reads=True)
     assert world.nobody.get("/memory/status").status_code == 200
     assert world.nobody.get("/memory/status", headers={"Keepward-User": "ana"}).status_code == 403
     world.memory.close()

@@ -26,7 +26,7 @@ def compiled(world, objective="mission"):
 
 
 @pytest.mark.promise("C117", "C119")
-def test_a_commit_is_found_in_the_log_by_its_id_and_names_its_receipt(world):
+def test_commit_is_found_in_the_log_with_its_receipt(world):
     made = put(world, "The ferry leaves at six")
     listed = world.owner.get("/memory/commits").json()["items"][0]
     shown = world.owner.get(f"/memory/commits/{made['commit']}").json()
@@ -44,15 +44,7 @@ def test_a_receipt_names_its_commit(world):
     assert (receipt["commit"], receipt["changes"][0]["id"]) == (made["commit"], made["id"])
 
 
-def test_the_log_comes_in_pages_newest_first(world):
-    for n in range(3):
-        put(world, f"Ferry {n}{n} goes to island {n}")
-    first = world.owner.get("/memory/commits", params={"limit": 2}).json()
-    rest = world.owner.get("/memory/commits", params={"limit": 2, "before": first["next_before"]}).json()
-    assert ([each["seq"] for each in first["items"] + rest["items"]], rest["next_before"]) == ([3, 2, 1], None)
-
-
-def test_the_log_holds_each_memory_before_and_after_where_that_is_asked_for(world):
+def test_log_shows_memories_before_and_after_on_request(world):
     put(world, "The ferry leaves at six")
     found = [
         world.owner.get("/memory/commits", params={"events": asked}).json()["items"][0]["events"]
@@ -62,7 +54,7 @@ def test_the_log_holds_each_memory_before_and_after_where_that_is_asked_for(worl
 
 
 @pytest.mark.promise("C51", "C113", "C120")
-def test_after_a_rollback_the_core_read_and_the_prompt_are_as_before(world):
+def test_rollback_restores_core_and_prompt(world):
     put(world, "Ship before Easter", tier="core", key="mission")
     before = compiled(world)
     changed = put(world, "Ship in summer", tier="core", key="mission")
@@ -90,7 +82,7 @@ def test_an_agent_does_not_roll_back_what_others_wrote(world):
 
 
 @pytest.mark.parametrize("headers", [{}, {"If-Match": '"another"'}])
-def test_who_may_not_roll_back_is_told_so_before_what_the_request_lacks(world, headers):
+def test_missing_rollback_right_is_reported_before_missing_arguments(world, headers):
     made = put(world, "Ship before Easter", tier="core", key="mission")
     answer = world.bearer().post(f"/memory/rollback/{made['commit']}", headers=headers)
     assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
@@ -115,7 +107,7 @@ def test_a_rollback_without_what_was_seen_names_the_header(world, headers, body)
     assert (answer.status_code, named, world.memory.get(made["id"]).status.value) == (428, [True, True], "active")
 
 
-def test_the_tag_of_a_rollback_is_the_header_of_status_and_the_refusal_without_it_says_so(world):
+def test_rollback_etag_comes_from_status_and_its_refusal_says_so(world):
     made = put(world, "Tea is served at nine")
     path = f"/memory/rollback/{made['commit']}"
     refused = world.owner.post(path)
@@ -124,7 +116,7 @@ def test_the_tag_of_a_rollback_is_the_header_of_status_and_the_refusal_without_i
     assert world.owner.post(path, headers={"If-Match": tags.pop()}).status_code == 200
 
 
-def test_a_dry_run_of_a_rollback_changes_nothing_and_gives_the_tag_to_go_on(world):
+def test_rollback_dry_run_changes_nothing_and_returns_the_etag(world):
     made = put(world, "The ferry leaves at six")
     path = f"/memory/rollback/{made['commit']}"
     told = world.owner.post(path, json={"dry_run": True}).json()
@@ -147,7 +139,7 @@ def test_an_impact_is_asked_in_exactly_one_way(world, query):
 
 
 @pytest.mark.promise("C105")
-def test_a_job_answers_run_skipped_or_failed_each_with_a_receipt(world, monkeypatch):
+def test_job_answers_run_skipped_or_failed_with_a_receipt(world, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 

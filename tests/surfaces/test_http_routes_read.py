@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 from keepward import Memory
 
@@ -11,7 +11,7 @@ from keepward import Memory
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """A store with a mission, a harbour in every tier, and something sensitive."""
-    world = World(tmp_path_factory.mktemp("filled"), open_reads=True)
+    world = HttpTestServer(tmp_path_factory.mktemp("filled"), open_reads=True)
     memory = world.memory
     memory.remember("Ship the harbour app before Easter", tier="core", key="mission")
     memory.remember("The harbour ferry leaves at six", tier="archival", tags=["ferry", "harbour"])
@@ -32,7 +32,7 @@ def texts(answer):
 
 
 @pytest.mark.promise("C106", "C117")
-def test_status_tells_tier_sizes_block_counts_and_the_depth_of_the_queue(world):
+def test_status_reports_tier_sizes_block_counts_and_queue_depth(world):
     world.memory.remember("The ferry leaves at six", tier="archival")
     world.bearer().put("/memory/keys/mission", json={"text": "Ship it", "tier": "core", "confidence": 0.9})
     told = world.owner.get("/memory/status").json()
@@ -49,7 +49,7 @@ def test_status_names_the_file_to_the_owner_alone(world):
 
 
 @pytest.mark.promise("C107")
-def test_core_gives_the_blocks_as_they_stand_in_the_order_of_compiling(filled):
+def test_core_returns_current_blocks_in_compile_order(filled):
     blocks = filled.owner.get("/memory/core").json()["blocks"]
     assert [(each["key"], each["text"]) for each in blocks] == [
         ("persona", None),
@@ -82,7 +82,7 @@ def test_search_narrows_by_tier_tags_and_the_other_filters(filled, asked, found)
     assert set(texts(filled.owner.get("/memory/search", params={"query": "harbour", **asked}))) == found
 
 
-def test_what_is_sensitive_is_found_only_when_it_is_asked_for(filled):
+def test_sensitive_memory_is_found_only_on_request(filled):
     found = [
         len(texts(filled.owner.get("/memory/search", params={"query": "coffee pier", "include_sensitive": asked})))
         for asked in ("false", "true")
@@ -105,7 +105,7 @@ def test_pages_follow_one_another_without_a_gap_or_a_repeat(filled, path, asked)
 
 
 @pytest.mark.parametrize(("path", "asked"), [("search", {"query": "ferry"}), ("items", {"tier": "archival"})])
-def test_the_second_page_is_read_from_the_state_and_by_the_clock_of_the_first(world, path, asked):
+def test_second_page_uses_the_state_and_clock_of_the_first(world, path, asked):
     path = f"/memory/{path}"
     for n in range(4):
         world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival", ttl="1h")
@@ -163,7 +163,7 @@ def test_a_cursor_of_another_query_is_refused(filled):
         "query=x&tags=%0a",
     ],
 )
-def test_a_query_that_cannot_be_read_is_refused_and_not_repeated(filled, query):
+def test_unreadable_query_is_refused_and_not_repeated(filled, query):
     answer = filled.owner.get(f"/memory/search?{query}")
     assert (answer.status_code, "soul" in answer.text, "tomorrow" in answer.text) == (400, False, False)
 
@@ -171,7 +171,7 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_repeated(filled, query):
 @pytest.fixture(scope="module")
 def spring(tmp_path_factory):
     """A store with events of March and April 2025, one of now, and a fact that names no time."""
-    world = World(tmp_path_factory.mktemp("spring"))
+    world = HttpTestServer(tmp_path_factory.mktemp("spring"))
     for name, at in (("march", "2025-03-14T09:00:00Z"), ("april", "2025-04-01T00:00:00Z"), ("now", None)):
         world.memory.remember(f"The {name} card of Ana", tier="episodic", kind="event", occurred_at=at)
     world.memory.remember("The plain card of Ana", tier="archival", kind="fact")
@@ -213,7 +213,7 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
         *("receipts?", "contradictions?", "candidates?"),
     ],
 )
-def test_a_limit_out_of_bounds_is_told_the_range(filled, path, limit):
+def test_a_limit_out_of_bounds_gets_the_range(filled, path, limit):
     answer = filled.owner.get(f"/memory/{path}limit={limit}")
     wrong = {"where": "query.limit", "message": "limit is from 1 to 500"}
     assert (answer.status_code, answer.json()["errors"]) == (400, [wrong])
@@ -233,7 +233,7 @@ def test_an_etag_that_still_holds_saves_the_body(world):
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_past_of_a_memory_is_read_by_number_head_or_instant(world):
+def test_past_version_is_read_by_number_head_or_instant(world):
     made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
     head = world.memory.head
     world.clock.move(hours=1)
@@ -256,7 +256,7 @@ def test_the_past_of_a_memory_is_read_by_number_head_or_instant(world):
     ],
     ids=lambda call: call[1],
 )
-def test_where_reads_are_open_a_stranger_reads_and_nothing_sensitive_shows(filled, call):
+def test_anonymous_reader_sees_nothing_sensitive(filled, call):
     answer = filled.nobody.request(*call, json={"objective": "harbour master coffee"} if call[0] == "POST" else None)
     assert (answer.status_code, "coffee at the pier" in answer.text) == (200, False)
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -26,7 +26,7 @@ def reference():
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("reference"))
+    world = HttpTestServer(tmp_path_factory.mktemp("reference"))
     yield world
     world.memory.close()
 
@@ -63,7 +63,7 @@ def test_every_route_is_documented(world):
     assert routes(world) - documented == set()
 
 
-def test_every_link_leads_to_an_operation_and_names_parameters_of_it(world):
+def test_every_openapi_link_names_an_operation_and_its_parameters(world):
     operations = {each["operationId"]: each for path in world.api["paths"].values() for each in path.values()}
     wrong = [
         (name, link["operationId"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
-from http_world import BASE, World
+from http_fixtures import BASE, HttpTestServer
 from starlette.testclient import TestClient
 
 from keepward.http.routes import RIGHTS
@@ -107,7 +108,7 @@ PEOPLES = [name for name in CALLS if RIGHTS[name] in {"approve", "erase", "owner
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A store with a memory, a mission, and an edit of it that waits."""
-    world = World(tmp_path_factory.mktemp("refusals"))
+    world = HttpTestServer(tmp_path_factory.mktemp("refusals"))
     world.memory.remember("The ferry leaves at six", tier="archival")
     world.memory.remember("Ship before Easter", tier="core", key="mission")
     world.memory.context("ferry")
@@ -121,6 +122,12 @@ def agent(world):
     return world.bearer("orion")
 
 
+@cache
+def receipt_of(world):
+    """Return the id of one receipt of a context."""
+    return world.memory.context("ferry").receipt.id
+
+
 def call(world, client, name, match="*"):
     """Make the call of an operation, with names filled in, on what ``match`` names."""
     method, path, *body = CALLS[name]
@@ -129,7 +136,7 @@ def call(world, client, name, match="*"):
         "memory": memory,
         "commit": world.memory.history(memory)[0].commit.id,
         "proposal": world.memory.pending()[0].id,
-        "receipt": world.memory.context("ferry").receipt.id,
+        "receipt": receipt_of(world),
         "draft": "0" * 32,
         "token": world.memory.tokens()[0].id,
     }
@@ -171,7 +178,7 @@ def test_with_a_token_that_is_none_every_route_is_closed(world, name):
 
 @pytest.mark.promise("F10")
 @pytest.mark.parametrize("name", PEOPLES)
-def test_with_an_agents_token_what_is_peoples_is_refused_and_nothing_changes(world, agent, name):
+def test_agent_token_is_refused_for_reviewer_routes_without_changes(world, agent, name):
     before = state(world)
     answer = call(world, agent, name)
     status = answer.json()["results"][0]["error"]["status"] if name in BY_ITEM else answer.status_code
@@ -186,7 +193,7 @@ def test_with_a_reviewers_token_what_is_the_owners_is_refused(world, name):
 
 
 @pytest.mark.promise("F10")
-def test_an_agent_makes_itself_nobody_else_by_any_field_or_header(world, agent):
+def test_agent_cannot_impersonate_by_any_field_or_header(world, agent):
     told = agent.post(
         "/memory/items",
         json={"text": "The pier is long", "source": "operator", "tier": "archival"},
@@ -220,14 +227,14 @@ SECRETS = {
 
 @pytest.mark.promise("Z6")
 @pytest.mark.parametrize("field", SECRETS)
-def test_a_secret_is_in_no_file_and_in_no_answer_wherever_it_was_put(world, agent, field):
+def test_secret_in_any_position_is_in_no_file_or_answer(world, agent, field):
     answer = agent.post("/memory/items", json=SECRETS[field])
     assert (SECRET in answer.text, SECRET.encode() in everywhere(world)) == (False, False)
 
 
 @pytest.mark.promise("Z6")
 @pytest.mark.parametrize("path", ["edit", "keys/berth", "items/batch", "items/merge", "block", "compile", "bisect"])
-def test_a_secret_in_a_body_that_cannot_be_read_is_not_repeated(world, agent, path):
+def test_secret_in_an_unreadable_body_is_not_repeated(world, agent, path):
     method = "PUT" if path.startswith("keys") else "POST"
     answer = agent.request(method, f"/memory/{path}", json={SECRET: SECRET, "reason": 1})
     assert (answer.status_code, SECRET in answer.text) == (422, False)
@@ -259,8 +266,8 @@ WRITES = {
 
 @pytest.mark.promise("T22")
 @pytest.mark.parametrize("way", WRITES)
-def test_an_injection_waits_and_is_in_no_prompt_and_no_answer_to_a_query(tmp_path, way):
-    world = World(tmp_path)
+def test_prompt_injection_is_quarantined_and_in_no_prompt_or_answer(tmp_path, way):
+    world = HttpTestServer(tmp_path)
     agent = world.bearer()
     method, path, body = WRITES[way]
     written = agent.request(method, path, json=body).status_code
@@ -272,7 +279,7 @@ def test_an_injection_waits_and_is_in_no_prompt_and_no_answer_to_a_query(tmp_pat
 
 @pytest.fixture(scope="module")
 def scopes(tmp_path_factory):
-    world = World(tmp_path_factory.mktemp("scopes"))
+    world = HttpTestServer(tmp_path_factory.mktemp("scopes"))
     orion = world.bearer("orion", scope="/agents/orion")
     made = orion.post(
         "/memory/items", json={"text": "The gate of orion is green", "tier": "archival", "key": "gate"}
@@ -337,7 +344,7 @@ def test_another_tenant_has_nothing_of_it(scopes):
 def test_with_memory_switched_off_every_route_still_answers(tmp_path):
     from keepward import Policy
 
-    world = World(tmp_path, policy=Policy(enabled=False))
+    world = HttpTestServer(tmp_path, policy=Policy(enabled=False))
     agent = world.bearer()
     codes = [
         agent.post("/memory/items", json={"text": "The ferry leaves at six"}).status_code,
@@ -356,12 +363,12 @@ def test_a_route_that_is_not_there_is_a_problem(world):
 
 @pytest.mark.parametrize("name", ["approve", "amend"])
 @pytest.mark.parametrize("match", [None, '"another"'])
-def test_who_may_not_is_told_so_before_what_a_request_lacks(world, agent, name, match):
+def test_missing_right_is_reported_before_missing_arguments(world, agent, name, match):
     before = state(world)
     answer = call(world, agent, name, match=match)
     assert (answer.status_code, state(world)) == (403, before)
 
 
-def test_a_token_that_only_reads_is_told_so_before_what_a_request_lacks(world):
+def test_read_only_token_is_refused_before_missing_arguments(world):
     answer = call(world, world.bearer("vera", can=["read"]), "revise", match=None)
     assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "credential_reads_only")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 
 from keepward import Policy
 from keepward.api import OPERATIONS
@@ -11,7 +11,7 @@ from keepward.api import OPERATIONS
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("Ship before Easter", tier="core", key="mission")
     yield world
     world.memory.close()
@@ -38,7 +38,7 @@ def mission(world):
 
 
 @pytest.mark.promise("C69", "C111", "C118", "C117")
-def test_the_queue_tells_what_waits_why_and_from_where(world, agent):
+def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
     name = held(agent, evidence=["chat:42"], source="user_message")
     item = world.owner.get("/memory/quarantine").json()["items"][0]
     after = item["diff"][0]["after"]
@@ -79,7 +79,7 @@ def test_an_approval_of_something_else_is_refused(world, agent):
 
 
 @pytest.mark.promise("T19")
-def test_an_approval_whose_base_has_moved_is_refused_and_the_item_is_stale(world, agent):
+def test_approval_of_a_changed_base_is_refused_as_stale(world, agent):
     name = held(agent)
     seen = tag_of(world.owner, name)
     world.memory.update_by_key("mission", "Ship next week", tier="core")
@@ -97,7 +97,7 @@ def test_a_second_approval_is_a_conflict(world, agent):
 
 
 @pytest.mark.promise("C67", "C71")
-def test_a_rejection_leaves_what_held_and_the_proposer_is_told_once(world, agent):
+def test_rejection_preserves_the_text_and_notifies_the_proposer_once(world, agent):
     name = held(agent)
     answer = world.owner.post(f"/memory/quarantine/{name}/reject", json={"reason": "not now"})
     told = [[each["decision"] for each in agent.get("/memory/notices").json()["items"]] for _ in "ab"]
@@ -114,7 +114,7 @@ def test_a_rejection_without_a_reason_is_refused(world, agent):
 
 
 @pytest.mark.promise("C68")
-def test_many_are_approved_at_once_and_each_gets_its_own_answer(world, agent):
+def test_batch_approval_returns_one_answer_each(world, agent):
     ids = [held(agent), held(agent, "Berth three is wet", "workspace_state")]
     items = [{"id": each, "digest": world.owner.get(f"/memory/quarantine/{each}").json()["digest"]} for each in ids]
     items[1]["digest"] = "0" * 64
@@ -128,7 +128,7 @@ def test_many_are_approved_at_once_and_each_gets_its_own_answer(world, agent):
 
 
 @pytest.mark.promise("C68")
-def test_many_are_rejected_at_once_and_each_gets_its_own_answer(world, agent):
+def test_batch_rejection_returns_one_answer_each(world, agent):
     ids = [held(agent), "nobody", held(agent, "Berth three is wet", "workspace_state")]
     told = world.owner.post("/memory/quarantine/reject", json={"ids": ids, "reason": "no"}).json()
     assert ([each["ok"] for each in told["results"]], told["rejected"], told["failed"]) == ([True, False, True], 2, 1)
@@ -168,8 +168,8 @@ def test_without_a_token_nothing_is_decided(world, agent, verb):
 
 
 @pytest.mark.promise("Z24", "F10")
-def test_nobody_approves_what_it_proposed_itself_where_four_eyes_are_asked_for(tmp_path):
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+def test_under_four_eyes_no_one_approves_their_own_proposal(tmp_path):
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     said = "The crane may be red"
     name = world.owner.post("/memory/items", json={"text": said, "tier": "archival", "confidence": 0.01}).json()[
         "proposal"
@@ -183,7 +183,7 @@ def test_nobody_approves_what_it_proposed_itself_where_four_eyes_are_asked_for(t
     world.memory.close()
 
 
-def test_the_owners_token_writes_core_and_rules_in_one_step_and_approves_what_it_proposed(world):
+def test_owner_token_writes_core_directly_and_approves_its_proposals(world):
     rule = world.owner.post("/memory/items", json={"text": "Never deploy on a Friday", "kind": "rule"})
     assert rule.status_code == 201
     said = "The crane may be red"
@@ -233,21 +233,6 @@ def test_an_approval_of_many_names_what_was_seen_of_each(world, agent):
     assert (answer.status_code, "body.items.0.digest" in answer.json()["detail"]) == (428, True)
 
 
-def test_the_queue_comes_in_pages_oldest_first(world, agent):
-    wanted = []
-    for day in ("Monday", "Tuesday", "Friday"):
-        world.clock.move(minutes=1)
-        wanted.append(held(agent, f"Ship on {day}"))
-    first = world.owner.get("/memory/quarantine", params={"limit": 2}).json()
-    rest = world.owner.get("/memory/quarantine", params={"limit": 2, "offset": first["next_offset"]}).json()
-    assert ([each["id"] for each in first["items"] + rest["items"]], rest["next_offset"]) == (wanted, None)
-    assert (rest["total"], rest["counts"]["tier"], rest["oldest_at"]) == (
-        3,
-        {"core": 3},
-        first["items"][0]["created_at"],
-    )
-
-
 @pytest.mark.promise("T21")
 def test_the_queue_has_the_verbs_of_the_library_over_http(world):
     library = {
@@ -255,34 +240,6 @@ def test_the_queue_has_the_verbs_of_the_library_over_http(world):
     }
     described = {each["operationId"] for path in world.api["paths"].values() for each in path.values()}
     assert (len(library), library <= described) == (8, True)
-
-
-def test_an_amendment_stores_the_reviewers_words_where_it_names_what_it_saw(world, agent):
-    name = held(agent, "Ship in sumer")
-    reviewer = world.bearer("rita", rights="reviewer")
-    path, body = f"/memory/quarantine/{name}/amend", {"text": "Ship in summer", "tags": ["plan"]}
-    blind = reviewer.post(path, json=body).status_code
-    answer = reviewer.post(path, json=body, headers=tag_of(reviewer, name))
-    closed = world.owner.get(f"/memory/quarantine/{name}").json()
-    assert (blind, answer.status_code, mission(world)) == (428, 201, "Ship in summer")
-    assert (closed["state"], closed["decision"]) == ("approved", "approved with changes")
-
-
-def test_an_amendment_that_a_gate_refuses_leaves_the_proposal_waiting(world, agent):
-    name = held(agent)
-    body = {"text": "Ship with key " + "AKIA" + "HTLGMXGEDN73U55X"}
-    answer = world.owner.post(f"/memory/quarantine/{name}/amend", json=body, headers=tag_of(world.owner, name))
-    assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "aws_access_key")
-    assert (world.owner.get(f"/memory/quarantine/{name}").json()["state"], mission(world)) == (
-        "pending",
-        "Ship before Easter",
-    )
-
-
-def test_an_agent_amends_nothing(world, agent):
-    name = held(agent)
-    answer = agent.post(f"/memory/quarantine/{name}/amend", json={"text": "x y"}, headers=tag_of(world.owner, name))
-    assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
 
 
 @pytest.fixture
@@ -317,7 +274,7 @@ def test_a_reviewers_session_ends_with_their_token(world, reviewing):
     assert (before, browser.get("/memory/status").status_code) == (200, 401)
 
 
-def test_a_stale_proposal_is_marked_and_edited_against_what_holds_now(world, agent):
+def test_stale_proposal_is_labelled_and_edited_against_current_text(world, agent):
     name = held(agent)
     world.memory.update_by_key("mission", "Ship next week", tier="core")
     listed = world.owner.get("/memory/quarantine").json()["items"]
@@ -329,8 +286,8 @@ def test_a_stale_proposal_is_marked_and_edited_against_what_holds_now(world, age
     assert (answer.status_code, mission(world)) == (201, "Ship next week, in the summer")
 
 
-def test_under_four_eyes_a_proposer_approves_nothing_with_a_token_it_made(tmp_path):
-    world = World(tmp_path, policy=Policy(four_eyes=True))
+def test_under_four_eyes_a_proposers_own_token_approves_nothing(tmp_path):
+    world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     said = {"text": "The crane may be red", "tier": "archival", "confidence": 0.01}
     name = world.owner.post("/memory/items", json=said).json()["proposal"]
     made = world.owner.post("/memory/tokens", json={"name": "rita", "rights": "reviewer"}).json()["secret"]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from http_world import World, called, events_of, streamed
+from http_fixtures import HttpTestServer, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
@@ -24,7 +24,7 @@ from support import foreign
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "HEAD_POLL_INTERVAL_S", 0.002)
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 
@@ -51,7 +51,7 @@ def listened(world, headers, count, query="?after=0"):
     return seen(body)
 
 
-def test_an_event_names_what_a_commit_touched_and_holds_no_text(world, owner):
+def test_event_names_touched_ids_without_text(world, owner):
     made = world.memory.remember("The ferry leaves at six", tier="archival", tags=["ferry"])
     event = listened(world, owner, 1)[0]
     assert (event["id"], event["data"]["changes"], "ferry" in json.dumps(event)) == (
@@ -62,20 +62,20 @@ def test_an_event_names_what_a_commit_touched_and_holds_no_text(world, owner):
 
 
 @pytest.mark.parametrize("way", ["after", "Last-Event-ID"])
-def test_a_stream_goes_on_exactly_behind_the_last_event_that_was_seen(world, owner, way):
+def test_stream_resumes_exactly_after_the_last_seen_event(world, owner, way):
     commits = filled(world)
     query, more = ("?after=1", {}) if way == "after" else ("", {"Last-Event-ID": "1"})
     found = listened(world, {**owner, **more}, 2, query)
     assert [each["data"]["id"] for each in found] == [each.id for each in commits[1:]]
 
 
-def test_the_last_event_that_was_seen_counts_more_than_the_address(world, owner):
+def test_last_event_id_header_overrides_the_query(world, owner):
     filled(world)
     found = listened(world, {**owner, "Last-Event-ID": "2"}, 1, "?after=0")
     assert [each["id"] for each in found] == ["3"]
 
 
-def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_process(world, owner):
+def test_stream_without_a_start_reports_later_commits_of_any_process(world, owner):
     filled(world)
     started = threading.Event()
 
@@ -97,7 +97,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_pr
     assert [each["id"] for each in seen(body)] == ["4"]
 
 
-def test_more_commits_than_are_read_at_once_come_in_order_each_once(world, owner, monkeypatch):
+def test_many_commits_arrive_in_order_exactly_once(world, owner, monkeypatch):
     monkeypatch.setattr(streams, "MAX_COMMITS_PER_READ", 2)
     filled(world, 5)
     assert [each["id"] for each in listened(world, owner, 5)] == ["1", "2", "3", "4", "5"]
@@ -170,7 +170,7 @@ def test_a_beginning_that_is_none_is_refused(world, query, headers, status):
     assert world.owner.get(f"/memory/events{query}", headers=headers).status_code == status
 
 
-def test_what_is_wrong_with_a_header_is_said_in_the_words_of_the_api(world):
+def test_invalid_header_is_reported_in_api_terms(world):
     answer = world.owner.get("/memory/events", headers={"Last-Event-ID": "x"})
     assert answer.json()["errors"][0]["where"] == "header.Last-Event-ID"
 
@@ -186,7 +186,7 @@ def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     world.memory.revise(world.memory.list_memories()[0].id, "Ferry 9 goes nowhere", reason="winter")
     lines = world.owner.get("/memory/export")
     (tmp_path / "other").mkdir()
-    other = World(tmp_path / "other")
+    other = HttpTestServer(tmp_path / "other")
     plan = other.owner.post("/memory/restore-export/plan", content=lines.content)
     given = {"digest": plan.json()["digest"]}
     agents = other.bearer().post("/memory/restore-export", content=lines.content, params=given)
@@ -209,7 +209,7 @@ def answers(response):
     return [json.loads(line) for line in response.text.splitlines()]
 
 
-def test_each_line_of_an_import_has_an_answer_of_its_own(world):
+def test_each_import_line_has_its_own_answer(world):
     secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
     body = messages("I like green tea", f"my key is {secret}") + "not json\n" + messages("The ferry is late today")
     told = answers(world.bearer().post("/memory/import", content=body))
@@ -220,7 +220,7 @@ def test_each_line_of_an_import_has_an_answer_of_its_own(world):
     )
 
 
-def test_a_secret_in_an_import_is_in_no_file_and_in_no_answer(world):
+def test_secret_in_an_import_is_in_no_file_or_answer(world):
     secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
     answer = world.bearer().post("/memory/import", content=messages(f"my key is {secret}"))
     files = b"".join(each.read_bytes() for each in world.folder.rglob("*") if each.is_file())
@@ -238,7 +238,7 @@ def test_a_secret_in_an_import_is_in_no_file_and_in_no_answer(world):
         ("x", "?format=vault"),
     ],
 )
-def test_an_import_that_cannot_be_read_is_refused_whole(world, body, query):
+def test_an_unreadable_import_is_refused_completely(world, body, query):
     answer = world.owner.post(f"/memory/import{query}", content=body)
     assert (answer.status_code, world.memory.list_memories()) == (400, [])
 
@@ -254,7 +254,7 @@ def pictures(count):
     return (json.dumps({"role": "user", "content": shown}) + "\n") * count
 
 
-def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
+def test_an_import_stays_in_memory_and_in_no_file(world, no_temporary_files):
     body = messages("I like green tea") + pictures(20) + messages("The ferry is late today")
     told = answers(world.bearer().post("/memory/import", content=body))
     assert (told[-1]["summary"]["committed"], [each["outcome"] for each in told[:-1]]) == (2, ["committed"] * 2)
@@ -275,7 +275,7 @@ def let_in(world, work, client, times=1):
 
 
 @pytest.mark.parametrize("work", [IMPORT, STREAM], ids=lambda work: work.name)
-def test_one_token_over_its_share_is_refused_and_others_are_not(world, work):
+def test_token_over_its_stream_limit_is_refused_others_not(world, work):
     agent, other = world.bearer(), world.bearer("other")
     let_in(world, work, agent, work.token)
     statuses = [called_as(world, work, client) for client in (agent, other, world.owner)]
@@ -299,19 +299,19 @@ def called_as(world, work, client):
 @pytest.mark.parametrize(
     ("body", "query"), [(messages("hello there"), ""), ("{", ""), ("x", "?format=vault"), ("x", "?format=zip")]
 )
-def test_an_import_that_is_over_is_no_longer_held(world, body, query):
+def test_an_import_that_is_over_is_released(world, body, query):
     world.owner.post(f"/memory/import{query}", content=body)
     assert imports(world) == 0
 
 
-def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no_longer_held(world, owner):
+def test_import_cancelled_while_sending_stores_nothing_and_frees_its_slot(world, owner):
     pieces = [{"type": "http.request", "body": messages("I like green tea").encode(), "more_body": True}]
     with suppress(ClientDisconnect):
         called(world, "/memory/import", owner, pieces)
     assert (world.memory.list_memories(), imports(world)) == ([], 0)
 
 
-def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
+def test_import_cancelled_before_its_answer_frees_its_slot(world, owner, monkeypatch):
     monkeypatch.setattr("keepward.http.streams.MAX_QUEUED_RESULTS", 1)
     body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
 
@@ -326,7 +326,7 @@ def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(wo
     assert imports(world) == 0
 
 
-def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
+def test_partial_failure_ends_with_an_error_and_preserves_stored_lines(world, monkeypatch):
     from keepward import StoreUnavailable
     from keepward.interchange import run
 

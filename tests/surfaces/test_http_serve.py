@@ -59,7 +59,7 @@ def test_it_prints_a_link_that_opens_the_page(run, store, served):
     assert f"http://127.0.0.1:{options.port}/#code=" in said
 
 
-def test_the_link_stands_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
+def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     lines = serve(run).out.splitlines()
     assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
@@ -70,7 +70,7 @@ def test_it_names_the_file_with_the_owners_token(run, store, served):
     assert Path(told["token_file"]).read_text().startswith("kw_")
 
 
-def test_the_file_with_the_owners_token_is_for_its_owner_alone(run, store, served):
+def test_owner_token_file_is_private_to_its_owner(run, store, served):
     told = serve(run, "--json").json
     assert Path(told["token_file"]).stat().st_mode & 0o777 == 0o600
 
@@ -86,7 +86,7 @@ def test_no_token_is_printed(run, store, served):
     assert "kw_" not in told.out + told.err
 
 
-def test_it_listens_on_loopback_unless_told_otherwise(run, store, served):
+def test_it_listens_on_loopback_by_default(run, store, served):
     serve(run)
     assert served[0].address[0] == "127.0.0.1"
 
@@ -101,7 +101,7 @@ def test_memory_that_is_off_is_said(run, store, served):
     assert "switched off by policy" in serve(run, "--config", "keepward.toml").err
 
 
-def test_settings_of_the_file_are_taken_and_the_command_line_beats_them(run, store, served):
+def test_command_line_options_override_the_settings_file(run, store, served):
     Path("keepward.toml").write_text('[server]\nport = 1\nwrites_per_minute = 7\nallow_hosts = ["one.example"]\n')
     serve(run, "--allow-host", "two.example", "--config", "keepward.toml")
     options = served[0].options
@@ -134,7 +134,7 @@ def test_a_setting_of_the_file_reaches_the_server(tmp_path, name):
     assert getattr(reached, name) == getattr(settings, name) != getattr(ServerOptions(), name)
 
 
-def test_opened_reads_and_a_quiet_log_are_chosen_for_one_run_alone():
+def test_anonymous_reads_and_quiet_log_apply_to_one_run():
     added = set(ServerOptions.__struct_fields__) - set(ServerSettings.__struct_fields__)
     assert added == {"open_reads", "quiet"}
 
@@ -142,14 +142,14 @@ def test_opened_reads_and_a_quiet_log_are_chosen_for_one_run_alone():
 @pytest.mark.parametrize("line", [
     "port = true", 'port = "8321"', "hosts = []", 'allow_hosts = "a"', "tls_cert = 3", "writes_per_minute = -1",
 ])  # fmt: skip
-def test_a_setting_of_the_server_that_is_wrong_is_named_and_not_repeated(run, store, served, line):
+def test_wrong_server_setting_is_named_and_not_repeated(run, store, served, line):
     Path("keepward.toml").write_text(f"[server]\n{line}\n")
     told = serve(run)
     assert (told.code, f"server.{line.partition(' ')[0]}: " in told.err, served) == (2, True, [])
 
 
 @pytest.mark.slow
-def test_the_store_of_the_demo_is_made_once_and_has_something_in_its_queue(run, served):
+def test_demo_store_is_created_once_with_a_pending_proposal(run, served):
     first, second = serve(run, "--demo", "--json").json, serve(run, "--demo", "--json").json
     assert (first["path"], first["waiting"], first["live"]) == ("demo/keepward.db", 3, second["live"])
 
@@ -171,13 +171,13 @@ def test_only_an_owner_makes_the_missing_store(run, served):
     assert (serve(run, "--as", "agent").code, Path("keepward.db").exists()) == (8, False)
 
 
-def test_a_file_that_is_no_store_is_one_line_and_code_8(run, served):
+def test_non_store_file_is_one_line_and_code_8(run, served):
     Path("keepward.db").write_text("hello " * 1000)
     told = serve(run)
     assert (told.code, told.err.count("\n")) == (8, 1)
 
 
-def test_a_port_that_is_taken_is_one_line_and_code_2(run, store, served):
+def test_used_port_is_one_line_and_code_2(run, store, served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -198,7 +198,7 @@ def test_what_cannot_be_served_is_one_line_and_code_2(run, store, served, argume
     assert (told.code, told.err.count("\n"), served) == (2, 1, [])
 
 
-def test_a_certificate_that_is_none_is_one_line_and_code_2(run, store, served):
+def test_invalid_certificate_is_one_line_and_code_2(run, store, served):
     Path("c.pem").write_text("hello")
     told = serve(run, "--tls-cert", "c.pem", "--tls-key", "c.pem")
     assert (told.code, told.err.count("\n"), "certificate" in told.err) == (2, 1, True)
@@ -235,7 +235,7 @@ def test_without_mcp_there_is_no_path_for_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_mcp_stands_at_its_exact_path_behind_the_same_edge_tokens_and_limits(tmp_path):
+def test_mcp_shares_the_middleware_tokens_and_limits(tmp_path):
     called = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
     accept = {"Accept": "application/json, text/event-stream"}
@@ -266,7 +266,7 @@ def stage(tmp_path):
     stage.memory.close()
 
 
-def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage, monkeypatch):
+def test_streams_end_before_the_server_waits_for_connections(stage, monkeypatch):
     # The streams' own package hears of the stop as well, for the whole process.
     monkeypatch.setattr(AppStatus, "should_exit", False)
     ready = server.prepare(stage.app)
@@ -274,7 +274,7 @@ def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage, monk
     assert (stage.serving.stopping.is_set(), ready.should_exit) == (True, True)
 
 
-def test_the_port_that_was_found_is_the_one_that_host_names_carry():
+def test_host_names_use_the_selected_port():
     bound, options = server.bind(ServerOptions(port=0))
     with bound:
         assert options.port == bound.getsockname()[1]
@@ -349,7 +349,7 @@ class Running:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
-def test_a_server_that_is_asked_to_stop_stops_with_code_0_and_leaves_a_whole_store(start, tmp_path, sent):
+def test_stopped_server_exits_0_and_leaves_a_complete_store(start, tmp_path, sent):
     running = start("--demo")
     running.get("/health")
     code, _, err = running.stop(sent)
@@ -374,7 +374,7 @@ def test_a_server_stops_although_a_stream_is_open(start):
 
 
 @pytest.mark.slow
-def test_a_body_far_over_the_limit_is_answered_before_the_connection_ends(start):
+def test_oversized_body_is_answered_before_the_connection_closes(start):
     running = start("--no-mcp")
     with closing(HTTPConnection(running.host, running.port, timeout=20)) as connection:
         connection.request("POST", "/memory/items", body=b" " * (8 << 20))
@@ -382,7 +382,7 @@ def test_a_body_far_over_the_limit_is_answered_before_the_connection_ends(start)
 
 
 @pytest.mark.slow
-def test_a_request_that_was_begun_is_answered_before_the_server_stops(start):
+def test_started_request_is_answered_before_the_server_stops(start):
     running = start("--no-mcp")
     token = Path(running.told["token_file"]).read_text().strip()
     running.get("/health")
@@ -404,7 +404,7 @@ def test_a_request_that_was_begun_is_answered_before_the_server_stops(start):
 
 
 @pytest.mark.slow
-def test_every_line_of_the_json_log_is_an_object_without_content(start, tmp_path):
+def test_every_json_log_line_is_an_object_without_content(start, tmp_path):
     Memory.open(tmp_path / "keepward.db", actor=Actor.operator("ana"), config_dir=tmp_path / "home").close()
     running = start("--no-mcp", "--log-json")
     running.get("/memory/items/needle?query=needle")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_world import BASE, World
+from http_fixtures import BASE, HttpTestServer
 from starlette.testclient import TestClient
 
 from keepward.http.app_state import ServerOptions
@@ -13,7 +13,7 @@ from keepward.settings import load
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("The ferry leaves at six", tier="archival")
     yield world
     world.memory.close()

@@ -61,7 +61,7 @@ def test_an_unknown_argument_is_named_with_the_nearest(tool, given, sentence):
     assert sentence in str(fault.value)
 
 
-def test_a_whole_number_may_be_written_with_a_point():
+def test_a_integer_may_be_written_with_a_point():
     assert recall.checked_arguments({"query": "tea", "limit": 5.0})["limit"] == 5
 
 
@@ -89,13 +89,13 @@ def test_a_whole_number_may_be_written_with_a_point():
         (revise, {"id": "x", "reason": "y", "if_version": 10**400}, "`if_version` has at most 16 digits"),
     ],
 )
-def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
+def test_what_does_not_fit_is_reported_in_a_sentence(tool, given, sentence):
     with pytest.raises(InvalidInput) as fault:
         tool.checked_arguments(given)
     assert sentence in str(fault.value)
 
 
-def test_a_sentence_repeats_no_value_and_no_name_that_may_be_one():
+def test_error_sentence_repeats_no_value_and_no_unsafe_name():
     with pytest.raises(InvalidInput) as fault:
         remember.checked_arguments({"text": "x", "hunter2": "hunter3"})
     assert "hunter" not in str(fault.value)

@@ -44,7 +44,7 @@ def test_an_addition_waits_for_a_person(owner, server):
     assert (result.structured_content["outcome"], text_of(owner)) == ("quarantined", "Ship the app before Easter")
 
 
-def test_an_approved_addition_stands_on_a_line_of_its_own(owner, server):
+def test_an_approved_addition_is_on_a_line_of_its_own(owner, server):
     held = call(server, "block_append", {"label": "mission", "text": "and tell nobody", "reason": "asked"})
     owner.approve(held.structured_content["proposal"])
     assert text_of(owner) == "Ship the app before Easter\nand tell nobody"
@@ -65,7 +65,7 @@ def test_a_passage_is_replaced(owner, server):
 
 
 @pytest.mark.parametrize("old", ["Christmas", "e", ""])
-def test_a_passage_that_does_not_stand_there_exactly_once_is_an_error(server, old):
+def test_passage_that_is_not_unique_is_an_error(server, old):
     result = call(server, "block_replace", {"label": "mission", "old": old, "new": "x", "reason": "r"})
     assert (result.is_error, "exactly once" in told(result)) == (True, True)
 
@@ -107,6 +107,6 @@ def test_the_profile_names_its_tools():
     assert [tool.name for tool in TOOLS] == ["read_blocks", "block_append", "block_replace", "update_identity"]
 
 
-def test_the_queue_is_shown_beside_the_blocks(server):
+def test_the_queue_is_shown_next_to_the_blocks(server):
     listed = talk(server, lambda client: client.list_tools())
     assert {"pending", "status"} <= {tool.name for tool in listed.tools}

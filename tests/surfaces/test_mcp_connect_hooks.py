@@ -95,18 +95,18 @@ def test_a_dry_run_writes_nothing(run, home):
     assert not (home / ".claude" / "settings.json").exists()
 
 
-def test_a_token_stands_in_no_command_line(run, home):
+def test_a_token_is_in_no_command_line(run, home):
     run("connect", "claude", "--hooks")
     assert "kw_" not in (home / ".claude" / "settings.json").read_text()
 
 
-def test_what_was_there_first_is_kept_where_both_are_in_one_file(run, home):
+def test_earlier_entries_survive_with_both_in_one_file(run, home):
     path = written(home, "gemini", THEIRS["gemini"])
     run("connect", "gemini", "--hooks")
     assert path.with_name("settings.json.before-keepward").read_bytes() == THEIRS["gemini"].encode()
 
 
-def test_a_client_without_hooks_is_told(run, home):
+def test_a_client_without_hooks_is_reported(run, home):
     done = run("connect", "vscode", "--hooks")
     assert (done.code, "hooks are supported for" in done.err) == (2, True)
 
@@ -133,7 +133,7 @@ def test_opencode_loads_a_file_that_calls_this_program(run, home):
     assert (json.loads(command)[-1], "ben" in json.loads(options)) == ("hook", True)
 
 
-def test_a_second_call_leaves_the_file_for_opencode_as_it_is(run, home):
+def test_second_call_leaves_the_opencode_file_unchanged(run, home):
     run("connect", "opencode", "--hooks")
     assert run("connect", "opencode", "--hooks", "--json").json["hooks"]["action"] == "unchanged"
 
@@ -144,7 +144,7 @@ def test_removing_leaves_no_file_for_opencode(run, home):
     assert list((home / PLUGIN).parent.iterdir()) == []
 
 
-def test_hooks_are_removed_where_the_entry_has_to_be_taken_out_by_hand(run, home):
+def test_hooks_are_removed_although_the_entry_needs_manual_removal(run, home):
     run("connect", "opencode", "--hooks")
     settings = home / ".config" / "opencode" / "opencode.json"
     settings.write_text("mine\n" + settings.read_text())
@@ -152,7 +152,7 @@ def test_hooks_are_removed_where_the_entry_has_to_be_taken_out_by_hand(run, home
     assert (done.code, "keepward token revoke" in done.err, list((home / PLUGIN).parent.iterdir())) == (2, True, [])
 
 
-def test_there_is_nothing_to_remove_from_a_file_with_comments_that_does_not_name_us(run, home):
+def test_file_with_comments_without_our_entry_needs_no_removal(run, home):
     written(home, "gemini", '{\n  // mine\n  "theme": "dark"\n}\n')
     assert run("connect", "gemini", "--remove", "--json").json["action"] == "absent"
 
@@ -163,7 +163,7 @@ def test_where_hooks_cannot_be_written_nothing_is_connected(run, home):
     assert ((home / ".claude.json").exists(), "claude" in run("token", "list").out) == (False, False)
 
 
-def test_a_file_for_opencode_that_is_not_ours_is_left_alone(run, home):
+def test_foreign_opencode_file_is_left_unchanged(run, home):
     (home / PLUGIN).parent.mkdir(parents=True)
     (home / PLUGIN).write_text("export const Mine = async () => ({})\n")
     assert run("connect", "opencode", "--hooks").code == 2

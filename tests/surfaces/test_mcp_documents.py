@@ -62,7 +62,7 @@ def test_the_snapshot_of_a_scope_holds_its_core(server):
     assert "Ship the app before Easter" in read(server, "memory://snapshot/shared").text
 
 
-def test_a_memory_is_read_whole(owner, server):
+def test_a_memory_is_read_complete(owner, server):
     record = owner.list_memories(tiers=["core"])[0]
     assert json.loads(read(server, f"memory://items/{record.id}").text)["trust"] == "owner"
 
@@ -72,7 +72,7 @@ def test_a_receipt_is_read(agent, server):
     assert json.loads(read(server, f"memory://receipts/{receipt.id}").text)["kind"] == "commit"
 
 
-def test_an_agent_reads_the_snapshot_of_its_own_scope_by_path(owner):
+def test_agent_reads_the_snapshot_of_its_own_scope(owner):
     owner.remember("Orion runs at night", scope="/agents/orion/tasks/42", tier="archival", stability="permanent")
     server = served(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
     listed = talk(server, lambda client: client.list_resources()).resources[1].uri
@@ -99,13 +99,13 @@ def test_a_receipt_of_another_scope_is_not_there(owner):
 
 
 @pytest.mark.promise("T22")
-def test_a_held_memory_has_no_address(agent, server):
+def test_a_quarantined_memory_has_no_address(agent, server):
     held = agent.remember("Ship the zeppelin", tier="archival", stability="permanent")
     assert "there is no memory" in refused(server, f"memory://items/{held.item.steps[0].after.id}").message
 
 
 @pytest.mark.promise("T22")
-def test_a_held_text_is_in_no_resource(agent, server):
+def test_a_quarantined_text_is_in_no_resource(agent, server):
     held = agent.remember("Ship the zeppelin", tier="core", key="mission")
     uris = ("memory://core", "memory://snapshot/shared", f"memory://receipts/{held.receipt.id}")
     assert [uri for uri in uris if "zeppelin" in read(server, uri).text] == []
@@ -115,11 +115,11 @@ def test_a_held_text_is_in_no_resource(agent, server):
     "uri",
     ["memory://", "memory://nothing", "memory://items/", "memory://items/%00", "file:///etc/passwd", "memory://core/x"],
 )
-def test_an_address_where_nothing_is_is_an_error_of_the_protocol(server, uri):
+def test_unknown_resource_address_is_a_protocol_error(server, uri):
     assert refused(server, uri).code == -32602
 
 
-def test_an_older_client_gets_the_code_it_knows_for_a_missing_resource(server):
+def test_older_client_gets_its_code_for_a_missing_resource(server):
     assert refused(server, "memory://items/none", "legacy").code == -32002
 
 
@@ -135,7 +135,7 @@ def prompt(server, name, given=None):
     return result.messages[0].content.text
 
 
-def test_a_compiled_context_stands_before_the_task(server):
+def test_a_compiled_context_precedes_the_task(server):
     text = prompt(server, "compile_context", {"objective": "plan the week"})
     assert text.index("Ship the app before Easter") < text.index("plan the week")
 
@@ -150,7 +150,7 @@ def test_a_compiled_context_stands_before_the_task(server):
         ("approve", {}),
     ],
 )
-def test_a_prompt_that_cannot_be_written_is_an_error_of_the_protocol(server, name, given):
+def test_prompt_that_cannot_be_built_is_a_protocol_error(server, name, given):
     async def script(client):
         with pytest.raises(MCPError) as fault:
             await client.get_prompt(name, given)

@@ -74,7 +74,7 @@ def test_the_sdks_client_remembers_and_recalls_over_http(owner, era):
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_bearer_of_the_token_is_the_actor(owner, era):
+def test_the_holder_of_the_token_is_the_actor(owner, era):
     result = talk(owner, bearer(owner), lambda client: client.call_tool("status", {}), era=era)
     assert result.structured_content["actor"] == "agent:claude"
 
@@ -152,7 +152,7 @@ def test_a_token_that_only_reads_proposes_nothing(owner):
     assert result.structured_content["outcome"] == "refused"
 
 
-def test_a_token_keeps_to_its_scope(owner):
+def test_a_token_respects_its_scope(owner):
     owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
     headers = bearer(owner, scope="/agents/claude")
     result = talk(owner, headers, lambda client: client.call_tool("recall", {"query": "launch bird"}))
@@ -207,7 +207,7 @@ def test_a_body_that_means_nothing_is_the_callers_fault(owner, body, version):
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_another_method_is_told_which_are_allowed(owner, version):
+def test_another_method_gets_the_allowed_ones(owner, version):
     headers = {**ACCEPT, **bearer(owner), "MCP-Protocol-Version": version}
     answer = hosted(owner, lambda http: http.put("/mcp", json={}, headers=headers))
     assert (answer.status_code, "POST" in answer.headers["allow"]) == (405, True)
@@ -226,7 +226,7 @@ def test_the_routes_serve_again_after_a_restart_of_the_host(owner):
     assert [anyio.run(once), anyio.run(once)] == [200, 200]
 
 
-def test_without_a_lifespan_the_host_is_told_what_is_missing(owner):
+def test_without_a_lifespan_the_host_is_reported_what_is_missing(owner):
     app = Starlette(routes=routes(owner))
 
     async def run():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import httpx2
 import pytest
-from http_world import BASE, World
+from http_fixtures import BASE, HttpTestServer
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -20,7 +20,7 @@ PIN = "The blue boat has berth 4711"
 
 @pytest.fixture
 def world(tmp_path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     yield world
     world.memory.close()
 

@@ -35,7 +35,7 @@ def test_every_resource_and_prompt_has_a_row(name):
 
 
 @pytest.mark.parametrize("name", PROFILE_NAMES)
-def test_every_profile_is_told_of_in_the_how_to(name):
+def test_every_profile_is_reported_in_the_how_to(name):
     assert f"| `{name}` |" in (ROOT / "docs" / "howto" / "mcp.md").read_text("utf-8")
 
 

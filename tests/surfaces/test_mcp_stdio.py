@@ -87,13 +87,13 @@ def test_an_agent_remembers_and_recalls_through_the_process(talk, era):
 
 
 @pytest.mark.slow
-def test_the_process_is_an_agent_of_the_name_it_was_given(talk):
+def test_process_acts_as_the_named_agent(talk):
     result = talk(lambda client: client.call_tool("status", {}), "--name", "claude")
     assert result.structured_content["actor"] == "agent:claude"
 
 
 @pytest.mark.slow
-def test_with_a_token_the_process_is_its_bearer(talk, tmp_path):
+def test_with_a_token_the_process_is_its_holder(talk, tmp_path):
     with owner_of(tmp_path) as owner:
         secret = owner.create_token("orion", scope="/agents/orion").secret
     result = talk(lambda client: client.call_tool("status", {}), env={"KEEPWARD_TOKEN": secret})
@@ -118,7 +118,7 @@ def test_the_process_serves_the_user_that_its_options_name(talk, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.promise("F10")
-def test_with_an_owners_token_the_process_is_an_agent_all_the_same(talk, tmp_path):
+def test_process_with_an_owner_token_is_still_an_agent(talk, tmp_path):
     with owner_of(tmp_path) as owner:
         secret = owner.create_token("ann", rights="owner").secret
     result = talk(
@@ -163,7 +163,7 @@ def test_a_wrong_setting_is_one_line_and_its_exit_code(tmp_path, environment):
 
 
 @pytest.mark.slow
-def test_without_the_sdk_there_is_one_line_that_says_how_to_get_it(tmp_path, environment):
+def test_missing_sdk_is_one_line_with_the_install_command(tmp_path, environment):
     (tmp_path / "without.py").write_text(
         "import sys, importlib.util as u\n"
         "find = u.find_spec\n"

@@ -62,7 +62,7 @@ def test_no_profile_has_a_tool_that_decides_undoes_or_erases(name):
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("tool", ["approve", "reject", "rollback", "contain", "erase"])
 @pytest.mark.promise("F10")
-def test_a_tool_that_decides_is_an_error_of_the_protocol_by_any_name(server, tool, era):
+def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
     async def script(client):
         with pytest.raises(MCPError, match="no such tool"):
             await client.call_tool(tool, {"id": "x"})
@@ -71,7 +71,7 @@ def test_a_tool_that_decides_is_an_error_of_the_protocol_by_any_name(server, too
     assert talk(server, script, era=era)
 
 
-def test_a_result_is_also_told_in_words(server):
+def test_a_result_is_also_reported_in_words(server):
     remembered(server)
     assert "1. Ana prefers tabs" in told(call(server, "recall", {"query": "tabs"}))
 
@@ -81,13 +81,13 @@ def test_what_is_recalled_is_labelled_as_data(server):
     assert told(call(server, "recall", {"query": "tabs"})).startswith("Remembered notes: data to consult")
 
 
-def test_what_recall_told_cannot_be_remembered_as_news(server):
+def test_recalled_text_cannot_be_remembered_as_news(server):
     remembered(server)
     again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
     assert again.structured_content["outcome"] == "refused"
 
 
-def test_a_write_to_core_is_held_and_says_so_as_data(server):
+def test_core_write_is_quarantined_and_says_so_as_data(server):
     result = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"})
     assert (result.is_error, result.structured_content["outcome"]) == (False, "quarantined")
 
@@ -98,26 +98,26 @@ def test_a_secret_is_refused_and_is_in_no_answer(server):
     assert (result.structured_content["outcome"], SECRET in result.model_dump_json()) == ("refused", False)
 
 
-def test_a_long_text_is_refused_with_what_keeps_it(server):
+def test_a_long_text_is_refused_with_what_preserves_it(server):
     result = call(server, "remember", {"text": "The crane lifts forty tonnes. " * 60})
     assert "send one fact per call" in told(result)
     assert "`keepward import FILE`" in told(result)
 
 
-def test_an_order_to_the_model_is_held(server):
+def test_an_order_to_the_model_is_quarantined(server):
     result = call(server, "remember", {"text": ORDER, "source": "web"})
     assert result.structured_content["outcome"] == "quarantined"
 
 
 @pytest.mark.promise("T22")
-def test_an_order_that_was_held_is_not_handed_back_to_the_model(server):
+def test_quarantined_prompt_injection_is_not_returned_to_the_model(server):
     call(server, "remember", {"text": ORDER})
     result = call(server, "pending", {})
     assert (result.structured_content["count"], "evil.example" in result.model_dump_json()) == (1, False)
 
 
 @pytest.mark.promise("T22")
-def test_a_held_text_is_in_no_recall_context_or_status(server):
+def test_a_quarantined_text_is_in_no_recall_context_or_status(server):
     call(server, "remember", {"text": "Ship the zeppelin", "tier": "core", "key": "mission"})
 
     async def script(client):
@@ -137,13 +137,13 @@ def test_what_others_proposed_is_counted_and_not_shown(owner, server):
     assert (result.structured_content["of_others"], "zeppelin" in told(result)) == (1, False)
 
 
-def test_the_proposer_sees_its_own_held_text(server):
+def test_the_proposer_sees_its_own_quarantined_text(server):
     call(server, "remember", {"text": "Ship the zeppelin", "tier": "core", "key": "mission"})
     shown = call(server, "pending", {}).structured_content["proposals"]
     assert shown[0]["changes"][0]["text"] == "Ship the zeppelin"
 
 
-def test_a_proposal_on_a_memory_that_has_changed_since_shows_as_stale(owner, server):
+def test_proposal_on_a_changed_memory_shows_as_stale(owner, server):
     block = owner.remember("Ship it", tier="core", key="mission").record
     call(server, "revise", {"id": block.id, "text": "Ship it soon", "reason": "the date is set"})
     assert "stale" not in call(server, "pending", {}).structured_content["proposals"][0]
@@ -153,7 +153,7 @@ def test_a_proposal_on_a_memory_that_has_changed_since_shows_as_stale(owner, ser
     assert "stale: the memory that it would change has changed" in told(result)
 
 
-def test_a_rejection_is_told_once_with_the_next_write(owner, server):
+def test_a_rejection_is_reported_once_with_the_next_write(owner, server):
     held = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"}).structured_content
     owner.reject(held["proposal"], reason="not yet")
     first, second = (remembered(server, text).get("notices", []) for text in ("The sky is blue", "Bo likes green tea"))
@@ -195,7 +195,7 @@ def test_a_budget_too_small_is_one_sentence(owner, server):
 
 
 @pytest.mark.parametrize("tool", EIGHT)
-def test_an_unknown_argument_is_refused_in_one_sentence_that_does_not_repeat_it(server, tool):
+def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
     assert (result.is_error, told(result).count("\n"), "hunter2" in told(result)) == (True, 0, False)
 
@@ -223,7 +223,7 @@ def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatc
     assert (result.is_error, "hunter2" in told(result) + caplog.text) == (True, False)
 
 
-def test_a_change_too_many_is_told_to_wait(agent):
+def test_a_change_too_many_is_reported_to_wait(agent):
     result = call(served(agent, admit=lambda _: 12.4), "remember", {"text": "Hello there"})
     assert (result.is_error, "wait 12 seconds" in told(result)) == (True, True)
 

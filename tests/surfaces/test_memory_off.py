@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import opened, served, talk
 
 from keepward import Policy
@@ -49,7 +49,7 @@ def test_recall_says_that_memory_is_off(off):
     assert off("recall", "tabs", "--json").json["notes"] == ["memory is switched off by policy"]
 
 
-def test_add_and_import_say_that_no_receipt_was_kept(off, tmp_path):
+def test_add_and_import_say_that_no_receipt_was_stored(off, tmp_path):
     (tmp_path / "notes.md").write_text("# Notes\n\n- The crane is red\n")
     (tmp_path / "talk.json").write_text(json.dumps([{"role": "user", "content": "The crane is red"}]))
     added, brought = off("add", str(tmp_path / "talk.json")), off("import", str(tmp_path / "notes.md"))
@@ -62,8 +62,8 @@ def test_hooks_claim_nothing_was_stored(off):
     assert (told.code, "receipt" in told.out, off("list", "--json").json["count"]) == (0, False, 1)
 
 
-def test_http_says_that_no_receipt_was_kept(tmp_path):
-    world = World(tmp_path, policy=Policy(enabled=False))
+def test_http_says_that_no_receipt_was_stored(tmp_path):
+    world = HttpTestServer(tmp_path, policy=Policy(enabled=False))
     answer = world.owner.post("/memory/items", json={"text": "The crane is red"})
     compiled = world.owner.post("/memory/compile", json={"objective": "crane"}).json()
     world.memory.close()
@@ -72,7 +72,7 @@ def test_http_says_that_no_receipt_was_kept(tmp_path):
     assert [each["receipt_record"] for each in (answer.json(), compiled)] == [None, None]
 
 
-def test_mcp_says_that_no_receipt_was_kept(tmp_path):
+def test_mcp_says_that_no_receipt_was_stored(tmp_path):
     memory = opened(tmp_path, Policy(enabled=False))
 
     async def remember(client):
@@ -97,7 +97,7 @@ def test_mcp_answers_hold_no_receipt(tmp_path):
     assert "the receipt was not stored: memory is switched off by policy" in answers[1]["notes"]
 
 
-def test_capture_off_alone_keeps_the_receipt(tmp_path):
+def test_capture_off_alone_preserves_the_receipt(tmp_path):
     memory = opened(tmp_path, Policy(capture=False))
     outcome = memory.remember("The crane is red")
     told = [each.detail for each in outcome.reasons], memory.receipt(outcome.receipt.id)["kind"]

@@ -8,7 +8,7 @@ The tables are complete: a route or a tool that is in none of them fails this mo
 from __future__ import annotations
 
 import pytest
-from http_world import World
+from http_fixtures import HttpTestServer
 from mcp_made import call, served, told
 
 from keepward import Actor
@@ -52,7 +52,7 @@ TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reaso
 
 @pytest.fixture
 def world(tmp_path):
-    made = World(tmp_path)
+    made = HttpTestServer(tmp_path)
     yield made
     made.memory.close()
 
@@ -84,7 +84,7 @@ def asked(client, method, path, body, made):
     )
 
 
-def test_every_route_that_names_something_is_in_one_of_the_tables(world):
+def test_every_route_with_a_name_is_in_a_table(world):
     named = {
         (method.upper(), path) for path, methods in world.api["paths"].items() if "{" in path for method in methods
     }
@@ -125,7 +125,7 @@ def test_an_agent_above_does_not_find_it_over_mcp(world, made, tool):
     [["get"], ["history"], ["blame"], ["revise", "Nobody keeps it", "--reason", "x"], ["forget", "--reason", "x"]],
     ids=lambda each: each[0],
 )
-def test_an_agent_above_does_not_find_it_at_the_command_line(world, made, run, monkeypatch, command):
+def test_agent_above_does_not_find_it_at_the_cli(world, made, run, monkeypatch, command):
     monkeypatch.setenv("KEEPWARD_HOME", str(world.folder / "home"))
     verb, *rest = command
     ran = run(verb, made["id"], *rest, "--db", str(world.path), "--as", "agent:lyra")
@@ -170,9 +170,7 @@ def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(world, secr
 @pytest.mark.parametrize(
     "command", [["get"], ["history"], ["blame"], ["show"], ["diff", "0", "1"], ["log"]], ids=lambda each: each[0]
 )
-def test_an_agent_without_the_right_reads_nothing_sensitive_at_the_command_line(
-    world, secret, run, monkeypatch, command
-):
+def test_agent_without_the_right_reads_nothing_sensitive_by_cli(world, secret, run, monkeypatch, command):
     monkeypatch.setenv("KEEPWARD_HOME", str(world.folder / "home"))
     verb, *rest = command
     named = {"show": [secret["commit_id"]], "diff": [], "log": []}.get(verb, [secret["id"]])
@@ -181,7 +179,7 @@ def test_an_agent_without_the_right_reads_nothing_sensitive_at_the_command_line(
     assert verb == "log" or NOTICE in " ".join((ran.out + ran.err).split())
 
 
-def test_an_agent_changes_over_http_what_it_wrote_and_may_not_read_any_more(world):
+def test_agent_changes_its_own_newly_sensitive_memory_over_http(world):
     agent = world.bearer("lyra", can=["read", "propose", "consent"])
     body = {"text": "Write to q.zephyr@mail.example.org", "tier": "archival", "consent": True}
     made = agent.post("/memory/items", json=body).json()["records"][0]["id"]

@@ -29,7 +29,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_bytes_take_the_place_of_a_file(file: Path) -> None:
+def test_bytes_replace_a_file(file: Path) -> None:
     file.write_bytes(b"before")
     durable.replace(file, b"after")
     assert (file.read_bytes(), names(file.parent)) == (b"after", ["file"])
@@ -51,7 +51,7 @@ def test_a_file_is_its_owners_alone_unless_said_otherwise(file: Path, umask: int
     assert (mode(file), mode(file.with_name("shared"))) == (0o600, 0o644)
 
 
-def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Path) -> None:
+def test_temporary_file_is_private_to_its_owner(file: Path) -> None:
     with durable.atomic_replace(file, mode=0o644) as out:
         out.write(b"secret")
         out.flush()
@@ -59,20 +59,20 @@ def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Pat
         assert mode(aside) == 0o600
 
 
-def test_what_is_being_written_ends_in_part_behind_the_final_name(file: Path) -> None:
+def test_temporary_file_name_ends_in_part(file: Path) -> None:
     with durable.atomic_replace(file):
         [aside] = file.parent.iterdir()
     assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART_SUFFIX)
 
 
-def test_two_writers_of_one_file_do_not_meet(file: Path) -> None:
+def test_two_writers_of_one_file_do_not_collide(file: Path) -> None:
     with durable.atomic_replace(file) as one, durable.atomic_replace(file) as other:
         one.write(b"one")
         other.write(b"other")
     assert (file.read_bytes(), names(file.parent)) == (b"one", ["file"])
 
 
-def test_the_file_is_on_disk_before_its_name_and_the_folder_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_on_disk_before_its_name_and_folder_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     sync, move = os.fsync, Path.replace
 
@@ -91,7 +91,7 @@ def test_the_file_is_on_disk_before_its_name_and_the_folder_after(file: Path, mo
 
 
 @pytest.mark.parametrize("place", ["os.fsync", "pathlib.Path.replace", "os.fchmod"])
-def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
+def test_failed_write_leaves_the_old_file_and_nothing_else(
     file: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     file.write_bytes(b"before")
@@ -102,7 +102,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
     assert (file.read_bytes(), names(file.parent)) == (b"before", ["file"])
 
 
-def test_a_block_that_ends_in_an_error_leaves_what_was_there(file: Path) -> None:
+def test_failed_block_leaves_the_old_file(file: Path) -> None:
     file.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt), durable.atomic_replace(file) as out:
         out.write(b"half")
@@ -117,7 +117,7 @@ def test_a_link_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None
     assert (file.is_symlink(), (tmp_path / "elsewhere").read_bytes()) == (False, b"theirs")
 
 
-def test_a_fresh_file_takes_no_others_place(file: Path) -> None:
+def test_a_fresh_file_takes_no_other_file(file: Path) -> None:
     file.write_bytes(b"before")
     with pytest.raises(FileExistsError), durable.new_file(file) as out:
         out.write(b"after")
@@ -131,18 +131,18 @@ def test_a_fresh_file_is_not_written_through_a_link(file: Path, tmp_path: Path) 
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_fresh_file_that_is_not_finished_is_gone(file: Path) -> None:
+def test_a_fresh_file_that_is_not_finished_is_missing(file: Path) -> None:
     with pytest.raises(ValueError, match="half"), durable.new_file(file) as out:
         out.write(b"ha")
         raise ValueError("half")
     assert names(file.parent) == []
 
 
-def test_of_two_that_settle_a_file_the_first_wins_for_both(file: Path) -> None:
+def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
     assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
 
 
-def test_settling_leaves_nothing_beside_the_file(file: Path) -> None:
+def test_finishing_leaves_nothing_next_to_the_file(file: Path) -> None:
     durable.create_exclusive(file, b"first")
     durable.create_exclusive(file, b"second")
     assert (names(file.parent), mode(file)) == (["file"], 0o600)

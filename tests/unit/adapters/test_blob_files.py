@@ -24,16 +24,16 @@ def blobs(request: pytest.FixtureRequest, folder: Path) -> FileBlobs | MemoryBlo
     return FileBlobs(folder) if request.param == "files" else MemoryBlobs()
 
 
-def test_what_was_kept_is_read(blobs: FileBlobs) -> None:
+def test_what_was_stored_is_read(blobs: FileBlobs) -> None:
     blobs.save(PLACE, b"bytes")
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (b"bytes", 5, [PLACE])
 
 
-def test_what_was_not_kept_is_none(blobs: FileBlobs) -> None:
+def test_what_was_not_stored_is_none(blobs: FileBlobs) -> None:
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [])
 
 
-def test_what_was_removed_is_gone(blobs: FileBlobs) -> None:
+def test_what_was_removed_is_missing(blobs: FileBlobs) -> None:
     blobs.save(PLACE, b"bytes")
     blobs.remove(PLACE)
     blobs.remove(PLACE)
@@ -46,7 +46,7 @@ def test_keeping_again_heals_what_was_changed(blobs: FileBlobs) -> None:
     assert blobs.read(PLACE) == b"bytes"
 
 
-def test_the_folder_lies_beside_the_store_under_its_name(tmp_path: Path) -> None:
+def test_the_folder_lies_next_to_the_store_under_its_name(tmp_path: Path) -> None:
     assert folder_of(tmp_path / "m.db") == tmp_path / "m.db.blobs"
 
 
@@ -72,7 +72,7 @@ def test_no_path_leads_out_of_the_folder(folder: Path, place: str) -> None:
         FileBlobs(folder).save(place, b"bytes")
 
 
-def test_a_link_in_place_of_a_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_a_link_instead_of_a_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
     blobs = FileBlobs(folder)
     blobs.save(PLACE, b"bytes")
     (tmp_path / "secret").write_bytes(b"elsewhere")
@@ -81,7 +81,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(folder: Path, tmp_path: Path)
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [PLACE])
 
 
-def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
+def test_file_is_on_disk_before_its_name_and_folder_after(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []

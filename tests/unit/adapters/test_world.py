@@ -15,7 +15,7 @@ from keepward.errors import Tampered
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123000, tzinfo=UTC)
 
 
-def test_the_clock_tells_utc():
+def test_the_clock_reports_utc():
     assert SystemClock().now().utcoffset() == timedelta(0)
 
 
@@ -28,7 +28,7 @@ def test_an_id_begins_with_its_milliseconds():
     assert int(RandomIds().new_id(NOW).replace("-", "")[:12], 16) == 1772357400123
 
 
-def test_ids_rise_while_the_clock_stands_still():
+def test_ids_rise_while_the_clock_is_still():
     ids = RandomIds()
     made = [ids.new_id(NOW) for _ in range(2000)]
     assert made == sorted(set(made))
@@ -55,11 +55,11 @@ def _head(seq):
     return Head(seq=seq, hash=bytes([seq]) * 32)
 
 
-def test_a_machine_that_knows_nothing_of_a_store_has_no_key(anchor):
+def test_machine_without_knowledge_of_a_store_has_no_key(anchor):
     assert anchor.key() is None
 
 
-def test_a_key_that_was_made_is_kept(anchor, tmp_path):
+def test_a_key_that_was_made_is_stored(anchor, tmp_path):
     key = anchor.adopt()
     again = TrustStore(tmp_path / "config")
     again.bind("abc123")
@@ -111,7 +111,7 @@ def test_a_new_key_forgets_all_heads(anchor):
     assert anchor.last_head("ada") is None
 
 
-def test_the_name_of_a_tenant_is_not_in_the_file_system(anchor, tmp_path):
+def test_tenant_name_is_not_in_the_file_system(anchor, tmp_path):
     anchor.adopt()
     anchor.record_head("ada", _head(1))
     assert not any("ada" in each.name for each in (tmp_path / "config").rglob("*"))

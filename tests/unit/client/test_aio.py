@@ -66,7 +66,7 @@ def test_a_verb_gives_what_the_verb_of_memory_gives(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_an_error_of_a_verb_is_raised_where_it_is_awaited(tmp_path: Path) -> None:
+def test_operation_error_is_raised_at_its_await(tmp_path: Path) -> None:
     async def main() -> None:
         async with await opened(tmp_path) as memory:
             with pytest.raises(errors.NotFound):
@@ -96,9 +96,7 @@ def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_the_journal_comes_in_order_whatever_is_read_in_one_hop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal_arrives_in_order_for_any_chunk_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keepward.async_memory._COMMITS_PER_READ", 3)
 
     async def main() -> None:
@@ -168,7 +166,7 @@ def test_a_call_that_was_cancelled_before_it_began_never_happens() -> None:
     assert asyncio.run(main()) is False
 
 
-def test_a_call_that_was_cancelled_under_way_is_over_when_the_await_ends() -> None:
+def test_cancelled_call_is_finished_when_its_await_ends() -> None:
     async def main() -> tuple[bool, bool]:
         threads, held = ThreadPool(), Held()
         task = asyncio.ensure_future(threads.run(held))
@@ -227,7 +225,7 @@ def test_an_error_of_what_was_cancelled_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 20, 200])
-def test_a_cancelled_write_happened_or_did_not_and_the_next_one_works(tmp_path: Path, turns: int) -> None:
+def test_cancelled_write_is_atomic_and_the_next_one_works(tmp_path: Path, turns: int) -> None:
     async def main() -> None:
         async with await opened(tmp_path) as memory:
             task = asyncio.ensure_future(memory.remember("Ana prefers tabs"))
@@ -245,7 +243,7 @@ def test_a_cancelled_write_happened_or_did_not_and_the_next_one_works(tmp_path: 
     asyncio.run(main())
 
 
-def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_opened_for_no_one_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed, held = threading.Event(), Held()
 
     class Slow(Memory):
@@ -345,7 +343,7 @@ def test_a_backup_is_brought_back(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_store_is_opened_by_async_with_as_one_writes_it(tmp_path: Path) -> None:
+def test_async_with_opens_a_store(tmp_path: Path) -> None:
     async def main() -> tuple[bool, str]:
         async with opened(tmp_path) as memory:
             out = await memory.remember("the office is in Linz")

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "howto" / "client.md"
 
 
 @pytest.mark.slow
-def test_the_code_of_the_page_runs_as_it_stands(
+def test_the_code_of_the_page_runs_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     owner = keepward.Actor.operator("ana")

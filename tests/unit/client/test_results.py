@@ -84,7 +84,7 @@ def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
 
 
 @pytest.mark.promise("T20")
-def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memory) -> None:
+def test_digest_of_a_proposal_can_be_recomputed_from_its_json(store: Memory) -> None:
     store.as_actor(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
     item = from_json(list[Proposal], sent([to_json(each) for each in store.pending()]))[0]
     assert digest_of(item.steps, item.base) == item.digest
@@ -94,7 +94,7 @@ def test_a_key_that_no_field_asks_for_is_passed_over() -> None:
     assert from_json(Reason, {"gate": "g", "code": "c", "detail": "d", "newer": 1}).gate == "g"
 
 
-def test_a_field_that_is_missing_is_an_error_that_says_what_it_may_be() -> None:
+def test_missing_field_is_an_error_that_names_allowed_values() -> None:
     with pytest.raises(errors.StoreError, match="another version"):
         from_json(Reason, {"gate": "g", "code": "c"})
 
@@ -123,19 +123,19 @@ def test_a_value_of_another_type_is_an_error(hint: Any, value: Any) -> None:
         from_json(hint, value)
 
 
-def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
+def test_instant_with_an_offset_is_the_same_instant_in_utc() -> None:
     at = datetime(2026, 3, 1, 10, tzinfo=timezone(timedelta(hours=2)))
     assert from_json(datetime, at.isoformat()) == at.astimezone(UTC)
 
 
-def test_what_a_server_keeps_to_itself_of_a_commit_is_empty(store: Memory) -> None:
+def test_omitted_commit_fields_are_empty(store: Memory) -> None:
     store.remember("tabs")
     commit = store.log()[0].commit
     told = {name: value for name, value in sent(results.to_plain(commit)).items() if name not in {"salt", "payload"}}
     assert from_json(Commit, told) == replace(commit, salt=b"", payload=None)
 
 
-def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> None:
+def test_omitted_token_fields_are_empty(store: Memory) -> None:
     issued = store.create_token("orion")
     told = sent(results.to_plain(issued))
     del told["token"]["hash"]

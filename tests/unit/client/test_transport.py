@@ -107,7 +107,7 @@ def test_what_is_no_address_is_an_error(url: Any) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "kw_a b", "kw_\n", "kw_ü", 7])
-def test_what_is_no_token_is_an_error_that_does_not_repeat_it(token: Any) -> None:
+def test_invalid_token_is_an_error_that_does_not_repeat_it(token: Any) -> None:
     with pytest.raises(errors.InvalidInput, match="not valid"):
         Client(URL, token)
 
@@ -181,7 +181,7 @@ def test_names_in_an_address_are_escaped() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", None, 7])
-def test_a_name_that_no_address_holds_is_an_error_and_nothing_is_sent(name: Any) -> None:
+def test_unaddressable_name_is_an_error_and_nothing_is_sent(name: Any) -> None:
     server = Server(ok())
     with pytest.raises(errors.InvalidInput):
         server.client().get(name)
@@ -189,14 +189,14 @@ def test_a_name_that_no_address_holds_is_an_error_and_nothing_is_sent(name: Any)
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1: 2}, object(), "\ud800"])
-def test_what_is_no_json_is_an_error_and_nothing_is_sent(value: Any) -> None:
+def test_non_json_value_is_an_error_and_nothing_is_sent(value: Any) -> None:
     server = Server(ok())
     with pytest.raises(errors.InvalidInput):
         server.client().remember("text", metadata={"a": value})
     assert server.asked == []
 
 
-def test_what_is_left_as_it_is_is_not_sent_and_what_is_emptied_is() -> None:
+def test_unset_fields_are_not_sent_and_emptied_fields_are() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
     server.client().revise("m1", category=None, reason="wrong")
     assert json.loads(server.asked[0].content)["changes"] == [{"op": "replace", "id": "m1", "category": None}]
@@ -217,7 +217,7 @@ def test_a_change_that_rollback_alone_makes_is_an_error() -> None:
         Server(ok()).client().propose([Revert(id="m1", to_version=1, if_version=2)], reason="no")
 
 
-def test_a_kind_of_commit_is_not_the_callers_to_choose_over_http() -> None:
+def test_caller_cannot_choose_the_commit_kind_over_http() -> None:
     with pytest.raises(errors.InvalidInput, match="kind"):
         Server(ok()).client().remember_many(["a"], kind="import")
 
@@ -258,7 +258,7 @@ def test_a_write_is_sent_again_under_the_same_key() -> None:
     assert len({each.headers["idempotency-key"] for each in server.asked}) == 1
 
 
-def test_what_may_have_happened_and_carries_no_key_is_not_sent_again() -> None:
+def test_uncertain_request_without_a_key_is_not_repeated() -> None:
     server = Server(httpx2.ReadError("broken"))
     with pytest.raises(errors.StoreUnavailable):
         server.client().revoke_token("t1")
@@ -272,20 +272,20 @@ def test_a_change_without_a_commit_is_not_sent_again() -> None:
     assert ["idempotency-key" in each.headers for each in server.asked] == [False]
 
 
-def test_a_read_that_tells_something_once_is_not_sent_again() -> None:
+def test_a_read_that_reports_something_once_is_not_sent_again() -> None:
     server = Server(httpx2.ReadError("broken"))
     with pytest.raises(errors.StoreUnavailable):
         server.client().notices()
     assert len(server.asked) == 1
 
 
-def test_a_server_that_asks_for_patience_is_asked_when_it_says() -> None:
+def test_retry_after_delay_is_respected() -> None:
     server = Server(problem(429, "rate_limited", **{"retry-after": "7"}), ok())
     _ = server.client().head
     assert server.slept == [7.0]
 
 
-def test_a_date_to_ask_again_at_is_by_the_servers_clock() -> None:
+def test_retry_after_date_uses_the_servers_clock() -> None:
     headers = {"retry-after": "Sun, 01 Mar 2026 09:30:05 GMT", "date": "Sun, 01 Mar 2026 09:30:00 GMT"}
     server = Server(problem(503, "store_unavailable", **headers), ok())
     _ = server.client().head
@@ -387,13 +387,13 @@ def test_events_go_on_after_a_break_exactly_where_they_stopped() -> None:
     assert (seen, [each.headers["last-event-id"] for each in server.asked]) == ([3, 4, 5], ["2", "4", "4"])
 
 
-def test_events_begin_behind_the_newest_commit_unless_told() -> None:
+def test_events_begin_behind_the_newest_commit_by_default() -> None:
     server = Server(ok({"head": "7:ab"}), sse(commit(8)))
     assert next(server.client().events()).seq == 8
     assert server.asked[1].headers["last-event-id"] == "7"
 
 
-def test_events_end_with_the_error_that_the_server_tells_of() -> None:
+def test_events_end_with_the_error_of_the_server() -> None:
     server = Server(sse(commit(3), 'event: end\ndata: {"code": "unauthorised", "detail": "It ended."}\n'))
     found = server.client().events(after=2)
     next(found)
@@ -401,7 +401,7 @@ def test_events_end_with_the_error_that_the_server_tells_of() -> None:
         next(found)
 
 
-def test_events_of_a_server_that_does_not_come_back_end_with_an_error() -> None:
+def test_event_stream_of_a_lost_server_ends_with_an_error() -> None:
     server = Server(sse(commit(3)), httpx2.ConnectError("refused"))
     found = server.client(retries=1).events(after=2)
     next(found)
@@ -409,14 +409,14 @@ def test_events_of_a_server_that_does_not_come_back_end_with_an_error() -> None:
         next(found)
 
 
-def test_events_go_on_when_a_server_is_back_within_the_timeout() -> None:
+def test_event_stream_resumes_within_the_timeout() -> None:
     refused = httpx2.ConnectError("refused")
     server = Server(sse(commit(3)), *[refused] * 7, sse(commit(4)))
     found = server.client().events(after=2)
     assert ([next(found).seq, next(found).seq], sum(server.slept)) == ([3, 4], pytest.approx(16.3))
 
 
-def test_events_of_a_server_that_was_never_there_end_at_once() -> None:
+def test_event_stream_of_a_missing_server_ends_at_once() -> None:
     server = Server(httpx2.ConnectError("refused"))
     with pytest.raises(errors.StoreUnavailable):
         next(server.client().events(after=2))
@@ -427,7 +427,7 @@ def lines(*values: dict[str, Any]) -> httpx2.Response:
     return httpx2.Response(200, text="".join(json.dumps(each) + "\n" for each in values))
 
 
-def test_an_import_tells_of_each_line_and_comes_to_a_summary(tmp_path) -> None:
+def test_import_reports_each_line_and_a_summary(tmp_path) -> None:
     reason = {"gate": "secrets", "code": "secret", "detail": "It holds a secret."}
     server = Server(
         lines(
@@ -461,13 +461,13 @@ def test_an_import_that_broke_off_is_an_error() -> None:
         Server(lines({"line": 1, "outcome": "committed"})).client().import_(b"x")
 
 
-def test_an_import_that_failed_over_there_is_the_error_it_was() -> None:
+def test_failed_remote_import_raises_the_same_error() -> None:
     server = Server(lines({"line": 1, "outcome": "committed"}, {"error": {"code": "conflict", "detail": "Moved."}}))
     with pytest.raises(errors.Conflict, match=r"Moved\."):
         server.client().import_(b"x")
 
 
-def test_a_file_that_cannot_be_read_is_an_error_and_nothing_is_sent(tmp_path) -> None:
+def test_unreadable_file_is_an_error_and_nothing_is_sent(tmp_path) -> None:
     server = Server(ok())
     with pytest.raises(errors.InvalidInput, match="cannot read"):
         server.client().import_(tmp_path / "nothing")
@@ -481,7 +481,7 @@ def test_an_export_replaces_a_file_in_one_step(tmp_path) -> None:
     assert (count, target.read_text(), target.stat().st_mode & 0o777) == (2, '{"a": 1}\n{"b": 2}\n', 0o600)
 
 
-def test_an_export_does_not_take_the_place_of_a_store(tmp_path) -> None:
+def test_an_export_does_not_replace_a_store(tmp_path) -> None:
     (tmp_path / "m.db.id").touch()
     with pytest.raises(errors.InvalidInput, match="is a store; name another file"):
         Server(lines({"a": 1})).client().export(tmp_path / "m.db")
@@ -595,6 +595,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
 
 @pytest.mark.parametrize("verb", sorted(CALLS))
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"hello", b""])
-def test_an_answer_that_is_none_is_an_error_of_ours_whatever_was_asked(verb: str, body: bytes) -> None:
+def test_invalid_answer_is_a_keepward_error_for_every_call(verb: str, body: bytes) -> None:
     with pytest.raises(errors.StoreError, match="cannot be read"):
         CALLS[verb](Server(lambda: httpx2.Response(200, content=body)).client())

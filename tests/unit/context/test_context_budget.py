@@ -38,7 +38,7 @@ def test_core_fits_a_budget_of_its_own_size() -> None:
     assert compile_context(inputs(budget_tokens=12, core=[block("mission", f"x {TEN}")])).tokens == 12
 
 
-def test_a_block_over_its_own_budget_is_an_error_and_never_cut() -> None:
+def test_block_over_its_budget_is_an_error_never_cut() -> None:
     tight = replace(POLICY, block_budget=MappingProxyType({"mission": 5}))
     with pytest.raises(ContextTooSmall, match="mission block is 5 tokens over its budget of 5"):
         compile_context(inputs(policy=tight, core=[block("mission", f"x {TEN}")]))
@@ -58,7 +58,7 @@ def test_confidence_counts_as_it_has_faded() -> None:
 
 
 @pytest.mark.parametrize("waited", [timedelta(0), timedelta(minutes=7), timedelta(hours=20)])
-def test_of_two_of_one_day_the_more_relevant_stays_whenever_it_is_asked(waited: timedelta) -> None:
+def test_more_relevant_memory_of_a_day_stays_regardless_of_time(waited: timedelta) -> None:
     first = record("first", f"x {TEN}", reinforced_at=NOW - timedelta(hours=3))
     recalled = alike(first, record("second", f"y {TEN}", reinforced_at=NOW))
     full = compile_context(inputs(recalled=recalled)).tokens
@@ -66,7 +66,7 @@ def test_of_two_of_one_day_the_more_relevant_stays_whenever_it_is_asked(waited: 
     assert set(why(compile_context(short))) == {"second"}
 
 
-def test_what_is_far_less_relevant_goes_before_what_is_less_sure() -> None:
+def test_far_less_relevant_memories_go_before_less_certain_ones() -> None:
     recalled = found(record("sought", f"x {TEN}", confidence=0.3), event("other", f"y {TEN}", confidence=0.9))
     full = compile_context(inputs(recalled=recalled)).tokens
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"other"}
@@ -78,7 +78,7 @@ def test_of_equal_confidence_the_lower_score_goes_first() -> None:
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"next"}
 
 
-def test_a_long_memory_does_not_block_the_short_ones_behind_it() -> None:
+def test_long_memory_does_not_block_later_short_ones() -> None:
     recalled = found(record("long", "word " * 500), record("short", "tabs"))
     assert ids(compile_context(inputs(recalled=recalled, budget_tokens=100)), "recalled") == ["short"]
 
@@ -87,7 +87,7 @@ def test_a_long_memory_does_not_block_the_short_ones_behind_it() -> None:
     ("setting", "section"),
     [("pinned_budget", "pinned"), ("working_budget", "working"), ("retrieved_budget", "recalled")],
 )
-def test_each_section_keeps_to_its_own_budget(setting: str, section: str) -> None:
+def test_each_section_respects_its_own_budget(setting: str, section: str) -> None:
     made = inputs(
         policy=replace(POLICY, **{setting: 40}),
         pinned=[rule(f"p{n}", f"{n} p {TEN}") for n in range(6)],

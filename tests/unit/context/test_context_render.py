@@ -100,7 +100,7 @@ def test_each_origin_below_a_person_has_one_heading() -> None:
     )
 
 
-def test_a_memory_outside_of_core_is_not_shown_under_a_blocks_name() -> None:
+def test_memory_outside_core_is_not_shown_as_a_block() -> None:
     assert "mission" not in compile_context(mixed()).text
 
 
@@ -115,7 +115,7 @@ def test_every_recalled_line_carries_its_date(form: str) -> None:
         assert not shown or day == "2026-02-28" or "2026-02-28" in part
 
 
-def test_a_date_at_the_end_of_a_text_is_not_taken_for_its_own() -> None:
+def test_date_ending_a_text_is_not_its_own() -> None:
     made = inputs(recalled=found(record("a", "tabs (2031-01-01)")))
     assert compile_context(made).text.endswith("[fact] tabs (2031-01-01) (2026-02-28)")
 
@@ -140,7 +140,7 @@ def test_an_erased_memory_leaves_a_tombstone(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_was_not_erased_keeps_its_digest(form: str) -> None:
+def test_what_was_not_erased_preserves_its_digest(form: str) -> None:
     made = full(format=form)
     compiled = compile_context(made)
     replayed = again(compiled, made, without=("a",))
@@ -148,7 +148,7 @@ def test_what_was_not_erased_keeps_its_digest(form: str) -> None:
     assert replayed.unchanged == ("identity", "core", "pinned", "state", "working")
 
 
-def test_an_erased_block_keeps_its_heading() -> None:
+def test_an_erased_block_preserves_its_heading() -> None:
     made = full()
     assert "## mission\n\n[erased]" in again(compile_context(made), made, without=("block-mission",)).text
 
@@ -180,7 +180,7 @@ def test_what_screening_drops_is_excluded_with_its_reason() -> None:
     assert (compiled.text, why(compiled)) == ("", {"a": "injection"})
 
 
-def test_dropped_memories_leave_their_place_to_the_next() -> None:
+def test_dropped_memories_leave_their_room_to_the_next() -> None:
     drop = Reason(gate="compile", code="secret", detail="a key")
     made = inputs(
         budget_tokens=None,

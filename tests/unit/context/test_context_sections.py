@@ -19,7 +19,7 @@ BLOCKS = [
 ]
 
 
-def test_core_blocks_stand_in_their_fixed_order() -> None:
+def test_core_blocks_have_their_fixed_order() -> None:
     text = compile_context(inputs(core=BLOCKS, identity=("1", "I am Orion."))).text
     names = ("persona", "human", "operating_rules", "mission", "workspace_state")
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == list(names)
@@ -34,7 +34,7 @@ def test_the_persona_block_comes_from_the_identity_document() -> None:
     assert compile_context(inputs(identity=("1", "I am Orion."))).text == "## persona\n\nI am Orion."
 
 
-def test_sections_follow_each_other_from_the_stablest_to_the_most_fleeting() -> None:
+def test_sections_are_ordered_from_stable_to_short_lived() -> None:
     made = inputs(
         identity=("1", "I am Orion."),
         core=BLOCKS,
@@ -65,14 +65,14 @@ def test_at_most_ten_rules_are_pinned() -> None:
     assert (len(ids(compiled, "pinned")), sorted(why(compiled).values())) == (10, ["cap", "cap"])
 
 
-def test_a_rule_cut_by_the_cap_still_comes_in_when_it_is_recalled() -> None:
+def test_rule_cut_by_the_limit_appears_when_recalled() -> None:
     rules = [rule(f"r{n:02}", f"rule {n}") for n in range(11)]
     cut = next(iter(why(compile_context(inputs(pinned=rules)))))
     recalled = found(next(each for each in rules if each.id == cut))
     assert ids(compile_context(inputs(pinned=rules, recalled=recalled)), "recalled") == [cut]
 
 
-def test_state_stands_by_depth_of_scope_and_then_by_key() -> None:
+def test_state_is_by_depth_of_scope_and_then_by_key() -> None:
     state = [
         record("1", "x", kind="state", key="b"),
         record("2", "y", kind="state", key="a"),
@@ -86,12 +86,12 @@ def test_working_memory_of_the_task_comes_before_what_is_shared() -> None:
     assert ids(compile_context(inputs(working=entries)), "working") == ["task", "shared"]
 
 
-def test_working_memory_stands_newest_first() -> None:
+def test_working_memory_newest_first() -> None:
     entries = [working(f"w{n}", f"step {n}", updated_at=NOW - timedelta(hours=n)) for n in (3, 1, 2)]
     assert ids(compile_context(inputs(working=entries)), "working") == ["w1", "w2", "w3"]
 
 
-def test_recalled_facts_stand_before_summaries_before_events() -> None:
+def test_recalled_facts_precede_summaries_before_events() -> None:
     recalled = found(
         event("event", "went out"),
         record("summary", "a week", tier="episodic", kind="summary"),
@@ -100,14 +100,14 @@ def test_recalled_facts_stand_before_summaries_before_events() -> None:
     assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
 
 
-def test_facts_that_score_half_of_the_best_stand_newest_first_before_the_others() -> None:
+def test_best_facts_are_newest_first_before_the_others() -> None:
     days = {"best": 9, "new": 1, "far": 5, "late": 0}
     facts = [record(name, f"text {name}", created_at=NOW - timedelta(days=age)) for name, age in days.items()]
     # Scores of 1, 1/2, 1/3 and 1/4.
     assert ids(compile_context(inputs(recalled=found(*facts))), "recalled") == ["new", "best", "late", "far"]
 
 
-def test_turns_of_one_session_stay_together_in_the_order_they_were_said_and_the_later_session_stands_first() -> None:
+def test_messages_of_a_session_stay_together_newest_session_first() -> None:
     def turn(name: str, session: str, minute: int) -> object:
         at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
         return event(name, f"text {name}", session=session, speaker="Ana", occurred_at=at)
@@ -116,14 +116,14 @@ def test_turns_of_one_session_stay_together_in_the_order_they_were_said_and_the_
     assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["b1", "a1", "a2"]
 
 
-def test_turns_show_their_speaker_under_their_day() -> None:
+def test_messages_show_their_speaker_under_their_day() -> None:
     at = datetime(2023, 5, 8, tzinfo=UTC)
     said = [event(f"e{n}", f"Hello {n}", session=f"s{n}", speaker="Ana", occurred_at=at) for n in range(2)]
     text = compile_context(inputs(recalled=found(*said))).text
     assert "### 2023-05-08 Mon\n\n[event] Ana: Hello 0\n\n[event] Ana: Hello 1" in text
 
 
-def test_the_newest_day_stands_first() -> None:
+def test_the_newest_day_comes_first() -> None:
     days = {f"d{n}": datetime(2023, 5, n, tzinfo=UTC) for n in (7, 9, 8)}
     said = [event(name, f"text {name}", session=name, speaker="Ana", occurred_at=at) for name, at in days.items()]
     assert ids(compile_context(inputs(recalled=found(*said))), "recalled") == ["d9", "d8", "d7"]
@@ -145,7 +145,7 @@ def test_equal_texts_under_different_keys_are_no_repeats() -> None:
     assert len(ids(compile_context(inputs(state=state)), "state")) == 2
 
 
-def test_what_was_left_out_before_keeps_its_reason() -> None:
+def test_what_was_left_out_before_preserves_its_reason() -> None:
     before = Reason(gate="compile", code="damaged", detail="its seal does not match")
     made = inputs(excluded=[("a", 1, before)], recalled=found(record("a", "tabs")))
     assert compile_context(made).excluded[0].reason == before

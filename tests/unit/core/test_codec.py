@@ -236,7 +236,7 @@ def test_a_damaged_payload_is_tampered(payload):
 
 
 @pytest.mark.parametrize(("before", "behind"), [(b"", b" "), (b"", b"{}"), (b" ", b""), (b"\xef\xbb\xbf", b"")])
-def test_a_payload_that_something_stands_around_is_tampered(before, behind):
+def test_a_payload_that_something_is_around_is_tampered(before, behind):
     whole = encode_record(RECORDS["least"])
     with pytest.raises(Tampered):
         decode_record(before + whole + behind)
@@ -253,18 +253,18 @@ def test_details_come_back_as_they_went_in():
     assert decode_details(details.encode()) == details
 
 
-def test_a_label_keeps_hashes_of_different_things_apart():
+def test_a_label_preserves_hashes_of_different_things_apart():
     assert digest("event", b"x") != digest("commit", b"x")
 
 
 @given(records)
 @settings(max_examples=200, deadline=None)
-def test_a_record_is_written_as_the_canonical_form_of_its_fields(record: Record) -> None:
+def test_record_is_encoded_as_the_canonical_form_of_its_fields(record: Record) -> None:
     payload = encode_record(record)
     assert payload == canonical(json.loads(payload))
 
 
-def test_a_text_that_only_spells_a_nul_is_kept() -> None:
+def test_a_text_that_only_spells_a_nul_is_stored() -> None:
     made = Record(
         id="x",
         version=1,

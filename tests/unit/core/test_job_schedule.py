@@ -55,12 +55,12 @@ def test_a_daily_job_is_due_at_its_time_of_day():
     assert due_at(parse_schedule("03:00"), row(last_at=NOW), NOW) == datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 
 
-def test_a_daily_job_that_ran_at_its_very_time_is_due_a_day_later():
+def test_daily_job_run_on_time_is_due_a_day_later():
     at = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
     assert due_at(parse_schedule("03:00"), row(last_at=at), NOW) == at + timedelta(days=1)
 
 
-def test_a_daily_job_that_ran_before_its_time_is_due_on_the_same_day():
+def test_daily_job_run_early_is_due_the_same_day():
     assert due_at(parse_schedule("17:00"), row(last_at=NOW), NOW) == datetime(2026, 3, 1, 17, 0, tzinfo=UTC)
 
 
@@ -68,11 +68,11 @@ def test_a_failed_run_is_tried_again_before_its_schedule():
     assert due_at(parse_schedule("03:00"), row(last_at=NOW, outcome="failed"), NOW) == NOW + RETRY_DELAY
 
 
-def test_a_failed_run_of_a_frequent_job_keeps_to_its_schedule():
+def test_failed_run_of_a_frequent_job_follows_its_schedule():
     assert due_at(parse_schedule("5m"), row(last_at=NOW, outcome="failed"), NOW) == NOW + timedelta(minutes=5)
 
 
-def test_a_last_run_in_the_future_is_no_reason_to_wait_for_it():
+def test_last_run_in_the_future_does_not_delay_a_job():
     assert due_at(parse_schedule("03:00"), row(last_at=NOW + timedelta(days=400)), NOW) == NOW
 
 
@@ -81,11 +81,11 @@ def test_a_lease_holds_until_its_instant_and_no_longer():
     assert [held.is_leased_at(NOW), held.is_leased_at(NOW + LEASE_DURATION)] == [True, False]
 
 
-def test_a_lease_that_reaches_further_than_a_lease_can_is_none():
+def test_overlong_lease_is_ignored():
     assert not row(holder="x", until=NOW + LEASE_DURATION + MAX_CLOCK_SKEW + timedelta(seconds=1)).is_leased_at(NOW)
 
 
-def test_a_lease_and_a_run_of_a_server_whose_clock_is_ahead_count():
+def test_lease_and_run_of_a_server_ahead_count():
     last = row(last_at=NOW + MAX_CLOCK_SKEW)
     assert row(holder="x", until=NOW + MAX_CLOCK_SKEW + LEASE_DURATION).is_leased_at(NOW)
     assert due_at(parse_schedule("1h"), last, NOW) == NOW + MAX_CLOCK_SKEW + timedelta(hours=1)
@@ -96,6 +96,6 @@ def test_the_catalogue_is_what_policy_schedules():
 
 
 @pytest.mark.parametrize("jobs", [{"dance": "1h"}, {"prune": "sometimes"}])
-def test_a_policy_with_a_job_or_a_schedule_that_is_none_is_refused_by_its_key(jobs):
+def test_policy_with_an_invalid_job_or_schedule_names_its_key(jobs):
     with pytest.raises(InvalidInput, match=r"policy\.jobs"):
         Policy(jobs=jobs)

@@ -42,7 +42,7 @@ SAMPLES = {
 }
 
 
-def test_bytes_say_what_they_are_where_nobody_else_does() -> None:
+def test_bytes_say_what_they_are_where_no_one_else_does() -> None:
     assert [media_type for media_type in SAMPLES if media_type_of(None, SAMPLES[media_type])[0] != media_type] == []
 
 
@@ -129,7 +129,7 @@ def test_what_may_run_is_active_under_another_name_too() -> None:
     ] == []
 
 
-def test_type_nobody_listed_is_active() -> None:
+def test_type_no_one_listed_is_active() -> None:
     assert [
         claim
         for claim in ["application/x-unheard-of", "text/x-unheard-of"]
@@ -141,7 +141,7 @@ def test_text_in_an_older_encoding_is_not_active() -> None:
     assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
 
 
-def test_what_is_only_looked_at_is_not_active() -> None:
+def test_what_is_only_viewed_is_not_active() -> None:
     assert [
         media_type
         for media_type in ["image/png", "text/plain", "application/pdf", "application/json"]

@@ -8,11 +8,11 @@ import pytest
 
 from keepward.core.proposal import proposal_from_dict, proposal_to_dict
 from keepward.errors import Tampered
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 def _item():
-    make = Maker()
+    make = RecordFactory()
     return make.waiting(
         "ada", [make.record("grüß 茶"), make.record("two")], decided_by="operator:o", decided_at=make.now
     )

@@ -23,7 +23,7 @@ def test_no_texts_give_no_rows_of_the_full_width() -> None:
     assert HashedEmbedder(64).embed([]).shape == (0, 64)
 
 
-def test_the_bytes_of_a_known_text_never_change_under_this_id() -> None:
+def test_vector_bytes_of_a_known_text_never_change() -> None:
     rows = HashedEmbedder(384).embed(["Ana keeps the spare key under the blue pot. 东京是日本的首都"])
     assert hashlib.sha256(rows.astype("<f4").tobytes()).hexdigest()[:16] == "bfb0529cdb88c8d1"
 
@@ -67,9 +67,9 @@ def test_parts_of_words_bring_inflections_nearer() -> None:
     assert cosine("gardening", "gardener") > 0.25
 
 
-def test_texts_without_spaces_meet_by_pairs_of_characters() -> None:
+def test_texts_without_spaces_match_by_pairs_of_characters() -> None:
     assert cosine("东京是日本的首都", "日本的首都是东京") > 0.5
 
 
-def test_different_numbers_are_told_apart() -> None:
+def test_different_numbers_are_distinguished() -> None:
     assert cosine("room 12", "room 21") < 0.9

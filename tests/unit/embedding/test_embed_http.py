@@ -105,7 +105,7 @@ def test_a_busy_server_is_asked_again_after_growing_waits(embedder: HttpEmbedder
     assert script.waits == [0.5, 1.0]
 
 
-def test_the_server_may_say_how_long_to_wait_up_to_a_bound(embedder: HttpEmbedder, script: Vectors) -> None:
+def test_server_may_request_a_delay_up_to_a_bound(embedder: HttpEmbedder, script: Vectors) -> None:
     script.statuses, script.headers = [429], {"Retry-After": "9000"}
     embedder.embed(["x"])
     assert script.waits == [30.0]
@@ -157,7 +157,7 @@ def test_an_answer_that_makes_no_sense_is_not_believed(embedder: HttpEmbedder, s
         embedder.embed(["x"])
 
 
-def test_a_server_that_is_not_there_is_reported_after_the_last_attempt() -> None:
+def test_unreachable_server_is_reported_after_the_last_attempt() -> None:
     waits: list[float] = []
     # Port 9 (discard) is not served on any machine that runs tests.
     with pytest.raises(ModelUnavailable, match="did not answer"):

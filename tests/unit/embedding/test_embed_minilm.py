@@ -42,7 +42,7 @@ def plain() -> MiniLmEmbedder:
     return embedder
 
 
-def test_documented_cosines_are_met(plain: MiniLmEmbedder) -> None:
+def test_documented_cosines_match(plain: MiniLmEmbedder) -> None:
     rows = plain.embed(DOCUMENTED)
     found = [float(rows[0] @ rows[1]), float(rows[0] @ rows[2]), float(rows[1] @ rows[2])]
     assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.01)
@@ -78,7 +78,7 @@ def test_installed_matrices_have_the_recorded_bytes(plain: MiniLmEmbedder) -> No
 
 
 @pytest.mark.slow
-def test_no_two_neighbours_of_a_matrix_add_up_to_more_than_sixteen_bits_hold(
+def test_neighbouring_matrix_values_never_overflow_sixteen_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found: list[int] = []
@@ -124,7 +124,7 @@ def test_threads_that_start_together_get_the_same_bytes() -> None:
     assert len(rows) == 1
 
 
-def test_texts_are_computed_side_by_side_on_the_processors_there_are(
+def test_texts_are_embedded_in_parallel_on_all_processors(
     plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = threading.Barrier(2)
@@ -138,9 +138,7 @@ def test_texts_are_computed_side_by_side_on_the_processors_there_are(
     assert plain.embed(["one", "two"]).shape == (2, 384)
 
 
-def test_a_text_that_fails_is_told_of_and_leaves_no_thread_behind(
-    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_text_is_reported_and_leaves_no_thread(plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
     monkeypatch.setattr(minilm.Network, "vector", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):

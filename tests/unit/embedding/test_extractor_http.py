@@ -92,7 +92,7 @@ def test_a_talk_without_a_user_is_not_sent(extractor, script):
         None,
     ],
 )
-def test_a_fact_that_quotes_no_user_word_for_word_is_left_out(extractor, script, row):
+def test_fact_without_a_literal_user_quote_is_omitted(extractor, script, row):
     script.facts(row, fact())
     assert [each.text for each in extractor.extract(TALK)] == ["Ana moved to Bristol"]
 

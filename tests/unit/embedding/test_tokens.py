@@ -25,7 +25,7 @@ MIXED = st.text(st.sampled_from("aAbZ0 9\n\t.-(_'éźж日か한\u0301\u0915😀
 
 @given(MIXED, MIXED)
 @settings(max_examples=300, deadline=None)
-def test_the_estimate_of_a_whole_exceeds_its_parts_by_one_at_most(a: str, b: str) -> None:
+def test_estimate_of_a_text_exceeds_its_parts_by_one(a: str, b: str) -> None:
     assert ESTIMATE.count(a + b) <= ESTIMATE.count(a) + ESTIMATE.count(b) + 1
 
 
@@ -39,7 +39,7 @@ def test_empty_text_costs_nothing() -> None:
     assert ESTIMATE.count("") == 0
 
 
-def test_english_prose_takes_about_four_and_a_half_characters_a_token() -> None:
+def test_english_prose_has_about_four_characters_per_token() -> None:
     assert 3.8 < len(PROSE) / ESTIMATE.count(PROSE) < 5
 
 
@@ -91,15 +91,15 @@ def vocabulary(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_tokenizer_file_counts_the_whole_text_whatever_it_would_cut(vocabulary: Path) -> None:
+def test_tokenizer_file_counts_all_text_despite_truncation(vocabulary: Path) -> None:
     assert tokenizers_counter(vocabulary).count("the key the key the key") == 6
 
 
-def test_a_blank_text_counts_one_with_a_tokenizer_that_drops_it(vocabulary: Path) -> None:
+def test_blank_text_counts_one_with_a_tokenizer_that_drops_it(vocabulary: Path) -> None:
     assert tokenizers_counter(vocabulary).count(" ") == 1
 
 
-def test_a_counter_is_named_by_its_vocabulary_and_not_by_its_place(vocabulary: Path, tmp_path: Path) -> None:
+def test_counter_is_named_by_its_vocabulary_not_its_path(vocabulary: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(vocabulary.read_bytes())
     assert tokenizers_counter(copy).name == tokenizers_counter(vocabulary).name
@@ -149,7 +149,7 @@ def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
 
 @given(st.lists(st.text(st.sampled_from("aAbZ09.-(_'éж日か😀٣²"), max_size=6), max_size=12))
 @settings(max_examples=300, deadline=None)
-def test_a_word_costs_the_same_wherever_it_was_met_before(words: list[str]) -> None:
+def test_a_word_costs_the_same_wherever_it_was_seen_before(words: list[str]) -> None:
     line = " ".join(words)
     known = EstimateCounter()
     for each in (line[::-1], *words):

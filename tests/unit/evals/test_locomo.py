@@ -39,18 +39,18 @@ def read(tmp_path):
     return entries
 
 
-def test_turns_come_in_the_order_of_their_sessions(read):
+def test_messages_come_in_the_order_of_their_sessions(read):
     entries, _ = read([talk()])
     assert [entry["name"] for entry in entries] == ["D1:1", "D1:2", "D2:1"]
 
 
-def test_a_turn_is_a_lasting_event_with_speaker_session_and_evidence(read):
+def test_message_is_an_event_with_speaker_session_and_evidence(read):
     fields = read([talk()])[0][0]
     wanted = {"kind": "event", "stability": "stable", "session": "session_1", "speaker": "Mira", "evidence": ("D1:1",)}
     assert wanted.items() <= fields.items()
 
 
-def test_a_turn_happened_when_its_session_did(read):
+def test_a_message_happened_when_its_session_did(read):
     assert read([talk()])[0][0]["occurred_at"] == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
@@ -58,7 +58,7 @@ def test_five_past_midnight_is_hour_nought():
     assert locomo.read_date("12:05 am on 2 June, 2023").hour == 0
 
 
-def test_the_caption_of_a_picture_stands_behind_the_text(read):
+def test_the_caption_of_a_picture_is_behind_the_text(read):
     assert read([talk()])[0][1]["text"] == "Look! [shares a photo: a blue bowl]"
 
 
@@ -89,12 +89,12 @@ def test_a_session_without_a_readable_date_is_imported_without_one(read):
         "x",
     ],
 )
-def test_a_turn_that_cannot_be_used_is_told(read, turn):
+def test_a_message_that_cannot_be_used_is_reported(read, turn):
     entries, _ = read([talk(session_1=[turn])])
     assert isinstance(entries[0], UnusableItem)
 
 
 @pytest.mark.parametrize("value", [[], [{"conversation": {}}], [talk(), talk()], {"x": 1}])
-def test_a_file_that_is_not_whole_conversations_is_an_error(read, value):
+def test_a_file_that_is_not_complete_conversations_is_an_error(read, value):
     with pytest.raises(InvalidInput):
         read(value)

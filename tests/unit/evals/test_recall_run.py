@@ -66,7 +66,7 @@ def done(data):
     return run(data, embedder=None, counter=EstimateCounter(), budgets=(200,), parts=True)
 
 
-def test_answers_carry_the_ids_of_the_data_set(done):
+def test_answers_have_the_ids_of_the_data_set(done):
     assert [answer.ranked[0] for answer in done.answers[:2]] == ["m1", "m0"]
 
 
@@ -82,7 +82,7 @@ def test_what_a_gate_refused_is_named(done):
     assert [(name, why.split(":")[0]) for _, name, why in done.lost] == [("m2", "duplicate or refused")]
 
 
-def test_without_an_embedder_the_words_are_the_whole(done):
+def test_without_an_embedder_the_words_are_the_complete_text(done):
     assert [answer.ranked for answer in done.parts["words"]] == [answer.ranked for answer in done.answers]
 
 
@@ -96,7 +96,7 @@ def test_the_age_of_memories_changes_no_ranking(data, done):
     assert [each.ranked for each in aged.answers] == [each.ranked for each in done.answers]
 
 
-def test_the_worst_set_stands_first(data, done):
+def test_the_worst_set_comes_first(data, done):
     better = DataSet(
         name="better", conversations=(Conversation(name="c", told=TOLD, asked=data.conversations[0].asked[:2]),)
     )
@@ -105,16 +105,16 @@ def test_the_worst_set_stands_first(data, done):
     assert [row.split(" | ")[0] for row in shown.splitlines()[2:]] == ["| small", "| better"]
 
 
-def test_a_whole_below_its_parts_is_marked(data, done):
+def test_a_complete_below_its_parts_is_marked(data, done):
     worse = Run(answers=[Answer(conversation="c", question="c#0", ranked=())], parts=done.parts)
     assert "**below words by" in against_parts([(data, worse, {})])
 
 
-def test_remarks_count_the_questions_whose_evidence_is_gone(data, done):
+def test_remarks_count_the_questions_whose_evidence_is_missing(data, done):
     assert "1 questions have evidence that is no live memory" in remarks(data, done)[0]
 
 
-def test_adversarial_questions_stand_apart_from_the_total():
+def test_adversarial_questions_are_separate_from_the_total():
     asked = (
         Asked(id="c#0", text="?", category="4", evidence=frozenset({"m0"})),
         Asked(id="c#1", text="?", category="5", evidence=frozenset({"m0"})),
@@ -146,14 +146,14 @@ def test_a_set_of_conversations_needs_a_file(capsys):
     assert "--data" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_not_there_is_named_before_any_work(capsys, tmp_path):
+def test_missing_folder_is_named_before_any_work(capsys, tmp_path):
     with pytest.raises(SystemExit):
         recall.main(["--dataset", "own", "--out", str(tmp_path / "nowhere" / "run")])
     assert "nowhere" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["unread", "fresh", "blind", "sealed"])
-def test_of_sets_that_nobody_tunes_on_only_the_totals_are_printed(name, data, monkeypatch, capsys):
+def test_held_back_sets_print_only_totals(name, data, monkeypatch, capsys):
     unread = replace(data, name=name)
     monkeypatch.setattr(recall.recall_sets, "assistant", lambda _: unread)
     recall.main(["--dataset", name, "--embedder", "none"])

@@ -32,7 +32,7 @@ def test_odd_evidence_ids_are_split_and_repaired(entries, ids):
     assert evidence_of(entries, KNOWN)[0] == ids
 
 
-def test_an_id_that_names_no_turn_is_dropped_and_counted():
+def test_an_id_that_names_no_message_is_dropped_and_counted():
     assert evidence_of(["D8:6", "D99:1"], KNOWN) == (frozenset({"D8:6"}), 0, 1)
 
 
@@ -63,7 +63,7 @@ def file(tmp_path):
     return path
 
 
-def test_a_question_keeps_its_number_when_categories_are_left_out(file):
+def test_a_question_preserves_its_number_when_categories_are_left_out(file):
     assert [asked.id for asked in locomo(file, categories=["4"]).conversations[0].asked] == ["conv-1#1"]
 
 
@@ -71,7 +71,7 @@ def test_a_limit_counts_conversations(file):
     assert [each.name for each in locomo(file, limit=1).conversations] == ["conv-1"]
 
 
-def test_a_caption_is_part_of_what_was_told(file):
+def test_a_caption_is_part_of_what_was_reported(file):
     assert "a red boat" in locomo(file).conversations[0].told[1].line
 
 
@@ -82,25 +82,25 @@ def test_a_file_of_another_format_is_an_error(tmp_path):
         locomo(path)
 
 
-def test_evidence_of_our_own_sets_names_what_was_told():
+def test_evidence_of_our_own_sets_names_what_was_reported():
     for data in own():
         told = {each.id for it in data.conversations for each in it.told}
         assert all(asked.evidence <= told for it in data.conversations for asked in it.asked)
 
 
-def test_sets_told_together_keep_what_answers():
+def test_sets_merged_preserve_what_answers():
     sets = own()[:-1]
     everything = together(sets).conversations[0]
     assert {name for asked in everything.asked for name in asked.evidence} <= {told.id for told in everything.told}
 
 
-def test_sets_told_together_are_told_in_the_order_of_time():
+def test_sets_merged_are_reported_in_the_order_of_time():
     days = [each.at for each in together(own()[:-1]).conversations[0].told if each.at is not None]
     assert days == sorted(days)
 
 
 @pytest.mark.parametrize("name", [ASSISTANT, UNREAD])
-def test_most_evidence_of_the_chats_with_an_assistant_is_in_what_the_user_said(name):
+def test_most_assistant_chat_evidence_is_in_user_messages(name):
     chats = assistant(name).conversations
     speakers = {(chat.name, told.id): told.speaker for chat in chats for told in chat.told}
     said = [speakers[chat.name, name] for chat in chats for asked in chat.asked for name in asked.evidence]
@@ -118,7 +118,7 @@ def test_the_unread_chats_share_no_question_with_the_others():
     assert not first & second
 
 
-def test_replies_of_the_fresh_chats_are_long_and_what_users_say_is_short():
+def test_fresh_chat_replies_are_long_and_user_messages_short():
     turns = [told for chat in assistant(FRESH).conversations for told in chat.told]
     replies, said = (
         median(len(told.text) for told in turns if told.speaker == speaker) for speaker in ("assistant", "user")
@@ -141,19 +141,19 @@ def test_each_chat_is_named_as_a_tenant_may_be():
     assert all(parse_tenant(chat.name) for name in (FRESH, BLIND, SEALED) for chat in assistant(name).conversations)
 
 
-def test_friends_are_told_by_their_names_in_the_order_of_time():
+def test_friends_are_named_in_order_of_time():
     told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo-priyanka")
     assert {each.speaker for each in told} == {"Jo", "Priyanka"}
     assert [each.at for each in told] == sorted({each.at for each in told})
 
 
 @pytest.mark.parametrize("name", [FRESH, BLIND, SEALED])
-def test_every_question_of_such_chats_is_answered_by_turns_but_those_about_what_was_never_said(name):
+def test_every_chat_question_is_answered_except_the_unanswerable(name):
     asked = [each for chat in assistant(name).conversations for each in chat.asked]
     assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
 
 
-def test_most_questions_of_the_fresh_chats_share_less_than_half_of_their_words_with_their_evidence():
+def test_fresh_questions_share_few_words_with_their_evidence():
     shared = []
     for chat in assistant(FRESH).conversations:
         texts = {told.id: told.text.casefold() for told in chat.told}

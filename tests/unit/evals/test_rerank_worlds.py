@@ -19,7 +19,7 @@ def test_a_world_goes_as_it_ought_to(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_the_bound_an_agent_that_was_talked_into_it_sways_the_order(tmp_path):
+def test_without_the_limit_a_misled_agent_changes_the_order(tmp_path):
     row = rerank.run(WORLDS["swayed"](), tmp_path, embedder="hashed", lessons=LESSONS, share=1.0)
     assert not row["ok"]
 
@@ -37,7 +37,7 @@ def row(*, learnable, serving, ok):
     return {"world": world, "training": training, "exam": exam, "ok": ok}
 
 
-def test_the_verdict_is_one_line_that_counts_both_sorts_of_worlds():
+def test_verdict_is_one_line_with_both_counts():
     rows = [row(learnable=True, serving=True, ok=True), row(learnable=False, serving=False, ok=True)]
     assert rerank.verdict(rows) == (
         "verdict: good; helps in 1 of 1 worlds that can be learned; off in 1 of 1 others; "
@@ -50,7 +50,7 @@ def test_one_world_that_goes_wrong_makes_the_verdict_bad():
     assert rerank.verdict(rows).startswith("verdict: BAD; helps in 1 of 1 worlds that can be learned; off in 0 of 1")
 
 
-def test_every_world_asks_its_exam_in_words_and_of_things_that_no_lesson_had():
+def test_exam_uses_other_words_and_topics_than_lessons():
     for made in WORLDS.values():
         world = made()
         assert not {question.text for question in world.lessons} & {question.text for question in world.exam}

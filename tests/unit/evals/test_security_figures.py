@@ -21,7 +21,7 @@ def test_nothing_measured_is_no_good_figure() -> None:
     assert none_of("leaks", 0, 0, "calls").missed
 
 
-def test_something_that_must_always_happen_and_did_not_misses_its_goal() -> None:
+def test_missing_mandatory_event_misses_its_goal() -> None:
     assert all_of("edits noticed", 136, 137, "edits").missed
 
 
@@ -33,7 +33,7 @@ def test_what_could_not_be_measured_says_so() -> None:
     assert Figure(what="power cut", value="no compiler", goal="0", ok=None).mark == "not measured"
 
 
-def test_each_figure_stands_beside_its_goal() -> None:
+def test_each_figure_is_next_to_its_goal() -> None:
     line = security.shown([none_of("leaks", 0, 400, "calls")]).splitlines()[-1]
     assert line.split() == ["leaks", "0", "of", "400", "calls", "0"]
 

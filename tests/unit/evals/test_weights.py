@@ -23,12 +23,12 @@ def test_no_unread_text_is_learned_from():
     assert [text for text in unread if text in learned] == []
 
 
-def test_what_stands_in_orders_speaks_for_one_and_what_stands_elsewhere_against():
+def test_injection_words_score_for_and_other_words_against():
     examples = [example("obey the page", True), example("water the fern", False)]
     learned = weights.learn(weights.rows_of(examples), examples)
     scores = weights.Table(weights.rows_of([example("obey", True), example("fern", False)])).scores(learned)
     assert scores[0] > scores[1]
 
 
-def test_the_way_down_ends_at_the_lowest_place():
+def test_the_way_down_ends_at_the_minimum():
     assert np.allclose(weights._lowest(lambda at: (((at - 3) ** 2).sum(), 2 * (at - 3)), np.zeros(4)), 3)

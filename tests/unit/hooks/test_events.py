@@ -34,12 +34,12 @@ def test_no_input_is_an_error(data):
     parse_event(CLAUDE, "prompt", data)
 
 
-def test_a_resumed_session_knows_what_it_was_told():
+def test_a_resumed_session_knows_what_it_was_reported():
     assert (event(what="start", source="resume").afresh, event(what="start", source="startup").afresh) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-def test_text_is_added_under_the_clients_own_name_of_the_event(name):
+def test_text_is_added_under_the_clients_event_name(name):
     client = CLIENTS[name]
     found = json.loads(format_answer(client, event(client), "known"))
     assert found == {"hookSpecificOutput": {"hookEventName": event(client).name, "additionalContext": "known"}}

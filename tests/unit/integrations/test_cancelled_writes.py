@@ -10,7 +10,7 @@ import pytest
 from keepward.integrations.messages import async_method, run_shielded
 
 
-def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> None:
+def test_twice_cancelled_await_ends_after_its_operation() -> None:
     began, go = threading.Event(), threading.Event()
     done: list[str] = []
 
@@ -35,7 +35,7 @@ def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> N
     assert done == ["written"]
 
 
-def test_a_method_is_awaited_by_its_name_in_the_object_or_a_part_of_it() -> None:
+def test_method_is_awaited_by_its_name() -> None:
     class Words(str):
         louder, part = async_method("upper"), "quiet"
         softer = async_method("lower", "part")

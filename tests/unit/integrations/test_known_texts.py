@@ -11,7 +11,7 @@ def letters(texts: list[str]) -> list[list[float]]:
     return [[float(len(each)), float(ord(each[0]))] for each in texts]
 
 
-def test_a_text_is_found_by_the_vector_that_was_made_of_it():
+def test_text_is_found_by_its_vector():
     embedder = TextByVector(letters)
     first, second = embedder(["tabs", "spaces"])
     assert [embedder.text_of(first), embedder.text_of(second)] == ["tabs", "spaces"]

@@ -52,6 +52,6 @@ def test_no_name_takes_that_of_a_core_block() -> None:
     assert not {key_of(name) for name in CORE_BLOCKS} & {*CORE_BLOCKS}
 
 
-def test_a_value_is_found_by_its_texts_and_its_numbers_under_their_names() -> None:
+def test_value_is_found_by_named_texts_and_numbers() -> None:
     value = {"text": "red\x00crane", "stars": 4, "tags": ["a", {"b": None, "c": True}]}
     assert index_text(texts_of(value), 100) == "red crane\nstars: 4\na\nc: True"

@@ -47,7 +47,7 @@ def counts(done):
     return (done.total, done.committed, done.duplicates, done.quarantined, done.refused, len(done.failed))
 
 
-def test_every_turn_of_a_conversation_is_kept_said_twice_or_not(mem, put):
+def test_every_message_of_a_conversation_is_stored_even_repeated_ones(mem, put):
     assert counts(load(mem, put("t.jsonl", TALK))) == (3, 3, 0, 0, 0, 0)
 
 
@@ -69,12 +69,12 @@ def test_a_log_that_grew_brings_only_what_is_new(mem, put):
     assert counts(load(mem, put("log.jsonl", [*rows, {"role": "user", "content": "three"}]))) == (4, 1, 3, 0, 0, 0)
 
 
-def test_another_file_of_the_same_name_is_not_taken_for_the_first(mem, put):
+def test_another_file_with_the_same_name_is_a_different_source(mem, put):
     load(mem, put("log.jsonl", [{"role": "user", "content": "one"}]))
     assert counts(load(mem, put("log.jsonl", [{"role": "user", "content": "five"}]))) == (1, 1, 0, 0, 0, 0)
 
 
-def test_a_message_put_in_the_middle_of_a_file_is_the_only_new_one(mem, put):
+def test_message_inserted_into_a_file_is_the_only_new_one(mem, put):
     rows = [{"role": "user", "content": text} for text in ("one", "two", "three")]
     load(mem, put("log.jsonl", rows))
     done = load(mem, put("log.jsonl", [rows[0], {"role": "user", "content": "and a half"}, *rows[1:]]))
@@ -127,7 +127,7 @@ def test_a_legacy_memory_is_found_under_its_old_id(mem, old_vault):
     assert mem.get("00000000000b").key == "projects"
 
 
-def test_a_line_that_says_what_is_remembered_already_is_told_of(mem, put):
+def test_line_that_repeats_a_memory_is_reported(mem, put):
     mem.remember("prefers tabs", tier="archival", kind="fact")
     done = load(mem, put("notes.md", "- prefers tabs\n"))
     assert done.notes == ("1 say what another memory says already and were not stored beside it",)
@@ -140,14 +140,14 @@ def test_a_secret_in_a_message_is_masked_and_noted(mem, put, made_up_key):
     assert any(note.startswith("replaced by a marker: ") for note in done.notes)
 
 
-def test_a_secret_in_a_file_reaches_no_byte_of_the_store(mem, put, made_up_key, tmp_path):
+def test_secret_in_an_imported_file_is_nowhere_in_the_store(mem, put, made_up_key, tmp_path):
     load(mem, put("log.jsonl", [{"role": "user", "content": f"the key is {made_up_key} " + "and more words. " * 200}]))
     mem.close()
     (tmp_path / "log.jsonl").unlink()
     assert not [each for each in tmp_path.rglob("*") if each.is_file() and made_up_key.encode() in each.read_bytes()]
 
 
-def test_a_bad_line_is_reported_and_the_good_ones_are_stored(mem, put):
+def test_bad_line_is_reported_and_good_ones_are_stored(mem, put):
     text = '{"role":"user","content":"a"}\n{"role":"user","content":NaN}\n{"role":"user","content":"b"}\n'
     done = load(mem, put("log.jsonl", text))
     assert (done.committed, done.failed) == (2, ((2, "NaN is not a JSON number"),))

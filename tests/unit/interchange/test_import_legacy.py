@@ -21,7 +21,7 @@ def read(put, make_store):
     return rows
 
 
-def test_the_highest_version_wins_wherever_it_stands(read):
+def test_the_highest_version_wins_wherever_it_stays(read):
     entries, _ = read([row(text="new", version=3), row(text="old"), row(text="middle", version=2)])
     assert [entry["text"] for entry in entries] == ["new"]
 
@@ -59,11 +59,11 @@ def test_an_agent_name_becomes_its_scope(read):
     assert read([row(scope="orion")])[0][0]["scope"] == "/agents/orion"
 
 
-def test_the_old_id_is_kept_as_alias(read):
+def test_the_old_id_is_stored_as_alias(read):
     assert read([row(0xABC)])[0][0]["name"] == "000000000abc"
 
 
-def test_old_times_and_source_are_kept_as_metadata(read):
+def test_old_times_and_source_are_stored_as_metadata(read):
     fields = read([row(source="chat", created_at="2026-01-02T03:04:05Z")])[0][0]
     assert fields["metadata"]["legacy"] == {"source": "chat", "version": 1, "created_at": "2026-01-02T03:04:05Z"}
 
@@ -86,6 +86,6 @@ def test_old_times_and_source_are_kept_as_metadata(read):
         {"topic_id": 4},
     ],
 )
-def test_a_line_with_a_wrong_field_is_a_flaw_and_the_next_is_read(read, fields):
+def test_line_with_a_wrong_field_is_skipped_and_reported(read, fields):
     entries, _ = read([row(1, **fields), row(2)])
     assert (isinstance(entries[0], UnusableItem), entries[1]["text"]) == (True, "fact 2")

@@ -99,7 +99,7 @@ def test_a_message_is_known_by_its_own_id(one):
     assert one(id="msg_7")["name"] == "msg_7"
 
 
-def test_a_message_names_its_place_as_evidence(one):
+def test_a_message_names_its_position_as_evidence(one):
     assert one()["evidence"] == ("chat#1",)
 
 
@@ -118,7 +118,7 @@ def test_jsonl_may_hold_a_conversation_a_line(mem, put):
     assert {each.session for each in mem.list_memories()} == {"talks#1", "talks#2"}
 
 
-def test_a_damaged_line_is_told_with_its_number(mem, put):
+def test_a_damaged_line_is_reported_with_its_number(mem, put):
     text = '{"role":"user","content":"a"}\n{oops\n{"role":"user","content":"b"}\n'
     done = load(mem, put("c.jsonl", text))
     assert (done.committed, [number for number, _ in done.failed]) == (2, [2])

@@ -17,7 +17,7 @@ def test_a_text_within_the_limit_is_one_part():
     "text",
     [SENTENCE * 40, "word " * 300, "x" * 900, "港口六点开门。" * 100, "one\n\ntwo three\n" * 60, "a\u0301" * 400],
 )
-def test_parts_hold_the_whole_text(text):
+def test_parts_hold_the_complete_text(text):
     assert squeezed(split_text(text, 100)) == squeezed([text])
 
 
@@ -34,7 +34,7 @@ def test_a_text_without_paragraphs_is_cut_between_sentences():
     assert all(part.endswith(".") for part in split_text(SENTENCE * 40, 100))
 
 
-def test_a_hard_cut_does_not_part_a_letter_from_its_accent():
+def test_hard_cut_does_not_split_a_letter_from_its_accent():
     assert not any(part.startswith("\u0301") for part in split_text("a\u0301" * 400, 99))
 
 
@@ -44,7 +44,7 @@ def test_an_identifier_is_never_cut_in_two():
     assert any(mail in part for part in split_text(text, 100))
 
 
-def test_a_long_text_with_a_secret_is_not_cut_but_refused(made_up_key):
+def test_long_text_with_a_secret_is_refused_not_cut(made_up_key):
     with pytest.raises(UnusableItem, match="secret"):
         split_text(SENTENCE * 5 + made_up_key + " " + SENTENCE * 5, 100)
 

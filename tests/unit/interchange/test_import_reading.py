@@ -41,13 +41,13 @@ def test_lines_lose_their_byte_order_mark_and_windows_line_ends(put):
         assert list(source.lines()) == [(1, '{"a": 1}'), (3, '{"b": 2}')]
 
 
-def test_a_line_that_is_no_utf8_is_named_and_the_next_is_read(put):
+def test_line_that_is_not_utf8_is_named_and_skipped(put):
     with open_source(put("a.jsonl", b'"\xff"\n"b"\n')) as source:
         lines = list(source.lines())
     assert (str(lines[0][1]), lines[1]) == ("the line is not UTF-8 text", (2, '"b"'))
 
 
-def test_a_line_beyond_the_limit_is_named_and_the_next_is_read(put, monkeypatch):
+def test_overlong_line_is_named_and_skipped(put, monkeypatch):
     monkeypatch.setattr("keepward.interchange.parsing.ROW_LIMIT", 8)
     with open_source(put("a.jsonl", '"' + "x" * 30 + '"\n"b"\n')) as source:
         lines = list(source.lines())
@@ -96,13 +96,13 @@ def no_temporary_files(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there is no such folder"))
 
 
-def test_a_stream_is_held_in_memory_whatever_its_size(no_temporary_files):
+def test_a_stream_stays_in_memory_whatever_its_size(no_temporary_files):
     lines = b'"' + b"x" * 1_000_000 + b'"\n'
     with open_source(Pipe(20 * lines)) as source:
         assert sum(1 for _ in source.lines()) == 20
 
 
-def test_a_stream_that_is_held_has_a_largest_size(monkeypatch):
+def test_a_stream_in_memory_has_a_largest_size(monkeypatch):
     monkeypatch.setattr("keepward.interchange.parsing.TOTAL_LIMIT", 8)
     with pytest.raises(InvalidInput, match="save it to a file"), open_source(Pipe(b'"more than eight"\n')):
         pass
@@ -136,7 +136,7 @@ def test_a_file_that_was_begun_is_read_from_there(put):
         ("notes", "# Heading\n\ntext", "markdown"),
     ],
 )
-def test_the_format_is_told_by_the_content(put, name, content, form):
+def test_the_format_is_recognised_by_the_content(put, name, content, form):
     with open_source(put(name, content)) as source:
         if form == "markdown?":
             with pytest.raises(InvalidInput, match="name its format, one of"):
@@ -146,12 +146,12 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
 
 
 @pytest.mark.parametrize("content", ['[{"x": 1}]', '{"x": 1}\n{"x": 2}\n'])
-def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put, content):
+def test_unknown_format_is_an_error_that_names_the_formats(put, content):
     with open_source(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
         detect(source)
 
 
-def test_json_that_was_cut_is_an_error_and_no_other_format(put):
+def test_truncated_json_is_an_error_and_no_other_format(put):
     with (
         open_source(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
         pytest.raises(InvalidInput, match="cut"),
@@ -179,7 +179,7 @@ def test_a_damaged_file_causes_only_the_documented_error(mem, form):
                 list(READERS[found].read(source, ImportRun(mem, "damaged")))
 
 
-def test_a_format_that_somebody_adds_is_told_and_read(monkeypatch, mem, put):
+def test_an_added_format_is_recognised_and_read(monkeypatch, mem, put):
     def read(source, run):
         for number, value in source.objects():
             yield number, {"text": value["note"]}

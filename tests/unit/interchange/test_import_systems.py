@@ -47,7 +47,7 @@ def counts(done):
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
-def test_each_system_is_told_by_its_content_and_comes_in_once(make_store, folder, name, actor):
+def test_each_system_is_detected_by_content_and_imported_once(make_store, folder, name, actor):
     mem = make_store(actor=actor)
     first, again = load(mem, folder / name), load(mem, folder / name)
     assert (first.format, first.failed, first.refused) == (FILES[name], (), 0)
@@ -64,7 +64,7 @@ def test_a_dry_run_counts_what_would_come_and_stores_nothing(make_store, folder,
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem, folder, name):
+def test_imported_memory_has_import_trust_and_names_its_source(mem, folder, name):
     done = load(mem, folder / name)
     found = mem.list_memories(within="/", limit=None)
     assert {(each.trust, each.source, done.reference in each.evidence) for each in found} == {
@@ -73,7 +73,7 @@ def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem,
     assert done.reference == f"import:{name.rpartition('/')[2]}"
 
 
-def test_a_conversation_is_a_session_with_its_own_dates_and_its_title(mem, folder):
+def test_conversation_becomes_a_session_with_dates_and_title(mem, folder):
     load(mem, folder / "chatgpt-export.zip")
     first, second = mem.list_memories(session="c-pottery", limit=None, ascending=True)
     assert (first.text, first.speaker) == ("I moved to Bristol. Remember that my favourite colour is teal.", "user")
@@ -123,7 +123,7 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
     } <= texts(mem)
 
 
-def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
+def test_an_import_preserves_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
     kept = sorted((each.category, each.text, each.subject) for each in mem.list_memories(within="/", limit=None))
     assert kept == [
@@ -147,7 +147,7 @@ def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     ],
     ids=lambda row: next(iter(row)),
 )
-def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
+def test_each_bad_line_is_reported_with_its_number_and_reason(mem, put, good):
     lines = [json.dumps(good), '{"cut": ', json.dumps({**good, "extra": 1}), "[]", '{"x": NaN}']
     done = load(mem, put("lines.jsonl", "".join(line + "\n" for line in lines)))
     assert [number for number, _ in done.failed] == [2, 4, 5]
@@ -155,7 +155,7 @@ def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
     assert done.committed > 0
 
 
-def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
+def test_langgraph_item_is_a_key_in_its_namespace_scope(mem, folder):
     load(mem, folder / "store.db")
     (item,) = mem.list_memories(within="/", limit=None)
     assert (item.scope, item.key, item.metadata) == ("/users/ana", "tabs", {"text": "Ana prefers tabs", "stars": 4})
@@ -182,7 +182,7 @@ def test_a_langgraph_checkpointer_is_named(mem, tmp_path):
         load(mem, tmp_path / "c.db")
 
 
-def test_a_memory_of_mem0_keeps_its_user_tags_and_time(mem, folder):
+def test_a_memory_of_mem0_preserves_its_user_tags_and_time(mem, folder):
     load(mem, folder / "mem0.json")
     found = mem.get("7c9d5f2e-0000-4000-8000-000000000001")
     assert (found.subject, found.tags, found.metadata["mem0"]["run_id"]) == ("ana", ("health",), "monday")
@@ -197,28 +197,28 @@ def expiring(folder, day):
     return path
 
 
-def test_a_memory_of_mem0_holds_to_the_end_of_its_last_day(mem, folder):
+def test_mem0_memory_lasts_to_the_end_of_its_last_day(mem, folder):
     day = (mem.now + timedelta(days=3)).date()
     load(mem, expiring(folder, day.isoformat()))
     assert mem.list_memories(within="/")[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
 
 
-def test_a_memory_of_mem0_that_ran_out_is_left_out_and_counted(mem, folder):
+def test_expired_mem0_memory_is_omitted_and_counted(mem, folder):
     done = load(mem, expiring(folder, "2020-01-01"))
     assert (counts(done), done.notes) == ((0, 0, 0, 0, 0), ("left out: 1 memories that ran out",))
 
 
-def test_a_memory_of_mem0_whose_last_day_cannot_be_read_is_named(mem, folder):
+def test_mem0_memory_with_an_unreadable_last_day_is_named(mem, folder):
     [(line, reason)] = load(mem, expiring(folder, "soon")).failed
     assert (line, "expiration date" in reason) == (1, True)
 
 
-def test_a_memory_of_mem0_that_ends_in_the_year_9999_stays(mem, folder):
+def test_mem0_memory_that_ends_in_9999_never_expires(mem, folder):
     load(mem, expiring(folder, "9999-12-31"))
     assert mem.list_memories(within="/")[0].expires_at is None
 
 
-def test_a_note_keeps_its_kind_user_and_end(mem, folder):
+def test_a_note_preserves_its_kind_user_and_end(mem, folder):
     done = load(mem, folder / "notes.db")
     log, rule = mem.get("n-1"), mem.get("n-2")
     assert (log.kind.value, log.tags, log.scope, log.subject) == ("event", ("tides",), "/users/ana", "ana")
@@ -234,7 +234,7 @@ def test_a_note_of_unknown_kind_is_reported_with_its_row(mem, tmp_path):
     assert (done.committed, done.failed) == (1, ((1, "the kind of a note is one of log, summary, rule, soul"),))
 
 
-def test_a_memory_bank_keeps_pictures_lineage_and_importance(mem, folder):
+def test_a_memory_bank_preserves_pictures_lineage_and_importance(mem, folder):
     done = load(mem, folder / "state" / "memory.db")
     child, parent = mem.get("m-2"), mem.get("m-1")
     assert (child.derived_from, child.tags, child.importance) == ((parent.id,), ("pier",), 0.8)
@@ -252,7 +252,7 @@ def test_content_outside_of_the_folder_is_not_read(mem, tmp_path, place):
     assert [note for note in done.notes if "contents that are not in the folder" in note]
 
 
-def test_a_block_keeps_its_owner_label_and_access(mem, folder):
+def test_a_block_preserves_its_owner_label_and_access(mem, folder):
     done = load(mem, folder / "blocks.jsonl")
     block = mem.at(scope="/agents/spirit").get("berths")
     assert (block.text, block.scope, block.access.value) == ("Berth four is for ferries", "/agents/spirit", "append")
@@ -283,7 +283,7 @@ def test_what_a_letta_agent_sent_is_what_it_said(mem, folder):
     ]
 
 
-def test_a_fact_that_no_longer_holds_is_left_out_and_one_that_does_names_its_episode(mem, folder):
+def test_invalid_fact_is_omitted_and_valid_ones_name_their_episode(mem, folder):
     load(mem, folder / "zep.json")
     assert "The lighthouse is painted red" not in texts(mem)
     assert "e-1" in mem.get("f-1").evidence
@@ -309,17 +309,17 @@ def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):
     assert mem.get(fact.derived_from[0]).session == "c-pottery"
 
 
-def test_the_root_of_the_file_system_is_no_folder_of_notes(mem):
+def test_file_system_root_is_no_notes_folder(mem):
     with pytest.raises(InvalidInput, match="all of this machine"):
         load(mem, "/")
 
 
-def test_facts_that_an_import_was_not_asked_for_are_found_by_the_next(mem, folder):
+def test_facts_omitted_by_one_import_are_found_by_the_next(mem, folder):
     load(mem, folder / "chatgpt-export.zip")
     assert load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana").facts["committed"] >= 1
 
 
-def test_an_import_that_was_broken_off_is_finished_by_running_it_again(mem, tmp_path):
+def test_interrupted_import_is_finished_by_a_second_run(mem, tmp_path):
     path = foreign.zipped(tmp_path / "year.zip", {"conversations.json": foreign.chatgpt_year(12, 20)})
 
     class Off(Exception):
@@ -351,7 +351,7 @@ def test_a_wrong_format_is_named(mem, folder, name, wrong):
         load(mem, folder / name, format=wrong)
 
 
-def test_all_that_came_is_contained_in_one_step_and_comes_back_in_one(mem, folder):
+def test_import_is_contained_and_restored_in_one_step(mem, folder):
     done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
     before = texts(mem)
     plan = mem.plan_contain(source=done.reference)

@@ -69,7 +69,7 @@ def test_notes_take_the_owner_and_an_empty_folder(filled, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["lines", "items", "list"])
-def test_memories_as_the_api_gives_them_come_in_as_they_were(filled, make_store, put, form):
+def test_memories_in_api_form_are_imported_unchanged(filled, make_store, put, form):
     rows = [each.to_dict() for each in filled.list_memories(within="/", limit=None)]
     content = (
         "".join(json.dumps(row) + "\n" for row in rows)
@@ -82,13 +82,13 @@ def test_memories_as_the_api_gives_them_come_in_as_they_were(filled, make_store,
     assert told(other) == told(filled)
 
 
-def test_a_list_of_memories_is_no_export_to_restore_and_that_is_said(filled, put):
+def test_list_of_memories_is_no_restorable_export(filled, put):
     rows = [each.to_dict() for each in filled.list_memories(limit=None)]
     with pytest.raises(InvalidInput, match=r"looks like records.*import it"):
         plan_restore_export(filled, put("memories.jsonl", rows))
 
 
-def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make_store, put):
+def test_memory_with_a_damaged_field_is_named_and_skipped(filled, make_store, put):
     rows = [each.to_dict() for each in filled.list_memories(limit=None)]
     rows[0] |= {"aliases": 7}
     rows[1] |= {"text": None}
@@ -132,20 +132,20 @@ def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
 
 @pytest.mark.parametrize("when", ["2025-03-04T05:06:07Z", 1741064767.0, 1741064767000])
 @pytest.mark.parametrize("name", ["created_at", "timestamp"])
-def test_a_record_keeps_its_date(mem, put, name, when):
+def test_a_record_preserves_its_date(mem, put, name, when):
     load(mem, put("bank.json", [{"id": "a", "text": "Ana lives in Lisbon", name: when}]), format="records")
     assert str(mem.list_memories()[0].occurred_at) == "2025-03-04 05:06:07+00:00"
 
 
 @pytest.mark.parametrize("link", [{"parent_id": "a"}, {"parents": ["a"]}, {"derived_from": ["a"]}])
 @pytest.mark.parametrize("first", ["parent", "child"])
-def test_a_record_keeps_its_parent(mem, put, link, first):
+def test_a_record_preserves_its_parent(mem, put, link, first):
     rows = [{"id": "a", "text": "Ana moved to Lisbon in May"}, {"id": "b", "text": "Ana lives in Lisbon", **link}]
     load(mem, put("bank.json", rows if first == "parent" else rows[::-1]), format="records")
     assert mem.get("b").derived_from == (mem.get("a").id,)
 
 
-def test_a_parent_that_is_not_here_is_counted_and_named_as_evidence(mem, put):
+def test_missing_parent_is_counted_and_named_as_evidence(mem, put):
     done = load(mem, put("bank.json", [{"id": "b", "text": "Ana lives in Lisbon", "parent_id": "a"}]), format="records")
     told = "left out: 1 parents that are missing or pending review: the evidence has their names"
     assert (told in done.notes, "a" in mem.get("b").evidence) == (True, True)
@@ -176,7 +176,7 @@ def test_a_vector_is_left_out_and_counted(mem, put):
     assert (done.committed, "left out: 1 vectors: texts are embedded here" in done.notes) == (1, True)
 
 
-def test_fields_without_a_place_are_counted_by_name(mem, put):
+def test_fields_without_a_target_are_counted_by_name(mem, put):
     rows = [{"id": name, "text": f"Number {name}", "access_count": 3, "note to self": "x"} for name in ("a", "b")]
     done = load(mem, put("bank.json", rows), format="records")
     assert {"left out: 2 fields `access_count`", "left out: 2 fields of other names"} <= {*done.notes}

@@ -36,7 +36,7 @@ def exported(told, tmp_path):
     return path
 
 
-def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
+def test_an_export_does_not_replace_a_store(tmp_path):
     path = tmp_path / "m.db"
     with Memory.open(path, actor=Actor.operator("ada"), embedder=None, config_dir=tmp_path / "home") as memory:
         memory.remember("Ana prefers tabs", blob=memory.put_blob(b"tabs").ref)
@@ -48,7 +48,7 @@ def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n', "[1, 2]", "\0\1\2"])
-def test_an_export_does_not_take_the_place_of_another_file(told, tmp_path, content):
+def test_an_export_does_not_replace_another_file(told, tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_text(content)
     with pytest.raises(InvalidInput, match="is no export; move it away"):
@@ -56,7 +56,7 @@ def test_an_export_does_not_take_the_place_of_another_file(told, tmp_path, conte
     assert path.read_text() == content
 
 
-def test_an_export_takes_the_place_of_an_earlier_one(told, exported):
+def test_an_export_replaces_an_earlier_one(told, exported):
     told.remember("The pier is closed")
     assert write_vault(told, exported) == len(rows(exported)) > 1
 
@@ -67,7 +67,7 @@ def test_an_export_fills_an_empty_file(told, tmp_path):
     assert write_vault(told, path) > 0
 
 
-def test_an_export_does_not_take_the_place_of_a_pipe(told, tmp_path):
+def test_an_export_does_not_replace_a_pipe(told, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="is not a file"):
         write_vault(told, tmp_path / "pipe")
@@ -85,17 +85,17 @@ def head(store):
     return store.log(limit=1)[0].commit.hash
 
 
-def test_the_fields_for_people_stand_first(exported):
+def test_the_fields_for_people_come_first(exported):
     assert list(rows(exported)[0])[:8] == ["id", "version", "tier", "kind", "key", "scope", "text", "status"]
 
 
-def test_a_round_trip_keeps_the_head(told, exported, make_store):
+def test_a_round_trip_preserves_the_head(told, exported, make_store):
     other = make_store("other")
     bring_back(other, exported)
     assert head(other) == head(told)
 
 
-def test_a_round_trip_keeps_commits_of_many_lines(mem, make_store, tmp_path):
+def test_a_round_trip_preserves_commits_of_many_lines(mem, make_store, tmp_path):
     for part in ("first", "second"):
         mem.remember_many([f"the {part} list has the entry {number}" for number in (3, 14, 159)])
     write_vault(mem, tmp_path / "v.jsonl")
@@ -124,14 +124,14 @@ def test_a_vault_of_another_tenant_goes_to_its_own(told, make_store, tmp_path):
     assert head(other.at(tenant="ana")) == head(told.at(tenant="ana"))
 
 
-def test_an_import_into_a_tenant_with_memories_brings_the_live_ones_as_new(exported, make_store):
+def test_import_into_a_used_tenant_adds_active_memories_as_new(exported, make_store):
     other = make_store("other")
     other.remember("Something else", tier="archival")
     done = load(other, exported)
     assert (done.committed, "`keepward restore-export`" in done.notes[0]) == (2, True)
 
 
-def test_a_core_block_of_a_file_never_overwrites_one_that_is_there(exported, make_store):
+def test_imported_core_block_never_overwrites_an_existing_one(exported, make_store):
     other = make_store("other")
     other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
     load(other, exported)
@@ -154,7 +154,7 @@ def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_sto
         plan_restore_export(other, exported)
 
 
-def test_an_import_restores_nothing_even_for_the_owner_of_an_empty_store(told, exported, make_store):
+def test_import_restores_nothing_even_for_an_empty_stores_owner(told, exported, make_store):
     other = make_store("other")
     done = load(other, exported)
     assert (done.committed, done.quarantined, other.list_memories(tiers=["core"]), head(other) == head(told)) == (
@@ -165,7 +165,7 @@ def test_an_import_restores_nothing_even_for_the_owner_of_an_empty_store(told, e
     )
 
 
-def test_the_plan_of_a_restore_shows_the_core_blocks_and_changes_nothing(told, exported, make_store):
+def test_restore_plan_shows_core_blocks_and_changes_nothing(told, exported, make_store):
     other = make_store("other")
     plan = plan_restore_export(other, exported)
     assert [(each.key, each.text) for each in plan.core] == [("mission", "Ship on Friday")]
@@ -196,7 +196,7 @@ def test_what_is_no_export_is_not_restored(make_store, tmp_path):
         plan_restore_export(make_store("other"), tmp_path / "notes.md")
 
 
-def test_a_memory_imported_as_new_is_found_under_its_old_id(exported, make_store):
+def test_imported_memory_is_found_under_its_old_id(exported, make_store):
     other = make_store("other")
     other.remember("Something else", tier="archival")
     load(other, exported)
@@ -264,7 +264,7 @@ def damaged(path, tmp_path, change):
         (lambda lines: [lines[0].replace('"commit"', '"kommit"'), *lines[1:]], "line 1"),
     ],
 )
-def test_a_damaged_file_is_named_by_its_line_and_nothing_is_imported(exported, tmp_path, make_store, change, reason):
+def test_damaged_file_is_named_by_line_and_nothing_imported(exported, tmp_path, make_store, change, reason):
     other = make_store("other")
     with pytest.raises(InvalidInput, match=reason):
         load(other, damaged(exported, tmp_path, change))
@@ -291,7 +291,7 @@ def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_st
         )
 
 
-def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, make_store):
+def test_a_file_laid_out_again_is_still_the_same_file(told, exported, tmp_path, make_store):
     other = make_store("other")
     bring_back(
         other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines])
@@ -299,7 +299,7 @@ def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, m
     assert head(other) == head(told)
 
 
-def test_a_vault_with_a_secret_is_refused_whole_and_names_the_line(told, make_store, tmp_path, monkeypatch):
+def test_vault_with_a_secret_is_refused_and_names_the_line(told, make_store, tmp_path, monkeypatch):
     # The gates never let one in, so the word here stands for it.
     monkeypatch.setattr("keepward.gates.detectors.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
     write_vault(told, tmp_path / "v.jsonl")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepward.jobs.planners import extractive_summary
-from support.stages import Maker
+from support.factories import RecordFactory
 
 TURNS = [
     ("Ana", "We sail to Bergen on Friday. The weather looks fine."),
@@ -17,11 +17,11 @@ TURNS = [
 
 
 def made(*turns):
-    maker = Maker()
+    maker = RecordFactory()
     return [maker.record(text, speaker=speaker) for speaker, text in turns]
 
 
-def test_what_fits_stands_in_full_one_a_line_with_who_spoke():
+def test_short_sources_appear_in_full_with_their_speakers():
     assert extractive_summary(made(*TURNS), 1_000) == "\n".join(f"{speaker}: {text}" for speaker, text in TURNS)
 
 
@@ -33,13 +33,13 @@ def test_what_does_not_fit_gives_each_source_its_say():
     ]
 
 
-def test_each_source_has_its_first_sentence_before_any_has_a_second():
+def test_each_source_has_one_sentence_before_any_has_two():
     assert extractive_summary(made(*TURNS), 110) == (
         "Ana: We sail to Bergen on Friday.\nBen: Who packs the charts?\nAna: Bring 40 litres of water."
     )
 
 
-def test_a_single_sentence_that_is_too_long_is_cut_and_says_so():
+def test_overlong_single_sentence_is_cut_with_a_notice():
     assert extractive_summary(made((None, "word " * 100)), 30) == "word word word word word wor …"
 
 
@@ -58,7 +58,7 @@ def test_a_summary_is_within_its_limit(texts, limit):
 
 
 @given(texts=texts, limit=st.integers(60, 120))
-def test_every_word_of_a_summary_stands_in_a_source(texts, limit):
+def test_every_word_of_a_summary_is_in_a_source(texts, limit):
     told = extractive_summary(made(*((None, text) for text in texts)), limit).removesuffix("…")
     assert [word for word in told.split() if not any(word in text for text in texts)] == []
 

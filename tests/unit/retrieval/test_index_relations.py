@@ -71,16 +71,16 @@ def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
         ("the rent is due on Friday", "the lease is due on Monday", ("rent", "zeppelin")),
     ],
 )
-def test_statement_without_a_term_of_the_query_is_not_put_first(older: str, newer: str, terms: tuple[str, ...]) -> None:
+def test_statement_without_a_query_term_is_not_put_first(older: str, newer: str, terms: tuple[str, ...]) -> None:
     asked = Query(text="", terms=terms, vector=twins_query(), vector_model="m")
     assert twins(older=older, newer=newer).search(asked, ALL, 1)[0].id == "m000"
 
 
-def test_what_is_trusted_more_is_not_outdone_by_what_is_trusted_less() -> None:
+def test_less_trusted_statement_does_not_outdate_a_more_trusted_one() -> None:
     assert ask(twins(trust=7)) == ["m000", "m001"]
 
 
-def test_an_event_is_not_outdone_by_what_was_told_later() -> None:
+def test_an_event_is_not_outdated_by_a_later_statement() -> None:
     assert ask(twins(kind="event")) == ["m000", "m001"]
 
 

@@ -59,13 +59,13 @@ def test_a_vector_of_another_model_is_not_compared() -> None:
     assert index.search(query("tea", seed=1), ALL, 1)[0].used == ("text",)
 
 
-def test_a_memory_of_another_model_is_found_by_text_beside_others() -> None:
+def test_memory_of_another_model_is_found_by_text() -> None:
     other = entry(1, "tea", vector_model="other", units=vector(1))
     mine = entry(2, "coffee", vector_model="m", units=vector(2))
     assert "m001" in found(index_of(other, mine), "tea", seed=9)
 
 
-def test_a_memory_without_a_vector_is_found_by_text_beside_others() -> None:
+def test_memory_without_a_vector_is_found_by_text() -> None:
     index = index_of(entry(1, "tea"), entry(2, "coffee", vector_model="m", units=vector(2)))
     assert "m001" in found(index, "tea", seed=2)
 
@@ -164,13 +164,13 @@ def named_entry(n: int, text: str, **fields: Any) -> RankingRow:
     return entry(n, text, **fields)._replace(terms=tokenizer.pack(found.terms, found.names))
 
 
-def test_what_tells_a_time_comes_first_where_one_is_asked_for() -> None:
+def test_memory_with_a_time_comes_first_for_time_questions() -> None:
     told = [entry(1, "tea yesterday"), entry(2, "tea garden")]
     asked = ("when did we have tea", "how did we have tea")
     assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
 
 
-def test_what_holds_a_name_comes_first_where_one_is_asked_for() -> None:
+def test_memory_with_a_name_comes_first_for_name_questions() -> None:
     told = [named_entry(1, "we had tea at Harbour"), named_entry(2, "we had tea at home")]
     asked = ("where did we have tea", "how did we have tea")
     assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
@@ -179,18 +179,18 @@ def test_what_holds_a_name_comes_first_where_one_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("asked", "gained"), [("who had tea", ranking.NAME_ANSWER_BOOST), ("who had tea with Ana", 0.0)]
 )
-def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gained: float) -> None:
+def test_speaker_or_question_name_is_no_answer(asked: str, gained: float) -> None:
     told = index_of(named_entry(1, "tea, Bob, and Ana", speaker="Bob"))
     assert told.search(query(asked), ALL, 1)[0].parts["feature"] == gained
 
 
-def test_a_hidden_speaker_does_not_keep_a_name_from_being_an_answer() -> None:
+def test_hidden_speaker_does_not_prevent_a_name_answer() -> None:
     told = [named_entry(1, "tea with Ana", speaker="Bob"), named_entry(2, "tea", speaker="Ana", scope="/hidden")]
     seen = index_of(*told).search(query("who had tea"), replace(ALL, scopes=frozenset(("/",))), 2)
     assert [each.parts["feature"] for each in seen] == [ranking.NAME_ANSWER_BOOST]
 
 
-def test_no_kind_of_answer_is_looked_for_where_advice_is_asked_for() -> None:
+def test_request_for_advice_has_no_answer_kind() -> None:
     told = [named_entry(1, "we had tea at Harbour")]
     seen = index_of(*told).search(query("which restaurant should I go to for tea"), ALL, 2)
     assert [each.parts["feature"] for each in seen] == [0.0]
@@ -203,7 +203,7 @@ def turned(cosine: float, seed: int) -> np.ndarray:
     return np.float32(cosine) * axis + np.float32(np.sqrt(1 - cosine**2)) * other / np.linalg.norm(other)
 
 
-def test_a_long_text_whose_best_part_is_hardly_closer_comes_after_a_short_one() -> None:
+def test_long_text_with_a_slightly_closer_part_ranks_lower() -> None:
     many = np.concatenate([turned(0.52, 2), *(turned(0.1, seed) for seed in range(3, 18))])
     index = index_of(
         entry(1, "reply", units=many, vector_model="m"), entry(2, "remark", units=turned(0.45, 20), vector_model="m")
@@ -248,11 +248,11 @@ def weight(covered: list[float]) -> float:
     return ranking.words_weight(np.array(covered), advice=False)
 
 
-def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_one_out() -> None:
+def test_common_words_count_less_than_rare_ones() -> None:
     assert weight([0.3] * 30) == pytest.approx(0.5 * weight([0.3] + [0.0] * 29))
 
 
-def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some() -> None:
+def test_words_that_cover_most_of_a_memory_count_fully() -> None:
     assert weight([0.7] + [0.4] * 29) == 1.0
 
 
@@ -280,7 +280,7 @@ def asked_of(answering: str) -> dict[str, float]:
     return {hit.id: hit.parts["feature"] for hit in index_of(*turns).search(query("tea", seed=1), ALL, 3)}
 
 
-def test_a_question_passes_part_of_its_score_on_to_the_turn_that_answers_it() -> None:
+def test_question_passes_part_of_its_score_to_its_answer() -> None:
     features = asked_of("Ben")
     assert features["m003"] == -features["m002"] > 0.1 > features["m001"] == 0.0
 
@@ -290,7 +290,7 @@ def test_only_what_another_person_says_answers_a_question_between_people(speaker
     assert set(asked_of(speaker).values()) == {0.0}
 
 
-def test_a_turn_among_long_ones_is_read_by_itself() -> None:
+def test_a_message_among_long_ones_is_read_by_itself() -> None:
     def talk(words: int) -> Index:
         filler = " ".join(f"word{n}" for n in range(words))
         return index_of(
@@ -312,7 +312,7 @@ def leaning(seed: int, lean: float) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def test_what_all_memories_have_in_common_is_taken_off_a_question_and_not_off_a_request_for_advice() -> None:
+def test_mean_vector_is_subtracted_from_questions_only() -> None:
     shared = leaning(99, 9)
     asked = (vector(1) + shared)[0]
     units = {"m001": shared, "m002": turned(0.5, 2)}
@@ -330,7 +330,7 @@ def test_what_all_memories_have_in_common_is_taken_off_a_question_and_not_off_a_
     assert first("What should I do?") == "m001"
 
 
-def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
+def test_the_mean_memory_preserves_its_cosine_to_a_question() -> None:
     made = np.concatenate([leaning(seed, 1.0) for seed in range(400)])
     store = vector_index.VectorIndex(64)
     store.extend(np.arange(400, dtype=np.int32), *vector_index.quantise(made))
@@ -339,12 +339,12 @@ def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
     assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
 
 
-def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
+def test_mean_advice_vector_is_subtracted_from_advice() -> None:
     usual = vector(3)[0]
     assert float(ranking.project_out(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_what_lacks_a_vector_is_counted_by_reader_and_model_and_anew_after_a_write() -> None:
+def test_missing_vectors_are_counted_by_reader_and_model() -> None:
     mine = RowFilter(scopes=frozenset(("/",)), now=0)
     index = index_of(
         entry(1, "green tea", vector_model="m", units=vector(1)),

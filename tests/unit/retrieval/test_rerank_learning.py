@@ -52,7 +52,7 @@ def learned(told: list[Example]) -> RerankerWeights:
 
 
 @pytest.mark.promise("Z42")
-def test_an_online_step_changes_the_weights_and_helps_held_out_ranking() -> None:
+def test_online_step_changes_weights_and_improves_held_out_ranking() -> None:
     found = evaluate_held_out(learned(lessons(60)), lessons(60))
     assert (found.serves, found.learned > found.fused) == (True, True)
 
@@ -95,7 +95,7 @@ def test_without_vectors_the_parts_alone_are_learned() -> None:
     assert evaluate_held_out(train(told, model=None, dim=0, share=0.25)[0], told).serves
 
 
-def test_a_memory_without_a_vector_is_compared_by_its_parts_alone() -> None:
+def test_memory_without_a_vector_is_compared_by_its_parts() -> None:
     told = lessons(60)
     blind = [Example(**{**_fields(each), "vectors": np.zeros((4, DIM), np.float32)}) for each in told]
     assert not learned(blind).left.any()
@@ -120,7 +120,7 @@ def swayed(told: list[Example], share: float) -> float:
     return evaluate_held_out(train(told, model="m", dim=DIM, share=share)[0], told).learned
 
 
-def test_agents_that_say_the_reverse_ten_times_as_often_do_not_turn_the_order() -> None:
+def test_ten_to_one_agent_majority_does_not_reverse_the_order() -> None:
     assert swayed(voices(60, 10), 0.25) > 0.9
 
 
@@ -158,6 +158,6 @@ def test_a_receipt_that_agents_speak_of_often_weighs_as_one() -> None:
     assert agents_share(98, [*["often"] * 50, "once"]) == 0.02
 
 
-def test_what_is_held_out_teaches_nothing() -> None:
+def test_what_is_quarantined_out_teaches_nothing() -> None:
     told = lessons(40)
     assert learned(told).dump() == learned([each for each in told if not each.held_out]).dump()

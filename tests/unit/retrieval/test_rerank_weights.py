@@ -65,7 +65,7 @@ def ranked(index: Index, limit: int = 20, **how: Any) -> list[tuple[str, float]]
 
 
 @pytest.mark.promise("E30")
-def test_untrained_weights_leave_the_fused_order_and_its_scores_as_they_are() -> None:
+def test_untrained_weights_preserve_the_fused_order_and_scores() -> None:
     index = index_of(300)
     assert ranked(index, weights=train([], model="m", dim=DIM, share=0.25)[0]) == ranked(index)
 
@@ -76,14 +76,14 @@ def test_trained_weights_change_the_order() -> None:
     assert ranked(index, weights=weights()) != ranked(index)
 
 
-def test_the_same_weights_give_the_same_scores_in_an_index_filled_in_another_order() -> None:
+def test_weighted_scores_do_not_depend_on_insertion_order() -> None:
     one, two = index_of(50), Index()
     for entry in reversed(entries(50)):
         two.apply([entry])
     assert ranked(one, weights=weights()) == ranked(two, weights=weights())
 
 
-def test_a_score_with_weights_is_the_fused_one_and_what_was_learned() -> None:
+def test_weighted_score_is_the_fused_score_plus_the_learned() -> None:
     index = index_of(30)
     query = Query(text="harbour", terms=("harbour",), vector=vector(1_000_000), vector_model="m")
     plain = {scored.id: scored.score for scored in index.search(query, ALL, 30)}
@@ -100,18 +100,18 @@ def test_scores_with_weights_are_never_negative() -> None:
     assert min(score for _, score in ranked(index_of(100), limit=100, weights=weights())) >= 0
 
 
-def test_vectors_of_another_model_take_no_part_in_what_was_learned() -> None:
+def test_vectors_of_another_model_are_ignored_by_the_reranker() -> None:
     index = index_of(30)
     none = np.zeros(len(FEATURES), dtype=np.float32)
     assert ranked(index, weights=weights(model="other", features=none)) == ranked(index)
 
 
-def test_what_is_learned_is_centred_so_that_scores_do_not_drift_as_a_whole() -> None:
+def test_learned_scores_are_centred_and_do_not_drift() -> None:
     change = weights().score_deltas(np.arange(10.0), np.ones((10, len(FEATURES))))
     assert abs(change.sum()) < 1e-5
 
 
-def test_the_direction_of_a_query_is_its_product_with_the_matrix_and_the_row_under_one() -> None:
+def test_query_direction_is_its_product_with_the_weight_matrix() -> None:
     held = weights()
     query = vector(3)
     full = np.append(query, 1.0) @ (held.left.astype(np.float64) @ held.right.astype(np.float64))

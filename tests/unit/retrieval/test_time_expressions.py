@@ -53,7 +53,7 @@ def test_an_instant_outside_the_calendar_is_clipped() -> None:
     assert [instant for instant in [10**19, -(10**19)] if resolve("tea", instant)] == []
 
 
-def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
+def test_the_dates_a_message_speaks_of_are_indexed() -> None:
     assert chunking.indexed_metadata("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
 
 
@@ -82,7 +82,7 @@ def test_a_word_that_may_be_something_else_names_no_day() -> None:
     ] == []
 
 
-def test_days_of_a_month_are_those_of_any_year_where_none_is_named() -> None:
+def test_day_and_month_without_a_year_match_any_year() -> None:
     days = at("2021-05-31", "2023-05-01", "2023-04-30", "2023-06-08")
     assert closeness(named_days("in May", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
 
@@ -92,6 +92,6 @@ def test_a_winter_goes_on_into_the_next_year() -> None:
     assert closeness(named_days("in winter 2022", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
-def test_what_is_told_within_a_week_after_a_day_is_half_as_close() -> None:
+def test_event_within_a_week_after_is_half_as_close() -> None:
     days = at("2022-05-02", "2022-05-03", "2022-05-04", "2022-05-10", "2022-05-11")
     assert closeness(named_days("on 3 May 2022", MAY_8), days).tolist() == [0.0, 1.0, 0.5, 0.5, 0.0]

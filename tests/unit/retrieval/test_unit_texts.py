@@ -25,7 +25,7 @@ def test_key_category_and_tags_are_indexed() -> None:
     assert text.split("\n") == ["db.pool_size", "ops", "tuning"]
 
 
-def test_a_short_turn_is_one_unit_in_the_third_person() -> None:
+def test_a_short_message_is_one_unit_in_the_third_person() -> None:
     assert chunking.sentence_passages("I'm sure my dog likes me.", speaker="Ana") == [
         "Ana: Ana is sure Ana's dog likes Ana."
     ]
@@ -48,18 +48,18 @@ def test_subject_of_a_preference_is_embedded_too(text: str, about: list[str]) ->
     assert chunking.sentence_passages(text, speaker="user") == chunking.sentence_passages(text) == [text, *about]
 
 
-def test_preference_of_somebody_else_is_embedded_once() -> None:
+def test_preference_of_another_person_is_embedded_once() -> None:
     assert chunking.sentence_passages("I like my dog.", speaker="Ana") == ["Ana: Ana like Ana's dog."]
 
 
-def test_sentences_of_a_long_turn_become_units() -> None:
+def test_sentences_of_a_long_message_become_units() -> None:
     assert chunking.sentence_passages(LONG, speaker="Ana")[1:] == [
         "Ana: Ana went to the old harbour with Ana's brother Anton.",
         "Ana: We ate fried herring on the wooden pier.",
     ]
 
 
-def test_what_a_user_tells_stands_apart_from_what_he_asks() -> None:
+def test_what_a_user_reports_is_separate_from_what_he_asks() -> None:
     asking = "Since the kitchen slopes under the north window and the old oven went for 90 euros, where should its "
     asking += "replacement from Ghent stand?"
     told = f"Hello. We cook on induction. Could you measure the worktop? {asking}"
@@ -70,14 +70,14 @@ def test_parts_without_a_named_speaker_are_runs_of_sentences() -> None:
     assert chunking.sentence_passages(LONG) == [LONG]
 
 
-def test_the_question_answered_stands_before_the_whole() -> None:
+def test_the_question_answered_precedes_the_complete_text() -> None:
     asked = "Nice! Where did you eat? "
     assert chunking.sentence_passages("On the pier.", speaker="Ana", question=asked) == [
         "Where did you eat? Ana: On the pier."
     ]
 
 
-def test_a_previous_turn_that_asks_nothing_is_left_out() -> None:
+def test_a_previous_message_that_asks_nothing_is_left_out() -> None:
     assert chunking.sentence_passages("On the pier.", question="Nice!") == ["On the pier."]
 
 
@@ -92,7 +92,7 @@ def test_grouped_units_leave_nothing_out() -> None:
     assert all(f"harbour{n} " in joined for n in range(200))
 
 
-def test_the_whole_of_a_long_reply_is_its_opening() -> None:
+def test_all_of_a_long_reply_is_its_opening() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
     whole, *parts = chunking.sentence_passages(text, speaker="assistant", question="Which harbours are there?")
     assert text.startswith(whole.removeprefix("Which harbours are there? "))
@@ -101,7 +101,7 @@ def test_the_whole_of_a_long_reply_is_its_opening() -> None:
 
 
 @pytest.mark.parametrize(("text", "speaker"), [(LONG * 9, "Ana"), (LONG * 9, "user"), ("harbour " * 99, "assistant")])
-def test_the_whole_of_what_a_person_says_or_has_no_parts_is_all_of_it(text: str, speaker: str) -> None:
+def test_unsplit_text_is_indexed_completely(text: str, speaker: str) -> None:
     assert chunking.sentence_passages(text, speaker=speaker)[0].endswith(text[-9:].strip())
 
 
@@ -109,7 +109,7 @@ def test_white_space_has_no_units() -> None:
     assert chunking.sentence_passages(" \n ") == []
 
 
-def test_chinese_sentences_are_told_apart() -> None:
+def test_chinese_sentences_are_distinguished() -> None:
     assert chunking.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]
 
 

@@ -43,33 +43,6 @@ def test_a_cosine_does_not_depend_on_the_row() -> None:
     assert forward.tobytes() == np.ascontiguousarray(backward[::-1]).tobytes()
 
 
-def test_cosines_do_not_depend_on_the_length_of_the_query() -> None:
-    one, two = (store_of(UNITS).cosines(QUERY * f, np.arange(300)) for f in (1.0, 4.0))
-    assert np.array_equal(one, two)
-
-
-def test_dot_products_stay_exact_for_the_longest_codes() -> None:
-    flat = np.sign(UNITS[:5]) / np.float32(np.sqrt(384))
-    cosines = store_of(flat).cosines(flat[0], np.arange(5))
-    assert cosines == pytest.approx(flat @ flat[0], abs=0.01)
-
-
-def test_a_zero_query_is_near_to_nothing() -> None:
-    assert not store_of(UNITS).cosines(np.zeros(384, dtype=np.float32), np.arange(3)).any()
-
-
-def test_a_vector_differs_from_itself_in_no_bit() -> None:
-    assert store_of(UNITS).hamming(UNITS[7])[7] == 0
-
-
-def test_a_vector_differs_from_its_opposite_in_every_bit() -> None:
-    assert store_of(UNITS).hamming(-UNITS[7])[7] == 384
-
-
-def test_a_dimension_that_fills_no_word_is_padded() -> None:
-    assert store_of(UNITS[:, :70]).hamming(-UNITS[7, :70])[7] == 70
-
-
 def test_equal_distances_stay_together_at_the_cut() -> None:
     assert vector_index.nearest(np.array([3, 1, 2, 2, 2], dtype=np.uint16), 2, 384).tolist() == [1, 2, 3, 4]
 
@@ -79,18 +52,6 @@ def test_the_best_unit_of_a_row_counts() -> None:
     store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
     best, _ = store.best(UNITS[1], np.array([2, 4]))
     assert best.tolist() == pytest.approx([1.0, 0.0], abs=0.002)
-
-
-def test_units_of_a_row_are_counted() -> None:
-    store = vector_index.VectorIndex(384)
-    store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
-    assert store.best(UNITS[1], np.array([2, 4, 5]))[1].tolist() == [2, 0, 1]
-
-
-def test_renumbering_drops_the_units_of_dead_rows() -> None:
-    store = store_of(UNITS[:3])
-    store.renumber(np.array([0, -1, 1], dtype=np.int32))
-    assert store.owners.tolist() == [0, 1]
 
 
 def test_what_vectors_have_in_common_shows_in_their_signs() -> None:
@@ -104,7 +65,7 @@ def test_what_vectors_have_in_common_shows_in_their_signs() -> None:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-def test_signs_are_counted_of_rows_in_sight_alone(share: float) -> None:
+def test_signs_are_counted_of_rows_visible_alone(share: float) -> None:
     dice = np.random.default_rng(4)
     made = dice.normal(size=(900, 64)).astype(np.float32)
     mask = dice.random(900) < share

@@ -87,7 +87,7 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
     assert store.asked == [0, 4]
 
 
-def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
+def test_least_recently_searched_tenants_leave_memory_and_are_reloaded(store):
     one = engine.IndexCache().current(store, "ada").nbytes
     indexes = engine.IndexCache(max_bytes=2 * one)
     store.asked.clear()

@@ -19,7 +19,7 @@ from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.store import EventStore, open_store
-from support.stages import Maker
+from support.factories import RecordFactory
 
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
@@ -39,15 +39,15 @@ TOKEN = Token(
     tenant=TENANT,
     scope="/agents/orion",
     created_by="operator:o",
-    created_at=Maker().now,
-    expires_at=Maker().now + timedelta(days=1),
-    revoked_at=Maker().now,
+    created_at=RecordFactory().now,
+    expires_at=RecordFactory().now + timedelta(days=1),
+    revoked_at=RecordFactory().now,
 )
 
 
 def fill(folder: Path) -> None:
     """Make a store and its anchor in a folder."""
-    make = Maker()
+    make = RecordFactory()
     first = make.record("tea is in the left cupboard", key="drink", tags=("a", "b"), aliases=("x1",))
     second = make.record("coffee is out", derived_from=(first.id,), subject="Bo", session="s", job="j", category="c")
     third = make.record("gone by now", expires_at=make.now + timedelta(days=1))
@@ -93,7 +93,7 @@ def opened(path: Path) -> EventStore:
 def answers(path: Path) -> dict[str, object]:
     """Return everything a store can be asked, one entry for each thing returned; what raises is left out."""
     found: dict[str, object] = {}
-    now = Maker().now
+    now = RecordFactory().now
 
     def ask(name, question):
         with suppress(KeepwardError):

@@ -15,8 +15,8 @@ from keepward.core.query import Feedback
 from keepward.errors import Tampered
 from keepward.storage.documents import ReceiptArtefact
 from support import tamper
+from support.factories import RecordFactory
 from support.ids import CountingIds
-from support.stages import Maker
 
 KINDS = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens")
 #: A cell that says something, and what it says instead.
@@ -38,7 +38,7 @@ def faults(path: Path) -> set[str]:
 
 def changed(path: Path) -> None:
     """Give every table a newer state of a row that it holds, and one row more."""
-    make = Maker(CountingIds(50_000))
+    make = RecordFactory(CountingIds(50_000))
     with opened(path) as store:
         waiting = store.documents(Proposal, TENANT).list()[0]
         (told,) = store.documents(Feedback, TENANT).list()[:1]
@@ -92,7 +92,7 @@ def test_an_emptied_table_is_noticed(path: Path, kind: str) -> None:
 
 @pytest.mark.promise("F1")
 def test_an_edited_count_of_uses_counts_nothing_and_is_named(path: Path) -> None:
-    make = Maker(CountingIds(50_000))
+    make = RecordFactory(CountingIds(50_000))
     with opened(path) as store, store.write() as writer:
         writer.put_receipt(make.context(TENANT, "m"))
     tamper.edit_documents(path, "usage", "id = 'n'", "id = 'm'")
@@ -128,40 +128,40 @@ def test_an_older_table_put_back_with_its_sums_is_noticed(path: Path) -> None:
 
 
 @pytest.mark.promise("F5")
-def test_an_older_copy_of_the_file_is_not_read_although_no_commit_came_since(path: Path, original: Path) -> None:
+def test_older_copy_of_the_file_is_refused_without_new_commits(path: Path, original: Path) -> None:
     changed(path)
     shutil.copy(original / "m.db", path)
     with opened(path) as store, pytest.raises(Tampered, match="older copy"):
         store.head(TENANT)
 
 
-def test_a_token_that_was_revoked_does_not_come_back_with_an_older_copy_of_the_file(path: Path, original: Path) -> None:
+def test_revoked_token_stays_revoked_with_an_older_copy(path: Path, original: Path) -> None:
     changed(path)
     shutil.copy(original / "m.db", path)
     with opened(path) as store, pytest.raises(Tampered, match="older copy"):
         store.token_by_hash(TOKEN.hash)
 
 
-def test_sums_that_are_gone_are_noticed(path: Path) -> None:
+def test_sums_that_are_missing_are_noticed(path: Path) -> None:
     tamper.delete(path, "tenants")
     assert {f"tenants {TENANT}", f"beside {TENANT}"} & faults(path)
 
 
-def test_sums_that_are_gone_are_not_made_anew_by_the_next_write(path: Path) -> None:
+def test_deleted_sums_are_not_recreated_by_the_next_write(path: Path) -> None:
     tamper.delete(path, "tenants")
     tamper.delete_documents(path, "receipts")
     with opened(path) as store, pytest.raises(Tampered, match="end of the journal is missing"):
         store.head(TENANT)
 
 
-def test_accepting_a_store_counts_anew(path: Path) -> None:
+def test_accepting_a_store_counts_again(path: Path) -> None:
     tamper.delete_documents(path, "usage")
     with opened(path) as store:
         store.adopt("accepted")
     assert faults(path) == set()
 
 
-def test_nobody_can_make_sums_without_the_key(path: Path) -> None:
+def test_no_one_can_make_sums_without_the_key(path: Path) -> None:
     tamper.delete_documents(path, "usage")
     tamper.edit(path, "tenants", "sums = zeroblob(length(sums))")
     assert f"tenants {TENANT}" in faults(path)
@@ -174,7 +174,7 @@ def test_a_transaction_that_fails_counts_nothing(path: Path) -> None:
     assert faults(path) == set()
 
 
-def test_a_text_that_is_kept_twice_counts_once(path: Path) -> None:
+def test_a_text_that_is_stored_twice_counts_once(path: Path) -> None:
     with opened(path) as store:
         for _ in range(2):
             with store.write() as writer:
@@ -185,7 +185,7 @@ def test_a_text_that_is_kept_twice_counts_once(path: Path) -> None:
 def test_a_tenant_with_feedback_alone_has_sums_too(path: Path) -> None:
     with opened(path) as store, store.write() as writer:
         writer.put_feedback(
-            Feedback(tenant="bob", at=Maker().now, receipt="r", actor="agent:a", used=("x",), ignored=())
+            Feedback(tenant="bob", at=RecordFactory().now, receipt="r", actor="agent:a", used=("x",), ignored=())
         )
     tamper.delete_documents(path, "feedback", "tenant = 'bob'")
     assert "feedback bob" in faults(path)

@@ -13,7 +13,7 @@ from keepward.core.blob import Blob, BlobUpload, StoredBlob, blob_path, ref_of
 from keepward.errors import KeepwardError, Tampered
 from keepward.storage.store import EventStore, open_store
 from support import tamper
-from support.stages import Maker
+from support.factories import RecordFactory
 
 TENANT = "ada"
 REF = ref_of(b"bytes")
@@ -21,7 +21,7 @@ LOOSE = ref_of(b"loose")
 
 
 def kept(ref: str) -> StoredBlob:
-    now = Maker().now
+    now = RecordFactory().now
     put = BlobUpload(kind="agent", name="orion", credential=None, at=now)
     blob = Blob(ref=ref, bytes=5, media_type="image/png", active=False)
     return StoredBlob(tenant=TENANT, blob=blob, at=now, puts=(put,))
@@ -30,7 +30,7 @@ def kept(ref: str) -> StoredBlob:
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
     """Return a store with two blobs; a memory refers to one."""
-    make = Maker()
+    make = RecordFactory()
     stage = make.stage(replace(make.record("the red house"), blob=REF))
     with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store, store.write() as writer:
         writer.put(kept(REF))
@@ -57,7 +57,7 @@ def test_an_untouched_store_holds(db: Path) -> None:
     assert named(db) == set()
 
 
-def test_what_was_kept_is_told(db: Path) -> None:
+def test_what_was_stored_is_reported(db: Path) -> None:
     with opened(db) as store:
         told = (
             store.documents(StoredBlob, TENANT).list(id=REF),
@@ -67,7 +67,7 @@ def test_what_was_kept_is_told(db: Path) -> None:
     assert told == ([kept(REF)], {REF}, 1)
 
 
-def test_another_tenant_is_told_nothing(db: Path) -> None:
+def test_another_tenant_learns_nothing(db: Path) -> None:
     with opened(db) as store:
         assert (store.documents(StoredBlob, "bo").list(), store.blob_refs("bo"), store.blob_holders("bo", REF)) == (
             [],
@@ -110,7 +110,7 @@ def test_a_row_that_was_taken_away_is_noticed(db: Path, ref: str) -> None:
         "UPDATE links SET id = 'x'",
     ],
 )
-def test_what_says_who_refers_to_a_blob_is_compared_with_the_records(db: Path, statement: str) -> None:
+def test_blob_references_are_compared_with_the_records(db: Path, statement: str) -> None:
     tamper.run(db, statement)
     assert "attachments" in named(db)
 
@@ -120,8 +120,11 @@ def test_a_blob_that_a_memory_refers_to_is_not_forgotten(db: Path) -> None:
         assert (writer.drop_blob(TENANT, REF), writer.drop_blob(TENANT, LOOSE)) == (False, True)
 
 
-def test_the_place_of_a_file_says_the_day_and_not_the_tenants_name() -> None:
-    assert (blob_path("ada", Maker().now, REF).count("ada"), blob_path("ada", Maker().now, REF)[16:27]) == (
+def test_file_path_shows_the_day_but_not_the_tenant() -> None:
+    assert (
+        blob_path("ada", RecordFactory().now, REF).count("ada"),
+        blob_path("ada", RecordFactory().now, REF)[16:27],
+    ) == (
         0,
         "/2026/03/01",
     )

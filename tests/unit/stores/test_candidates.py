@@ -9,7 +9,7 @@ from filled import TENANT
 from keepward.storage.rows import partitioned_minhashes
 from keepward.storage.store import open_store
 from support import tamper
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def store(path):
 
 @pytest.fixture
 def make():
-    return Maker()
+    return RecordFactory()
 
 
 def put(store, stage):
@@ -38,7 +38,7 @@ def likely(store, make, record):
     return [each.id for each in found]
 
 
-def test_of_those_that_share_as_much_what_was_touched_last_comes_first(store, make):
+def test_equal_candidates_are_ordered_by_last_change(store, make):
     first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
     put(store, make.stage(first, second))
     put(store, make.stage(make.revised(first, importance=0.9)))
@@ -51,7 +51,7 @@ def test_a_memory_is_not_among_its_own_candidates(store, make):
     assert likely(store, make, first) == [second.id]
 
 
-def test_a_change_without_features_leaves_no_mark_at_the_old_position(store, path, make):
+def test_change_without_features_leaves_no_mark_at_the_old_position(store, path, make):
     first = make.record("tea in cupboard 1")
     put(store, make.stage(first))
     put(store, make.stage(make.revised(first, importance=0.9), features=(None,)))
@@ -60,14 +60,14 @@ def test_a_change_without_features_leaves_no_mark_at_the_old_position(store, pat
     assert held == {2 << 20}
 
 
-def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
+def test_labels_whose_record_is_missing_are_passed_over(store, path, make):
     first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
     put(store, make.stage(first, second))
     tamper.delete(path, "records", where=f"id = '{first.id}'")
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
 
 
-def test_marks_of_one_place_stay_apart_and_within_64_bits():
+def test_labels_of_one_partition_stay_apart_and_within_64_bits():
     edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
     mixed = partitioned_minhashes("archival normal /", edges)
     assert len(set(mixed)) == 5
@@ -90,7 +90,7 @@ def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
         assert store.tally("elsewhere") == {"archival": 1}
 
 
-def test_after_an_error_among_reads_together_the_next_read_sees_the_newest_state(store, make):
+def test_read_after_a_failed_snapshot_sees_the_newest_state(store, make):
     with pytest.raises(KeyError), store.read_snapshot(TENANT):
         raise KeyError
     put(store, make.stage(make.record("tea in cupboard 1")))

@@ -17,20 +17,20 @@ from keepward.memory import Memory
 from keepward.storage import forks
 from keepward.storage.store import EventStore, open_store
 from support import tamper
+from support.factories import RecordFactory
 from support.forking import forked
-from support.stages import Maker
 
 
 def append(store: EventStore, name: str) -> int:
     """Write one commit; return its number."""
-    make = Maker()
+    make = RecordFactory()
     with store.write() as writer:
         return writer.append(TENANT, make.stage(make.record("from a child", id=name), commit_id=f"c-{name}")).seq
 
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
-def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(path: Path, own: bool) -> None:
+def test_writes_of_a_fork_stay_when_its_parent_closes(path: Path, own: bool) -> None:
     store, (go, start) = opened(path), os.pipe()
     arrived, ready = os.pipe()
 
@@ -56,21 +56,21 @@ def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(pat
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
-def test_a_process_forked_off_while_the_store_is_read_is_refused_it(path: Path, own: bool) -> None:
+def test_process_forked_during_a_read_is_refused(path: Path, own: bool) -> None:
     with opened(path) as store, store.read_snapshot(TENANT):
         wait = forked(lambda: append(opened(path) if own else store, "m-in-between"))
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
 
 
-def test_a_process_forked_off_within_a_write_is_refused_the_store(path: Path) -> None:
+def test_process_forked_within_a_write_is_refused(path: Path) -> None:
     with opened(path) as store, store.write():
         wait = forked(lambda: store.head(TENANT))
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
 
 
 @pytest.mark.promise("T25")
-def test_a_child_that_leaves_a_write_of_its_parent_commits_nothing(path: Path) -> None:
-    make = Maker()
+def test_child_that_leaves_a_parents_write_commits_nothing(path: Path) -> None:
+    make = RecordFactory()
     with opened(path) as store, ExitStack() as block:
         writer = block.enter_context(store.write())
         writer.append(TENANT, make.stage(make.record("one", id="m-one"), commit_id="c-one"))
@@ -82,7 +82,7 @@ def test_a_child_that_leaves_a_write_of_its_parent_commits_nothing(path: Path) -
 
 
 @pytest.mark.promise("T25")
-def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -> None:
+def test_child_forked_during_a_read_is_refused_the_store(path: Path) -> None:
     reading, over = threading.Event(), threading.Event()
 
     def read() -> None:
@@ -101,7 +101,7 @@ def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -
         assert append(store, "m-parent") == 5
 
 
-def test_child_forked_while_another_thread_uses_sqlite_is_refused_every_store(path: Path, tmp_path: Path) -> None:
+def test_child_forked_during_sqlite_use_is_refused_every_store(path: Path, tmp_path: Path) -> None:
     reading, over = threading.Event(), threading.Event()
     other = tmp_path / "other" / "memory.db"
     other.parent.mkdir()
@@ -135,7 +135,7 @@ def test_store_opened_between_the_hook_and_the_fork_is_refused(path: Path) -> No
         assert forked(lambda: append(store, "m-child"))().startswith("StoreUnavailable: the store was in use")
 
 
-def test_a_child_of_which_python_does_not_know_is_refused_a_file_that_was_open(path: Path) -> None:
+def test_child_unknown_to_python_is_refused_an_open_file(path: Path) -> None:
     def other_side() -> object:
         # As if this was the parent, and what follows a child that it was not told of.
         assert store.head(TENANT).seq == 4
@@ -162,7 +162,7 @@ def test_threads_that_fork_at_once_wait_for_each_other(path: Path, monkeypatch: 
     assert (said, failed) == (["4"] * 12, [])
 
 
-def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None:
+def test_what_another_actor_changed_around_a_fork_is_noticed(path: Path) -> None:
     with opened(path) as store:
         before = store._database.data_version()
         forked(lambda: None)()
@@ -176,7 +176,7 @@ def test_a_store_in_memory_is_the_parents_alone() -> None:
         assert store.head(TENANT).seq == 0
 
 
-def test_a_child_searches_although_another_thread_was_searching_as_it_was_forked_off(tmp_path: Path) -> None:
+def test_child_searches_although_forked_during_a_search(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", actor=Actor.operator("ada"), embedder=None, config_dir=tmp_path) as memory:
         memory.remember("The oven is off.")
         searching, over = threading.Event(), threading.Event()

@@ -23,7 +23,7 @@ from keepward.storage.driver import translate_error
 from keepward.storage.sqlite import SqliteDatabase
 from keepward.storage.store import open_store
 from support import tamper
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 def import_file(path, _):
@@ -56,12 +56,12 @@ def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):
+def test_missing_store_is_not_created_unasked(tmp_path):
     with pytest.raises(StoreUnavailable, match="no store"):
         open_store(tmp_path / "m.db", create=False)
 
 
-def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
+def test_a_store_whose_file_is_missing_is_not_recreated(path):
     path.unlink()
     with pytest.raises(NotAStore, match="still next to it"):
         opened(path)
@@ -106,7 +106,7 @@ def test_a_newer_schema_is_left_untouched(path):
     assert path.read_bytes() == before
 
 
-def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+def test_a_folder_instead_of_the_file_is_refused(tmp_path):
     with pytest.raises(NotAStore):
         open_store(tmp_path)
 
@@ -122,7 +122,7 @@ def test_a_store_opened_for_reading_refuses_to_write(path):
         pass
 
 
-def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
+def test_a_store_locked_by_another_process_is_unavailable(path, monkeypatch):
     monkeypatch.setattr("keepward.storage.sqlite.LOCK_TIMEOUT_S", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -131,12 +131,12 @@ def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
 
 
 @pytest.mark.promise("T25")
-def test_what_is_written_stays_when_a_store_was_opened_twice_and_another_process_closes_it(path):
+def test_writes_stay_when_another_process_closes_a_twice_opened_store(path):
     look = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(*db.execute('SELECT max(seq) FROM commits'))"
     command, seen = [sys.executable, "-Sc", f"{look}; db.close()", str(path)], ""
     with opened(path) as store:
         for name in ("before", "after"):
-            make = Maker()
+            make = RecordFactory()
             with store.write() as writer:
                 writer.append(TENANT, make.stage(make.record(name, id=f"m-{name}"), commit_id=f"c-{name}"))
             opened(path).close()
@@ -148,7 +148,7 @@ def test_what_is_written_stays_when_a_store_was_opened_twice_and_another_process
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("link", [os.link, os.symlink, None])
 @pytest.mark.parametrize("read", [import_file, read_rows], ids=["import", "rescue"])
-def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read, link):
+def test_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read, link):
     named = path if link is None else tmp_path / "linked.db"
     if link is not None:
         link(path, named)
@@ -157,8 +157,8 @@ def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read,
     read(named, tmp_path / "aside")
 
 
-def test_what_a_killed_process_left_in_the_log_is_rescued_through_a_link_too(path, tmp_path):
-    make, link = Maker(), tmp_path / "linked" / "l.db"
+def test_log_of_a_killed_process_is_recovered_through_a_link(path, tmp_path):
+    make, link = RecordFactory(), tmp_path / "linked" / "l.db"
     link.parent.mkdir()
     with opened(path) as store:
         with store.write() as writer:
@@ -172,9 +172,9 @@ def test_what_a_killed_process_left_in_the_log_is_rescued_through_a_link_too(pat
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("empty", [False, True])
-def test_a_log_that_a_store_left_is_not_read_into_a_new_one(path, empty):
+def test_log_left_by_a_store_is_not_read_into_another(path, empty):
     with opened(path) as store:
-        make = Maker()
+        make = RecordFactory()
         with store.write() as writer:
             writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
         log = path.with_name(f"{path.name}-wal").read_bytes()
@@ -189,8 +189,8 @@ def test_a_log_that_a_store_left_is_not_read_into_a_new_one(path, empty):
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("other", [False, True], ids=["moved", "replaced"])
-def test_nothing_is_written_to_a_store_whose_file_was_moved_until_it_is_back(path, tmp_path, other):
-    make, away = Maker(), tmp_path / "away.db"
+def test_moved_store_file_is_not_written_until_it_returns(path, tmp_path, other):
+    make, away = RecordFactory(), tmp_path / "away.db"
     with opened(path) as store:
         with store.write() as writer:
             writer.append(TENANT, make.stage(make.record("before", id="m-before"), commit_id="c-before"))
@@ -206,9 +206,9 @@ def test_nothing_is_written_to_a_store_whose_file_was_moved_until_it_is_back(pat
             assert writer.append(TENANT, make.stage(make.record("after", id="m-after"), commit_id="c-after")).seq == 6
 
 
-def test_a_store_named_by_a_relative_path_is_the_same_in_another_folder(tmp_path, monkeypatch):
+def test_relative_path_names_the_same_store_in_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make = Maker()
+    make = RecordFactory()
     with open_store("n.db") as store:
         (tmp_path / "elsewhere").mkdir()
         monkeypatch.chdir(tmp_path / "elsewhere")
@@ -217,8 +217,8 @@ def test_a_store_named_by_a_relative_path_is_the_same_in_another_folder(tmp_path
         assert store.head(TENANT).seq == 1
 
 
-def test_after_a_write_whose_connection_broke_the_next_one_has_another(path):
-    make = Maker()
+def test_write_after_a_broken_connection_uses_another(path):
+    make = RecordFactory()
     with opened(path) as store:
         with pytest.raises(StoreUnavailable), store.write():
             store._database._writer.close()
@@ -227,9 +227,9 @@ def test_after_a_write_whose_connection_broke_the_next_one_has_another(path):
 
 
 @pytest.mark.parametrize("place", ["file", ":memory:"])
-def test_a_reader_that_ends_in_another_thread_than_it_began_in_keeps_nobody_from_writing(path, place):
+def test_reader_ended_in_another_thread_blocks_no_writer(path, place):
     with open_store(path.with_name("n.db") if place == "file" else place) as store:
-        make = Maker()
+        make = RecordFactory()
 
         def write(name):
             with store.write() as writer:
@@ -262,8 +262,8 @@ def test_closing_twice_does_nothing(path):
     store.close()
 
 
-def test_a_full_disk_is_told_and_nothing_stays(path):
-    make = Maker()
+def test_a_full_disk_is_reported_and_nothing_stays(path):
+    make = RecordFactory()
     with opened(path) as store:
         connections: SqliteDatabase = store._database
         with connections.writing() as connection:
@@ -329,7 +329,7 @@ def read(path):
 
 
 @pytest.mark.promise("T25")
-def test_who_may_only_read_a_store_makes_nothing_beside_it(path):
+def test_read_only_opener_creates_no_sidecar_files(path):
     before = sorted(each.name for each in path.parent.iterdir())
     with read(path) as store:
         assert store.head(TENANT).seq == 4
@@ -338,22 +338,22 @@ def test_who_may_only_read_a_store_makes_nothing_beside_it(path):
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("closed", [False, True])
-def test_who_may_only_read_a_store_sees_what_others_write_meanwhile(path, closed):
+def test_read_only_opener_sees_later_writes(path, closed):
     with read(path) as reader:
         assert reader.head(TENANT).seq == 4
         with closing(opened(path)) as store:
             with store.write() as writer:
-                writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+                writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
             if closed:
                 store.close()
             assert reader.head(TENANT).seq == 5
         assert reader.head(TENANT).seq == 5
 
 
-def test_what_is_read_while_another_writes_the_file_is_not_believed(path):
+def test_read_during_a_foreign_write_is_not_trusted(path):
     with read(path) as reader, pytest.raises(StoreUnavailable, match="try again"), reader.read_snapshot(TENANT):
         with opened(path) as store, store.write() as writer:
-            writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+            writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
         reader.head(TENANT)
 
 
@@ -363,7 +363,7 @@ def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
         open_store(tmp_path / "m.db")
 
 
-def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_path):
+def test_sidecar_files_follow_the_target_of_a_link(path, tmp_path):
     link = tmp_path / "link.db"
     link.symlink_to(path)
     path.with_name("m.db.id").unlink()
@@ -387,7 +387,7 @@ def refused_at_once(store):
     return len(faults) == 1
 
 
-def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path, monkeypatch):
+def test_recording_a_read_does_not_wait_long_for_a_writer(path, monkeypatch):
     monkeypatch.setattr("keepward.storage.sqlite.BRIEF_LOCK_TIMEOUT_S", 0.02)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -404,7 +404,7 @@ def test_nor_for_another_thread(path, monkeypatch):
         assert refused
 
 
-def test_a_token_is_not_called_wrong_where_the_store_was_accepted_anew_meanwhile(path):
+def test_token_is_not_called_wrong_after_a_concurrent_adoption(path):
     with opened(path) as store:
         with opened(path) as other:
             other.adopt("it was meant")
@@ -412,7 +412,7 @@ def test_a_token_is_not_called_wrong_where_the_store_was_accepted_anew_meanwhile
             store.token_by_hash(bytes(32))
 
 
-def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
+def test_log_grown_by_one_write_does_not_stay_long(path, monkeypatch):
     monkeypatch.setattr("keepward.storage.sqlite._WRITER_PRAGMAS", ("journal_size_limit=50000",))
     log = path.with_name("m.db-wal")
     with opened(path) as store:
@@ -438,23 +438,23 @@ def no_place(request, tmp_path):
     return request.param(tmp_path / "file" / "config")
 
 
-def test_without_a_place_for_its_key_a_new_store_is_refused_and_the_setting_named(tmp_path, no_place):
+def test_new_store_without_a_key_location_is_refused_with_advice(tmp_path, no_place):
     with pytest.raises(StoreUnavailable, match=r"file/config.*set KEEPWARD_HOME"):
         open_store(tmp_path / "m.db", anchor=no_place)
 
 
-def test_a_store_that_was_refused_for_want_of_a_place_is_begun_once_there_is_one(tmp_path, no_place):
+def test_store_refused_for_its_key_location_is_created_later(tmp_path, no_place):
     with pytest.raises(StoreUnavailable):
         open_store(tmp_path / "m.db", anchor=no_place)
-    make, given = Maker(), TrustStore(tmp_path / "config")
+    make, given = RecordFactory(), TrustStore(tmp_path / "config")
     with open_store(tmp_path / "m.db", anchor=given) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record()))
     with open_store(tmp_path / "m.db", anchor=given) as store:
         assert (store.head(TENANT).seq, store.facts(TENANT, make.now)["sealed"]) == (1, True)
 
 
-def test_a_store_written_unsealed_works_where_keys_are_out_of_reach_and_says_so(tmp_path):
-    make = Maker()
+def test_unsealed_store_works_without_reachable_keys_and_says_so(tmp_path):
+    make = RecordFactory()
     with open_store(tmp_path / "m.db") as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record()))
     with open_store(tmp_path / "m.db", anchor=OutOfReach(tmp_path)) as store:
@@ -469,19 +469,19 @@ def test_an_anchor_that_takes_no_new_heads_says_why(path):
         [heads] = path.parent.glob("config/stores/*/heads")
         shutil.rmtree(heads)
         heads.write_text("in the way")
-        assert store.facts(TENANT, Maker().now)["anchor"] == "takes no new heads: Not a directory"
+        assert store.facts(TENANT, RecordFactory().now)["anchor"] == "takes no new heads: Not a directory"
 
 
 @pytest.mark.promise("T25")
 def test_a_sealed_store_is_not_written_without_its_key(path):
     with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
-        writer.append(TENANT, Maker().stage())
+        writer.append(TENANT, RecordFactory().stage())
     with opened(path) as store:
         assert store.head(TENANT).seq == 4
 
 
-def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
-    make = Maker()
+def test_unsealed_store_is_not_trusted_with_a_key(path):
+    make = RecordFactory()
     tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
     with open_store(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
@@ -489,7 +489,7 @@ def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
         store.head(TENANT)
 
 
-def test_a_reader_in_a_forked_process_gets_a_connection_of_its_own(path):
+def test_reader_in_a_forked_process_gets_its_own_connection(path):
     with opened(path) as store:
         head = store.head(TENANT)
         child = os.fork()
@@ -506,8 +506,8 @@ def test_reading_goes_on_while_a_write_is_open(path):
         assert store.head(TENANT).seq == 4
 
 
-def test_a_reader_that_stopped_half_way_does_not_keep_others_from_writing(path):
-    make = Maker()
+def test_abandoned_reader_does_not_block_writers(path):
+    make = RecordFactory()
     with opened(path) as store:
         entries = store.profiles(TENANT, after=0)
         next(entries)

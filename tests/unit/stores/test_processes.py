@@ -30,7 +30,7 @@ def _run(folder, processes, count):
 @pytest.mark.parametrize(
     ("processes", "count"), [pytest.param(8, 200, marks=pytest.mark.slow), pytest.param(64, 20, marks=pytest.mark.slow)]
 )
-def test_many_processes_write_without_an_error_a_gap_or_a_fork(tmp_path, processes, count):
+def test_many_processes_write_without_error_gap_or_fork(tmp_path, processes, count):
     assert _run(tmp_path, processes, count) == list(range(1, processes * count + 1))
 
 
@@ -56,7 +56,7 @@ def _killed(folder, after):
     return acknowledged
 
 
-def test_a_killed_writer_loses_nothing_it_was_told_is_kept(tmp_path):
+def test_a_killed_writer_loses_nothing_it_was_reported_is_stored(tmp_path):
     acknowledged = _killed(tmp_path, 5)
     with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
         assert store.head("ada").seq >= acknowledged

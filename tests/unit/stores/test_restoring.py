@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from keepward.errors import Tampered
 from keepward.storage.store import open_store
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_restored_journal_verifies_once_its_features_are_there(exported, store
     store.restore_journal(TENANT, iter(exported))
     names = [event.memory_id for _, events in exported for event in events]
     with store.write() as writer:
-        writer.put_features(TENANT, {name: Maker().features("x") for name in names})
+        writer.put_features(TENANT, {name: RecordFactory().features("x") for name in names})
     assert store.verify()[1] == []
 
 
@@ -48,7 +48,7 @@ def test_restored_memories_without_features_are_indexed_with_none(exported, stor
 
 def test_writing_goes_on_after_a_restored_journal(exported, store):
     head = store.restore_journal(TENANT, iter(exported))
-    make = Maker()
+    make = RecordFactory()
     with store.write() as writer:
         commit = writer.append(TENANT, make.stage(make.record(id="new"), commit_id="new"))
     assert (commit.seq, commit.prev) == (head.seq + 1, head.hash)

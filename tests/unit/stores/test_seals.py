@@ -10,7 +10,7 @@ from keepward.storage.seals import Sealer, encode_cells
 
 
 @pytest.mark.parametrize("size", [1, 32, 64, 65, 200])
-def test_a_seal_is_the_beginning_of_the_mac_of_its_row(size):
+def test_seal_is_a_prefix_of_the_row_mac(size):
     key = bytes(range(size))
     mac = hmac.digest(key, b"keepward/row/v1\0" + encode_cells("heads", "t", 1, b"x", None), "sha256")
     assert Sealer(key).row("heads", "t", 1, b"x", None) == mac[:16]

@@ -26,7 +26,7 @@ def test_damaged_features_leave_a_profile_without_them(path, cell):
 
 
 @pytest.mark.parametrize("cell", ["scope = '/agents/x'", "trust = 1", "sensitivity = 'sensitive'", "body = x'7b7d'"])
-def test_a_column_that_somebody_changed_is_not_ranked_by(path, cell):
+def test_a_column_that_another_actor_changed_is_not_ranked_by(path, cell):
     tamper.edit(path, "records", cell, "status = 'active'")
     assert [each for each in _profiles(path).values() if each is not None] == []
 

@@ -64,15 +64,10 @@ def _edit(path, table, column, kind, of=None):
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
-def test_an_edited_cell_is_named(path, table, column, kind):
+def test_edited_cell_is_named_and_never_returned(path, truth, table, column, kind):
     _edit(path, table, column, kind)
     named = {"links": {"lineage", "aliases"}, "documents": {"receipts"}, "features": {"marks"}}
     assert _faults(path) & {table, *named.get(table, ()), "sqlite_schema", "NotAStore", "Tampered"}
-
-
-@pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
-def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
-    _edit(path, table, column, kind)
     assert _silent(path, truth) == {}
 
 
@@ -80,7 +75,7 @@ READ = [row for row in COLUMNS if row[0] in {"records", "features", "events"}]
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), READ, ids=[f"{row[0]}.{row[1]}" for row in READ])
-def test_who_read_a_row_before_it_was_edited_sees_what_anybody_sees(path, table, column, kind):
+def test_earlier_reader_of_an_edited_row_sees_the_same(path, table, column, kind):
     everything = Filter(include_sensitive=True)
     with opened(path) as store:
         store.find(TENANT, everything, live_at=None, limit=None)
@@ -94,7 +89,7 @@ DOCUMENT = [(of, *row[1:3]) for of in KINDS for row in _columns() if row[0] == "
 
 
 @pytest.mark.parametrize(("of", "column", "kind"), DOCUMENT, ids=[f"{row[0]}.{row[1]}" for row in DOCUMENT])
-def test_an_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
+def test_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
     _edit(path, "documents", column, kind, of)
     assert _faults(path) & {of, "NotAStore", "Tampered"}
     assert _silent(path, truth) == {}
@@ -139,7 +134,7 @@ def test_swapped_vectors_are_noticed(path):
     assert "features" in _faults(path)
 
 
-def test_a_record_set_back_to_an_earlier_version_is_never_returned(path, truth):
+def test_record_reset_to_an_earlier_version_is_never_returned(path, truth):
     tamper.edit(path, "records", "version = 1, position = 1048576", "key = 'drink'")
     assert _silent(path, truth) == {}
 
@@ -172,10 +167,10 @@ def test_a_trigger_that_was_added_is_noticed(path):
 
 
 def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
+    from support.factories import RecordFactory
     from support.ids import CountingIds
-    from support.stages import Maker
 
-    make = Maker(CountingIds(10_000))
+    make = RecordFactory(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("newer")))
     shutil.copy(original / "m.db", path)
@@ -184,10 +179,10 @@ def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
 
 
 def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
+    from support.factories import RecordFactory
     from support.ids import CountingIds
-    from support.stages import Maker
 
-    make = Maker(CountingIds(10_000))
+    make = RecordFactory(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("newer")))
     shutil.copy(original / "m.db", path)
@@ -197,12 +192,12 @@ def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
 
 
 def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
-    from support.stages import Maker
+    from support.factories import RecordFactory
 
     config = path.parent / "config"
     config.rename(path.parent / "mine")
     tamper.delete(path, *TABLES[2:])
-    make = Maker()
+    make = RecordFactory()
     with opened(path) as store:
         store.adopt("forged")
         with store.write() as writer:
@@ -214,7 +209,7 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
         store.head(TENANT)
 
 
-def test_a_bent_key_name_does_not_make_the_seals_anew(path):
+def test_a_bent_key_name_does_not_make_the_seals_again(path):
     tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
     tamper.edit(path, "documents", "body = x'7b7d'")
     assert "receipts" in _faults(path)
@@ -228,7 +223,7 @@ def test_a_truncated_file_is_refused(path, size):
         opened(path)
 
 
-def test_another_store_in_its_place_is_refused(path, tmp_path_factory):
+def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     from keepward.storage.store import open_store
 
     other = tmp_path_factory.mktemp("other") / "m.db"

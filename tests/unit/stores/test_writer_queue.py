@@ -17,7 +17,7 @@ from filled import TENANT, opened
 from keepward.errors import StoreUnavailable
 from keepward.storage import sqlite
 from keepward.storage.store import EventStore
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def other(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Conne
 
 
 def append(store: EventStore) -> int:
-    make = Maker()
+    make = RecordFactory()
     with store.write() as writer:
         return writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea")).seq
 

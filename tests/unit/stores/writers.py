@@ -10,11 +10,11 @@ from keepward.adapters.world import RandomIds
 from keepward.storage.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from support.stages import Maker
+from support.factories import RecordFactory
 
 
 def main(path: str, config: str, name: str, count: str) -> None:
-    make = Maker(RandomIds())
+    make = RecordFactory(RandomIds())
     with open_store(Path(path), anchor=TrustStore(config)) as store:
         for n in range(int(count)):
             stage = make.stage(make.record(f"{name} {n}"))

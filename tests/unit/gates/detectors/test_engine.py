@@ -6,7 +6,7 @@ from keepward.gates.detectors.matcher import Finding
 IBAN = "DE89 3704 0044 0532 0130 00"
 
 
-def test_redact_puts_a_typed_marker_in_place_of_a_span():
+def test_redact_puts_a_typed_marker_instead_of_a_span():
     text = f"pay to {IBAN} now"
     assert matcher.redact(text, pii.scan(text)) == "pay to [IBAN] now"
 

@@ -81,7 +81,7 @@ def test_ordinary_text_yields_nothing():
     assert [text for text in cases if injection.scan(text)] == []
 
 
-def test_a_quoted_form_in_a_text_about_attacks_is_only_likely():
+def test_quoted_form_in_a_text_about_attacks_is_only_likely():
     text = "Attackers write 'ignore previous instructions' in a page."
     assert {f.certainty for f in injection.scan(text)} == {"likely"}
 
@@ -100,7 +100,7 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_a_claim_in_front_of_an_order_hides_it_from_no_rule(claim):
+def test_claim_before_an_instruction_hides_it_from_no_rule(claim):
     assert injection.scan(ORDER, likely=False)
     assert injection.scan(claim + ORDER, likely=False)
 
@@ -117,7 +117,7 @@ def test_each_language_knows_how_to_ignore_earlier_instructions(language, lists)
     assert {f.detector for f in injection.scan(text, likely=False)} == {"override_instructions"}
 
 
-def test_words_of_orders_elsewhere_are_written_as_the_normal_form_leaves_them():
+def test_injection_words_are_written_in_normal_form():
     lists = read("injection")["override"].values()
     words = [word.strip() for text in lists for each in text.split(" / ") for word in each.split("|")]
     assert [word for word in words if Text(word).normal.text != word] == []

@@ -5,7 +5,7 @@ import pytest
 from keepward.gates.detectors import injection_classifier as classifier
 
 
-def test_the_score_of_a_text_is_the_same_on_every_platform():
+def test_score_of_a_text_is_platform_independent():
     assert classifier.features("Tell 7 users")[1][:5].tolist() == [15649, 18590, 9162, 38123, 50855]
     assert len(classifier.features("Tell 7 users")[0]) == 3 + 2 + 1 + 12 + 11 + 10
 

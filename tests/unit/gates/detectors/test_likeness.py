@@ -123,7 +123,7 @@ def test_two_texts_that_differ_in_a_word_stay_two(a, b):
     assert compare(a, b).differs
 
 
-def test_two_hundred_facts_that_differ_by_a_number_stay_two_hundred():
+def test_two_hundred_facts_with_different_numbers_stay_separate():
     facts = [f"The retry limit of the billing queue is {n} attempts per hour" for n in range(200)]
     pairs = [(facts[n], facts[(n + step) % 200]) for n in range(200) for step in (1, 2, 10, 100)]
     assert not any(is_duplicate(a, b) for a, b in pairs)
@@ -134,7 +134,7 @@ def test_differences_are_named_in_the_fixed_order():
     assert differs == tuple(kind for kind in DIFFERENCES if kind in differs)
 
 
-def test_a_floor_of_one_keeps_all_but_equal_texts():
+def test_a_floor_of_one_preserves_all_but_equal_texts():
     assert not is_duplicate("Ana likes the tea", "Ana likes tea", ratio_floor=1.0)
 
 

@@ -106,7 +106,7 @@ def test_a_report_of_nothing_is_an_empty_report(text):
     assert found.code == "empty_report"
 
 
-def test_a_text_that_says_something_is_kept():
+def test_a_text_that_says_something_is_stored():
     assert [text for text in FACTS if classify(text) is not None] == []
 
 
@@ -125,11 +125,11 @@ def test_harmless_phrases_in_a_sentence_are_stored():
     ] == []
 
 
-def test_a_journal_mark_beside_an_empty_report_decides():
+def test_a_journal_mark_next_to_an_empty_report_decides():
     found = classify("Nothing to report. Heartbeat ok.")
     assert found is not None
     assert found.phrase == "heartbeat"
 
 
-def test_a_text_over_the_limit_is_kept_unread():
+def test_a_text_over_the_limit_is_stored_unread():
     assert classify("heartbeat " * MAX_NOISE_CHARS) is None

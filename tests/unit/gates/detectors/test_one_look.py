@@ -55,12 +55,12 @@ PERSONAL = (
 )
 
 
-def test_a_harmful_text_is_not_calm_for_both():
+def test_a_harmful_text_is_not_cleared_for_both():
     assert [text for text in HARMFUL if secrets.cannot_match(Text(text)) and injection.cannot_match(Text(text))] == []
 
 
 @pytest.mark.parametrize("text", ORDINARY[:3])
-def test_ordinary_plain_text_is_settled_by_one_look(text):
+def test_ordinary_plain_text_is_cleared_by_one_scan(text):
     assert secrets.cannot_match(Text(text))
     assert injection.cannot_match(Text(text))
 
@@ -76,7 +76,7 @@ def test_an_identifier_passes_the_prefilter_alone_and_in_a_line(text):
     assert not pii.cannot_match(Text(f"{ORDINARY[0]}\n{text}\n{ORDINARY[1]}"))
 
 
-def test_numbers_that_name_nobody_yield_nothing():
+def test_numbers_that_name_no_one_yield_nothing():
     assert [text for text in ORDINARY[:3] if pii.scan(text)] == []
 
 
@@ -88,7 +88,7 @@ def test_what_the_prefilter_skips_has_no_identifier(pieces):
 
 
 @pytest.mark.parametrize("text", HARMFUL[:6])
-def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
+def test_harmful_line_is_found_in_the_complete_text(text):
     whole = f"{ORDINARY[0]}\n{text}\n{ORDINARY[1]}"
     assert not (secrets.cannot_match(Text(whole)) and injection.cannot_match(Text(whole)))
 
@@ -123,5 +123,5 @@ def test_rules_for_disguised_orders_hold_anywhere_in_a_text():
     assert [each for each in core if re.search(r"(?<!\()\^", classes.sub("", each))] == []
 
 
-def test_every_journal_phrase_is_seen_at_a_glance():
+def test_every_journal_phrase_is_seen_by_the_prefilter():
     assert [phrase for phrase in phrases().names if classify(phrase.upper()) is None] == []

@@ -53,7 +53,7 @@ def test_each_rule_passes_its_negative_example(detector, rows, rules):
 
 
 @pytest.mark.parametrize(("detector", "rows", "rules"), RULES)
-def test_a_literal_of_each_rule_stands_in_its_positive_example(detector, rows, rules):
+def test_a_literal_of_each_rule_is_in_its_positive_example(detector, rows, rules):
     assert [rule.name for rule in rules for literal in rule.literals if literal != literal.lower()] == []
     texts = [example(row["positive"]).lower for row in rows]
     pairs = [(rule, text) for rule, text in zip(rules, texts, strict=True) if rule.literals]
@@ -75,7 +75,7 @@ def test_every_table_names_where_it_is_from(file):
     ],
     ids=lambda row: row["positive"],
 )
-def test_a_phrase_tells_a_password(row):
+def test_a_phrase_reports_a_password(row):
     assert secrets.scan(row["positive"])
     assert not secrets.scan(row["negative"])
 
@@ -84,14 +84,14 @@ PROXIMITY = read("credentials_in_prose", include_examples=True)["rule"]
 
 
 @pytest.mark.parametrize("row", PROXIMITY, ids=lambda row: row["name"])
-def test_a_rule_of_proximity_finds_its_positive_example_itself_and_passes_its_negative_one(row):
+def test_proximity_rule_matches_its_positive_and_skips_its_negative_example(row):
     told = {rule for *_, rule in credentials_in_prose.find_near_words(example(row["positive"]).text)}
     assert row["name"] in told
     assert names(secrets, row["positive"]) == {"told_secret"}
     assert not list(credentials_in_prose.find_near_words(example(row["negative"]).text))
 
 
-def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
+def test_proximity_words_are_written_in_normal_form():
     lists = read("credentials_in_prose")["words"].values()
     assert [word for text in lists for word in split_entries(text) if Text(word).normal.text != word] == []
 

@@ -48,7 +48,7 @@ def test_each_rule_passes_a_near_miss():
     assert [(row["name"], near_miss(row)) for row in RULES if any(rule_of(row).findings(Text(near_miss(row))))] == []
 
 
-def test_a_literal_of_each_rule_stands_in_its_example():
+def test_a_literal_of_each_rule_is_in_its_example():
     literals = [(row, literal) for row in RULES for literal in split_entries(row["literals"])]
     assert [literal for _, literal in literals if literal != literal.lower()] == []
     lower = [(row, Text(row["example"]).normal.lower) for row in RULES]
@@ -92,7 +92,7 @@ def test_a_placeholder_in_a_format_is_no_token():
     assert [form for name, form in FORMATS if name in names(made_token(form, lambda _, count: "x" * count))] == []
 
 
-def test_random_value_beside_service_name_is_found_and_id_is_not():
+def test_random_value_near_a_service_name_is_found():
     value = "9fK2mX7bR1vTz8WcY5nHd4Qp"
     services = TABLES["services"]["names"].split()
     assert [each for each in services if not secrets.scan(f"{each}_key: {value}")] == []
@@ -110,7 +110,7 @@ def fresh_rules():
         cache.cache_clear()
 
 
-def test_a_rule_that_somebody_adds_is_read(monkeypatch, fresh_rules):
+def test_an_added_rule_is_read(monkeypatch, fresh_rules):
     line = "toy_token  toy_  toy_[a-z0-9]{12}  toy_4f9k2l7m8x1q\n"
     added = {**TABLES, "rules": TABLES["rules"] + line}
     given = tables.read

@@ -23,7 +23,7 @@ def shown(text):
     return [text[f.start : f.end] for f in secrets.scan(text)]
 
 
-def test_a_provider_key_is_found_whole_in_a_note():
+def test_a_provider_key_is_found_complete_in_a_note():
     assert [
         secret
         for secret in [
@@ -42,7 +42,7 @@ def test_a_documented_format_is_certain():
     assert [f.certainty for f in secrets.scan(AWS)] == ["certain"]
 
 
-def test_a_told_password_is_likely():
+def test_a_prose_password_is_likely():
     assert [f.certainty for f in secrets.scan("the wifi password is hunter2")] == ["likely"]
 
 
@@ -61,7 +61,7 @@ def test_a_told_password_is_likely():
         ("hunter2 is the wifi password", "hunter2"),
     ],
 )
-def test_a_told_secret_is_found(text, value):
+def test_a_prose_secret_is_found(text, value):
     assert shown(text) == [value]
 
 
@@ -102,7 +102,7 @@ def test_a_disguised_key_is_found():
     assert [disguised for disguised in cases if not secrets.scan(f"note: {disguised} end")] == []
 
 
-def test_the_finding_of_an_encoded_key_covers_the_whole_encoding():
+def test_the_finding_of_an_encoded_key_covers_the_complete_encoding():
     encoded = base64.b64encode(f"key={GITHUB}".encode()).decode()
     assert shown(f"note: {encoded} end") == [encoded]
 
@@ -116,14 +116,14 @@ def test_the_password_of_a_connection_url_is_found():
     assert shown("postgres://app:" + "pa55word9" + "@db:5432/main") == ["pa55word9"]
 
 
-def test_all_of_a_long_told_value_is_covered():
+def test_all_of_a_long_prose_value_is_covered():
     value = "x7Kq" * 60
     text = f"the password is {value}, keep it"
     assert [text[each.start : each.end] for each in secrets.scan(text)] == [value]
 
 
 @pytest.mark.parametrize("word", ["football", "banana", "rosebud", "umbrella"])
-def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
+def test_word_that_starts_like_a_literal_prefix_is_read_completely(word):
     text = f"export PGPASSWORD={word}"
     assert [text[each.start : each.end] for each in secrets.scan(text)] == [word]
 
@@ -139,7 +139,7 @@ def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
         ("postgres://user:Tr0ub·4dor99@localhost/db", True),
     ],
 )
-def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_does_not(connection, held):
+def test_tutorial_connection_string_passes_and_a_real_password_fails(connection, held):
     text = f"```python\nengine = create_engine('{connection}')\n```".replace("·", "")
     assert bool(secrets.scan(text)) is held
 
@@ -175,7 +175,7 @@ def test_text_near_the_word_key_is_no_secret() -> None:
         "Mon nouveau téléphone : {}",
     ],
 )
-def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, number: str) -> None:
+def test_phone_number_near_a_phone_word_is_no_code(text: str, number: str) -> None:
     assert secrets.scan(text.format(number)) == []
 
 

@@ -56,7 +56,7 @@ def test_ordinary_unicode_is_not_odd():
     assert first_forbidden_char("naïve 密码 😀\r\n\t") is None
 
 
-def test_each_letter_of_a_percent_encoding_keeps_its_place():
+def test_each_letter_of_a_percent_encoding_preserves_its_position():
     plain = "für alle: grün \ufffd"
     encoded = "%66%c3%bc%72%20%61%6c%6c%65%3a%20%67%72%c3%bc%6e%20%ff"
     form = Text(encoded).unescaped

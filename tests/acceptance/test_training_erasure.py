@@ -62,7 +62,7 @@ def weights(memory: Memory) -> list[str]:
 
 
 @pytest.mark.promise("F14")
-def test_no_file_holds_the_weights_that_had_learned_from_an_erased_memory(owner: Memory, tmp_path: Path) -> None:
+def test_weights_learned_from_an_erased_memory_are_in_no_file(owner: Memory, tmp_path: Path) -> None:
     held = [part for text in weights(owner) for part in (text[200:260].encode(), base64.b64decode(text)[300:360])]
     assert held
     erased(owner, answer(owner, "billing"))
@@ -79,7 +79,7 @@ def test_no_feedback_names_an_erased_memory(owner: Memory) -> None:
     assert raw(owner, query, name.encode()) == [(0,)]
 
 
-def test_feedback_keeps_its_numbers_so_that_what_is_held_out_stays_so(owner: Memory) -> None:
+def test_feedback_numbers_are_stable_so_held_out_ones_are_too(owner: Memory) -> None:
     before = raw(owner, "SELECT state, id FROM documents WHERE kind = 'feedback' ORDER BY state")
     erased(owner, answer(owner, "billing"))
     assert raw(owner, "SELECT state, id FROM documents WHERE kind = 'feedback' ORDER BY state") == before
@@ -96,7 +96,7 @@ def test_the_other_names_of_a_feedback_stay(owner: Memory) -> None:
     assert json.loads(left) == {**before, **wanted}
 
 
-def test_no_receipt_of_a_recall_tells_how_near_an_erased_memory_was(owner: Memory) -> None:
+def test_recall_receipt_hides_the_distance_of_an_erased_memory(owner: Memory) -> None:
     name = answer(owner, "billing")
     receipt = owner.recall(asked("billing"), receipt=True).receipt or ""
     assert [item for item in owner.receipt(receipt)["items"] if item["id"] == name and "parts" in item]
@@ -104,7 +104,7 @@ def test_no_receipt_of_a_recall_tells_how_near_an_erased_memory_was(owner: Memor
     assert [item for item in owner.receipt(receipt)["items"] if item["id"] == name] == [{"id": name, "version": 1}]
 
 
-def test_no_receipt_of_a_context_tells_how_near_an_erased_memory_was(owner: Memory) -> None:
+def test_context_receipt_hides_the_distance_of_an_erased_memory(owner: Memory) -> None:
     name = answer(owner, "billing")
     receipt = owner.context(asked("billing")).receipt.id
 
@@ -125,22 +125,20 @@ def test_after_an_erasure_recall_is_in_the_plain_order(owner: Memory) -> None:
     assert found.reranker is None
 
 
-def test_an_open_handle_of_another_process_recalls_in_the_plain_order_too(
-    owner: Memory, opened: Callable[..., Memory]
-) -> None:
+def test_handle_of_another_process_recalls_in_plain_order_too(owner: Memory, opened: Callable[..., Memory]) -> None:
     with opened("trained") as reader:
         assert reader.recall(asked("atlas")).reranker
         erased(owner, answer(owner, "billing"))
         assert reader.recall(asked("atlas")).reranker is None
 
 
-def test_training_anew_learns_from_what_is_left(owner: Memory) -> None:
+def test_training_again_learns_from_what_is_left(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     again = owner.train_reranker()
     assert (again.serving, first(owner, "atlas")) == (True, "atlas: final delivery in April.")
 
 
-def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_feedback(
+def test_retrained_weights_equal_those_without_the_erased_feedback(
     owner: Memory, opened: Callable[..., Memory]
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
@@ -156,7 +154,7 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
     assert len(told) == 23
 
 
-def test_status_and_doctor_say_what_to_do_and_call_it_no_error(owner: Memory) -> None:
+def test_status_and_doctor_give_advice_without_an_error(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     stands = owner.status()["reranker"]
     assert (stands["serving"], stands["error"], "keepward train" in stands["why"]) == (False, None, True)
@@ -179,7 +177,7 @@ def test_weights_that_never_saw_the_memory_go_on_serving(owner: Memory) -> None:
     assert (stands["version"], stands["serving"]) == (before, True)
 
 
-def test_feedback_said_again_in_other_words_does_not_keep_the_weights(owner: Memory) -> None:
+def test_repeated_feedback_in_other_words_does_not_preserve_weights(owner: Memory) -> None:
     shown = owner.recall(asked("voucher"), limit=5, receipt=True, order="fused")
     ids = [hit.memory.id for hit in shown]
     owner.feedback(shown.receipt or "", used=[ids[0]], ignored=ids[1:])
@@ -198,7 +196,7 @@ def test_a_feedback_that_comes_in_while_planning_voids_the_plan(owner: Memory) -
         owner.erase(plan.digest, [name])
 
 
-def test_a_state_of_the_past_is_in_the_plain_order_and_no_error(owner: Memory) -> None:
+def test_past_state_is_in_plain_order_without_error(owner: Memory) -> None:
     then = owner.log()[0].commit.seq
     erased(owner, answer(owner, "billing"))
     found = owner.recall(asked("atlas"), as_of=then)
@@ -213,7 +211,7 @@ def test_a_rollback_of_the_training_brings_no_erased_weights_back(owner: Memory)
     assert (stands["serving"], stands["error"]) == (False, None)
 
 
-def test_verify_is_whole_after_unlearning(owner: Memory) -> None:
+def test_verify_is_complete_after_unlearning(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     assert owner.verify().faults == ()
 

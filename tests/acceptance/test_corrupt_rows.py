@@ -77,12 +77,12 @@ def test_a_memory_block_names_it(reader: Memory, edited: str) -> None:
     assert edited in reader.memory_block("indentation").withheld
 
 
-def test_asking_for_it_by_id_is_an_error_that_names_it(reader: Memory, edited: str) -> None:
+def test_asking_for_a_corrupt_memory_by_id_names_it(reader: Memory, edited: str) -> None:
     with pytest.raises(Tampered, match=edited):
         reader.get(edited)
 
 
-def test_a_filter_that_it_does_not_pass_says_nothing_of_it(mem: Memory, victim: str, path: Path) -> None:
+def test_filter_that_excludes_a_corrupt_memory_omits_it(mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["a status set to archived"])
     assert mem.list_memories(tags=["boats"]).withheld == ()
 
@@ -110,7 +110,7 @@ def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Pa
     assert (check.ok, check.detail) == (False, "memories that cannot be shown: 1")
 
 
-def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+def test_what_was_mended_is_not_reported_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     assert mem.list_memories().withheld == (victim,)
     owner.rebuild()
@@ -157,7 +157,7 @@ def test_the_first_recall_of_a_handle_reads_the_records_once(
 
 
 @pytest.mark.parametrize("statements", tamper.HIDDEN.values(), ids=tamper.HIDDEN.keys())
-def test_the_first_recall_of_a_handle_names_what_was_edited_before(
+def test_first_recall_of_a_handle_names_earlier_corruption(
     mem: Memory, victim: str, path: Path, tmp_path: Path, statements: list[str]
 ) -> None:
     by_hand(path, victim, statements)

@@ -20,7 +20,7 @@ from .clock import START
 from .ids import CountingIds
 
 
-class Maker:
+class RecordFactory:
     """Makes things with ids of its own, at one instant."""
 
     def __init__(self, ids: IdSource | None = None, now: datetime = START) -> None:

@@ -59,7 +59,7 @@ class Ticks:
 class Client(TestClient):
     """Calls as one bearer; an answer that OpenAPI does not describe is a failure."""
 
-    world: World
+    world: HttpTestServer
 
     def request(self, method: str, url: Any, **options: Any) -> Any:  # type: ignore[override]
         answer = super().request(method, url, **options)
@@ -78,7 +78,7 @@ class RoundRobin:
         await self._apps[next(self._turn) % len(self._apps)](scope, receive, send)
 
 
-class World:
+class HttpTestServer:
     """One store and one server on it, or so many on a database."""
 
     #: Address of a database, and how many servers serve it, where the environment says so.
@@ -213,7 +213,9 @@ def differs(api: dict[str, Any], schema: dict[str, Any], value: Any, at: str) ->
     return None
 
 
-def streamed(world: World, path: str, headers: dict[str, str], until: Callable[[bytes], bool]) -> tuple[int, bytes]:
+def streamed(
+    world: HttpTestServer, path: str, headers: dict[str, str], until: Callable[[bytes], bool]
+) -> tuple[int, bytes]:
     """Call a route whose answer has no end; hang up once enough has come, and return status and body."""
 
     async def call() -> tuple[int, bytes]:
@@ -246,7 +248,7 @@ def streamed(world: World, path: str, headers: dict[str, str], until: Callable[[
 
 
 def called(
-    world: World,
+    world: HttpTestServer,
     path: str,
     headers: dict[str, str],
     pieces: list[dict[str, Any]],

@@ -6,8 +6,8 @@ import asyncio
 import json
 
 import pytest
+from http_fixtures import BASE, HttpTestServer
 from http_stage import Stage
-from http_world import BASE, World
 from starlette.testclient import TestClient
 
 from keepward import Memory
@@ -71,7 +71,7 @@ def test_head_needs_a_token_where_get_does(stage):
 
 @pytest.mark.parametrize("path", ["/memory/export", "/memory/events"])
 def test_head_of_a_stream_ends(tmp_path, path):
-    world = World(tmp_path)
+    world = HttpTestServer(tmp_path)
     world.memory.remember("The crane is red", tier="archival")
     answer = TestClient(world.app, base_url=BASE).head(path, headers=world.owner.headers)
     world.memory.close()

@@ -38,12 +38,12 @@ def test_two_host_names_are_refused(stage):
     assert answer.status_code == 421
 
 
-def test_a_name_that_is_allowed_is_answered_with_and_without_its_port():
+def test_allowed_host_is_accepted_with_and_without_its_port():
     found = hosts_of(ServerOptions(behind_proxy=True, allow_hosts=("memory.example",)))
     assert {"memory.example", "memory.example:8321"} <= found
 
 
-def test_a_server_that_listens_everywhere_answers_to_no_address_that_was_not_allowed(tmp_path):
+def test_server_on_all_interfaces_answers_only_allowed_hosts(tmp_path):
     found = hosts_of(ServerOptions(host="0.0.0.0", behind_proxy=True))
     assert found == {"localhost:8321", "127.0.0.1:8321", "[::1]:8321"}
 
@@ -66,7 +66,7 @@ def test_an_origin_that_is_allowed_calls(tmp_path):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_what_a_browser_marks_as_from_another_site_is_refused(stage, owner, site):
+def test_what_a_browser_labels_as_from_another_site_is_refused(stage, owner, site):
     assert stage.client.get("/memory/status", headers={**owner, "Sec-Fetch-Site": site}).status_code == 403
 
 
@@ -167,12 +167,12 @@ SAYS = {
 
 
 @pytest.mark.parametrize(("body", "kind", "says"), SAYS.values(), ids=SAYS)
-def test_what_is_wrong_with_a_body_is_said_by_its_name(stage, owner, body, kind, says):
+def test_invalid_body_is_reported_by_field_name(stage, owner, body, kind, says):
     answer = stage.client.post("/memory/items", content=body, headers={**owner, "Content-Type": kind})
     assert says in answer.json()["detail"]
 
 
-def test_a_packed_body_is_told_that_it_is_packed(stage, owner):
+def test_a_compressed_body_is_refused_as_compressed(stage, owner):
     headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)
     assert (answer.status_code, answer.json()["detail"]) == (415, "send the body without Content-Encoding")
@@ -183,7 +183,7 @@ def test_a_charset_of_utf_8_may_be_named(stage, owner):
     assert stage.client.post("/memory/items", content=b'{"text": "Named charset"}', headers=headers).status_code == 201
 
 
-def test_who_has_no_credential_is_not_told_how_a_body_is_read(stage):
+def test_caller_without_a_credential_learns_nothing_of_the_body(stage):
     assert stage.client.post("/memory/items", content=b"{", headers=JSON).status_code == 401
 
 
@@ -193,16 +193,16 @@ def test_an_address_with_nul_or_broken_utf_8_is_refused(stage, owner, path):
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
 
 
-def test_a_parameter_that_there_is_not_is_refused_and_not_passed_over(stage, owner):
+def test_unknown_parameter_is_refused(stage, owner):
     answer = stage.client.get("/probe?limits=3", headers=owner)
     assert (answer.status_code, answer.json()["detail"]) == (400, "query: no parameter `limits`; did you mean `limit`?")
 
 
-def test_a_parameter_that_stands_twice_is_refused(stage, owner):
+def test_a_parameter_that_appears_twice_is_refused(stage, owner):
     assert stage.client.get("/probe?limit=3&limit=4", headers=owner).status_code == 400
 
 
-def test_a_parameter_that_takes_several_values_may_stand_twice(stage, owner):
+def test_a_parameter_that_takes_several_values_may_appear_twice(stage, owner):
     assert stage.client.get("/probe?tag=a&tag=b", headers=owner).status_code == 200
 
 

@@ -100,7 +100,7 @@ def _below(kind: type) -> list[type]:
     return [each for direct in kind.__subclasses__() for each in (direct, *_below(direct))]
 
 
-def test_a_hit_gives_the_metadata_of_its_memory_as_an_object(owner: Memory) -> None:
+def test_hit_gives_the_metadata_of_its_memory_as_an_object(owner: Memory) -> None:
     owner.remember("Ana prefers tabs", tier="archival", metadata=METADATA)
     assert owner.recall("tabs").to_dict()["hits"][0]["metadata"] == METADATA
 
