@@ -56,9 +56,7 @@ def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tm
             assert (done["failed"], done["refused"], done["total"] > 0) == ([], 0, True)
 
 
-def test_attest_command_raises_trust_of_an_imported_memory(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_attest_command_raises_trust_of_an_imported_memory(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n\n- Ana drinks tea\n")
     run("import", "notes.md")
     memory = run("list")["memories"][0]

@@ -120,9 +120,7 @@ def test_a_poisoned_note_fades_while_what_is_confirmed_does_not(owner: Memory, m
 
 
 @pytest.mark.promise("E46", "E54")
-def test_full_tier_drops_the_least_important_then_least_used(
-    opened: Callable[..., Memory], clock: Any
-) -> None:
+def test_full_tier_drops_the_least_important_then_least_used(opened: Callable[..., Memory], clock: Any) -> None:
     policy = Policy(capacity={"archival": 3}, removal_share=1.0)
     with opened("full", policy=policy) as memory:
         agent = memory.as_actor(type(memory.actor).agent())

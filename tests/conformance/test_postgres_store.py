@@ -22,9 +22,9 @@ from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.storage.sql import SQL
 from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
+from support.factories import RecordFactory
 from support.forking import forked
 from support.ids import CountingIds
-from support.factories import RecordFactory
 from support.store_suite import StoreSuite
 
 pytestmark = pytest.mark.slow
@@ -70,9 +70,7 @@ def test_same_operations_give_the_same_head_and_rankings_on_both(database: str, 
 
 
 @pytest.mark.parametrize("to_database", [True, False])
-def test_journal_of_one_database_is_restored_into_the_other(
-    database: str, tmp_path: Path, to_database: bool
-) -> None:
+def test_journal_of_one_database_is_restored_into_the_other(database: str, tmp_path: Path, to_database: bool) -> None:
     places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
     with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=TrustStore(tmp_path / "b")) as target:
         lived(source)
@@ -301,9 +299,7 @@ def test_store_on_a_database_is_copied_by_database_tools(database: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unreachable_database_is_reported_and_found_again_at_once(
-    database: str, tmp_path: Path
-) -> None:
+def test_unreachable_database_is_reported_and_found_again_at_once(database: str, tmp_path: Path) -> None:
     other = database.replace("/postgres?", "/template1?")
     with told(database, tmp_path / "a") as memory, psycopg.connect(other, autocommit=True) as connection:
         memory.remember(TEXTS[0])
@@ -321,9 +317,7 @@ def test_unreachable_database_is_reported_and_found_again_at_once(
         assert time.monotonic() - began < 15
 
 
-def test_database_that_ended_every_connection_is_one_error_then_recovers(
-    database: str, tmp_path: Path
-) -> None:
+def test_database_that_ended_every_connection_is_one_error_then_recovers(database: str, tmp_path: Path) -> None:
     with told(database, tmp_path / "a") as memory:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda n: memory.remember(TEXTS[n]), range(8)))

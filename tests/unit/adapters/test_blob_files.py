@@ -81,9 +81,7 @@ def test_a_link_instead_of_a_file_is_not_followed(folder: Path, tmp_path: Path) 
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [PLACE])
 
 
-def test_file_is_on_disk_before_its_name_and_folder_after(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_on_disk_before_its_name_and_folder_after(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     sync, move = os.fsync, Path.replace
 
