@@ -145,7 +145,7 @@ def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=Actor.operator("olga")) as one, opened("store", actor=Actor.operator("olga")) as two:
         one.remember("The ferry leaves at six")
         pair = [
-            threading.Thread(target=run_pending, args=(each._engine,), kwargs={"halted": never}, daemon=True)
+            threading.Thread(target=run_pending, args=(each._engine,), kwargs={"should_stop": never}, daemon=True)
             for each in (one, two)
         ]
         for thread in pair:
@@ -320,7 +320,7 @@ def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
         with monkeypatch.context() as patch:
             patch.setattr(chunking, "EMBEDDING_VERSION", "2")
             patch.setattr(gate_context, "PROVIDED", "given")
-            patch.setattr(search_features, "_features_of", lambda _: [])
+            patch.setattr(search_features, "_marker_terms", lambda _: [])
             record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:

@@ -136,7 +136,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "certificate", "close", "doctor", "head", "holding", "jobs",
+    "as_actor", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "certificate", "close", "doctor", "head", "jobs", "with_token",
     "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "shown",
     "tenant", "verify",
 }  # fmt: skip

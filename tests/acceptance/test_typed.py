@@ -160,8 +160,8 @@ def test_an_operation_takes_every_field_of_its_change(kind: Any, method: Any, be
         ({"scope": 5}, "scope is a text"),
         ({"key": 5}, "key is a text"),
         ({"ttl": {}}, "ttl: not a duration"),
-        ({"scope": "ana@example"}, "8 labels of 1 to 64 letters of ASCII, digits and `. _ -`"),
-        ({"id": "mine"}, "the store chooses ids"),
+        ({"scope": "ana@example"}, "8 segments of 1 to 64 ASCII letters, digits and `. _ -`"),
+        ({"id": "mine"}, "the store assigns ids"),
     ],
 )
 def test_unaccepted_argument_is_an_error_with_a_suggestion(mem: Memory, fields: dict[str, Any], says: str) -> None:

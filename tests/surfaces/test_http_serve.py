@@ -185,7 +185,7 @@ def test_used_port_is_one_line_and_code_2(run, store, served):
         told = run("serve", "--port", str(port), "--no-mcp")
     assert (told.code, told.err) == (
         2,
-        f"keepward: port {port} is taken; stop what listens there, or name another with --port\n",
+        f"keepward: port {port} is in use; stop the process that listens on it, or choose another with --port\n",
     )
 
 
