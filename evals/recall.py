@@ -139,7 +139,7 @@ def _sets(options: argparse.Namespace) -> list[DataSet]:
         if data.name == recall_sets.UNREAD:
             return [data]
         # A few people leave little to tell apart in a store of each; what they all say in one store is harder.
-        return [data, recall_sets.read_snapshot([data], name=f"{data.name}-together")]
+        return [data, recall_sets.together([data], name=f"{data.name}-together")]
     found: list[DataSet] = []
     if options.dataset in ("locomo", "all"):
         categories = options.categories.split(",")

@@ -95,7 +95,7 @@ def test_a_batch_of_a_thousand_is_one_commit(memory: Memory) -> None:
 
 def test_what_another_commit_brought_since_counts_for_the_batch(memory: Memory) -> None:
     text = "Chidi measured the backup plan"
-    original, asked = memory._engine.store.likely, []
+    original, asked = memory._engine.store.duplicate_candidates, []
 
     def late(*args: Any) -> Any:
         found = original(*args)
@@ -104,7 +104,7 @@ def test_what_another_commit_brought_since_counts_for_the_batch(memory: Memory) 
             memory.remember(text, tier="archival")
         return found
 
-    memory._engine.store.likely = late  # type: ignore[method-assign]
+    memory._engine.store.duplicate_candidates = late  # type: ignore[method-assign]
     # Many are judged before the transaction begins; with few of them nobody comes in between.
     others = [f"Dana sails to harbour {number * 7}" for number in range(EVALUATE_FIRST_FROM)]
     outcomes = memory.remember_many([{"text": each, "tier": "archival"} for each in (text, *others)])

@@ -71,7 +71,7 @@ def test_taxonomy_sources_and_gate_constants_match_the_documentation() -> None:
 def test_one_object_offers_every_verb() -> None:
     verbs = (
         "remember remember_many revise append forget forget_many restore move promote supersede merge reinforce "
-        "update_by_key draft propose recall find get history context replay pending approve reject "
+        "update_by_key draft propose recall list_memories get history context replay pending approve reject "
         "log show diff rollback verify rebuild receipt status journal restore_journal"
     )
     missing = [verb for verb in verbs.split() if not callable(getattr(Memory, verb, None))]

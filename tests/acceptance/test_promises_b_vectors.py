@@ -124,7 +124,7 @@ def test_embedder_with_a_wrong_output_counts_as_unavailable(
         kept(memory.remember("hammer", tier="archival"))
         found = memory.recall("hammer")
         assert ([hit.memory.text for hit in found], found.used) == (["hammer"], ("text",))
-        assert "did not give 64 finite numbers" in found.notes[0]
+        assert "did not return 64 finite numbers" in found.notes[0]
         assert memory.status()["vectors_pending"] == 1
 
 

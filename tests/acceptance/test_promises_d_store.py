@@ -100,7 +100,7 @@ def test_handle_is_built_from_a_path_and_given_dependencies(
 @pytest.mark.promise("D14", "D42")
 def test_every_public_name_can_be_imported() -> None:
     assert [name for name in keepward.__all__ if not hasattr(keepward, name)] == []
-    assert {"Memory", "Record", "Tier", "Access", "Waiting", "Committed", "Quarantined", "Refused"} <= set(
+    assert {"Memory", "Record", "Tier", "Access", "Proposal", "Committed", "Quarantined", "Refused"} <= set(
         keepward.__all__
     )
 

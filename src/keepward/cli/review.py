@@ -41,20 +41,23 @@ _STATES = (*get_args(ProposalState), "all")
 
 @command(
     option("--state", "pending, approved, rejected, expired, stale or all.", "STATE", default="pending"),
+    option("--sort", "age: newest last. danger: prompt injection and secrets first.", "ORDER", default="age"),
     option("--limit", f"Show the newest N. [default: {_DEFAULT_LIMIT}; with --json: all]", "N"),
     option("--no-limit", "Show all.", name="everything"),
 )
-def pending(call: CommandContext, state: str, limit: int | None, everything: bool) -> CommandResult:
+def pending(call: CommandContext, state: str, sort: str, limit: int | None, everything: bool) -> CommandResult:
     """Show pending proposals, newest last, with the proposer, the exact change and why it needs approval."""
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     memory = call.memory("decide")
-    matches = memory.pending(state=state, limit=None)
+    matches = memory.pending(state=state, sort=sort, limit=None)
     total = len(matches)
     expired = memory.status()["quarantine"]["expired"] if state == "pending" and not call.as_json else 0
     shown = total if everything or (limit is None and call.as_json) else limit or _DEFAULT_LIMIT
-    cut = f"; the newest {shown} are shown, --no-limit shows all" if shown < total else ""
-    proposals = [{**proposal.to_dict(), "shown": as_json(memory.shown(proposal))} for proposal in matches[-shown:]]
+    which = "most dangerous" if sort == "danger" else "newest"
+    cut = f"; the {which} {shown} are shown, --no-limit shows all" if shown < total else ""
+    listed = matches[:shown] if sort == "danger" else matches[-shown:]
+    proposals = [{**proposal.to_dict(), "shown": as_json(memory.shown(proposal))} for proposal in listed]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
         if not data["proposals"]:

@@ -282,7 +282,7 @@ class Client(Handles):
             raise InvalidInput("`kind` is always 'write' over HTTP: leave it out")
         if "predicate" in local:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
-        return encoding.execute(about, about.read(sent), self._transport, **local)
+        return encoding.call_operation(about, about.read(sent), self._transport, **local)
 
 
 def _send_file(

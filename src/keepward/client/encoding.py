@@ -63,7 +63,7 @@ def _part(part: Any) -> str:
 # --- operations
 
 
-def execute(operation: Operation, args: Mapping[str, Any], transport: Transport, **local: Any) -> Any:
+def call_operation(operation: Operation, args: Mapping[str, Any], transport: Transport, **local: Any) -> Any:
     """Run an operation on a server."""
     own = _SPECIAL_OPERATIONS.get(operation.name)
     if own is not None:
