@@ -3,6 +3,7 @@
     python tools/words.py                 this checkout
     python tools/words.py --at COMMIT     the pages of a commit
     python tools/words.py --list          each long sentence and each private word, with its page
+    python tools/words.py --source        private words in the package: comments and strings, then identifiers
 
 Generated reference pages and code blocks do not count. A private word counts in every use, ordinary ones included.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+import tokenize
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -84,12 +87,38 @@ def group(name: str) -> str:
     return "decisions" if name.startswith("docs/adr/") else "docs"
 
 
+def source_uses(package: Path = ROOT / "src" / "keepward") -> tuple[Counter[str], Counter[str]]:
+    """Return how often each private word is in comments and strings of the package, and in its identifiers."""
+    texts, names = Counter[str](), Counter[str]()
+    forms = {
+        word: re.compile(rf"(?<![A-Za-z])(?:{form})(?![A-Za-z])", re.IGNORECASE) for word, form in PRIVATE_WORDS.items()
+    }
+    every = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(PRIVATE_WORDS.values())})(?![A-Za-z])", re.IGNORECASE)
+    for path in sorted(package.rglob("*.py")):
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type not in {tokenize.COMMENT, tokenize.STRING, tokenize.NAME} or not every.search(
+                    token.string
+                ):
+                    continue
+                counts = names if token.type == tokenize.NAME else texts
+                for word, form in forms.items():
+                    counts[word] += len(form.findall(token.string))
+    return texts, names
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at", metavar="COMMIT")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--source", action="store_true")
     options = parser.parse_args()
+    if options.source:
+        for title, counts in zip(("comments and strings", "identifiers"), source_uses(), strict=True):
+            print(f"{title}: {counts.total()}")
+            print("  ".join(f"{word} {counts[word]}" for word in PRIVATE_WORDS))
+        return
     read = {name: prose(page) for name, page in pages(options.at).items() if not GENERATED.search(name)}
     print(f"{'':10}{'pages':>7}{'words':>8}{'median':>8}{'over ' + str(LONG_SENTENCE_WORDS):>9}")
     for part in ("README", "docs", "decisions"):
