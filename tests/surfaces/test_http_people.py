@@ -37,6 +37,32 @@ def test_headers_name_the_user_the_project_and_the_agent(world):
     assert proxy.get("/memory/projects").json()["items"] == [{"name": "shop", "memories": 1}]
 
 
+def test_the_address_names_the_user_the_project_and_the_agent(world):
+    app = world.bearer("app")
+    query = {"user": "ana", "project": "shop", "agent": "planner"}
+    said = app.post("/memory/items", params=query, json={"text": "The till jams on Mondays"})
+    assert (said.status_code, texts(app.get("/memory/items", params={"user": "bob", "limit": 5}))) == (201, set())
+    assert texts(app.get("/memory/items?limit=5&user=ana&project=shop")) == {"The till jams on Mondays"}
+    assert app.get("/memory/status", params=query).json()["scope"] == "/projects/shop/users/ana"
+    assert app.get("/memory/items", params={"user": "a/b"}).status_code == 400
+    assert app.get("/memory/items?user=ana&user=bob").status_code == 400
+
+
+@pytest.mark.parametrize("name", ["user", "agent", "project"])
+def test_the_address_cannot_add_to_the_names_of_a_proxy(world, name):
+    proxy = world.bearer("proxy")
+    for header in ("Keepward-User", "Keepward-Agent", "Keepward-Project"):
+        answer = proxy.get("/memory/status", params={name: "bob"}, headers={header: "ana"})
+        assert (answer.status_code, "not in both" in answer.json()["detail"]) == (400, True)
+
+
+def test_a_token_of_a_user_names_no_other_in_the_address(world):
+    world.memory.user("bob").remember("Bob takes insulin")
+    token = world.memory.create_token("phone", scope="/users/ana").secret
+    answer = world.nobody.get("/memory/items", params={"user": "bob"}, headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, "insulin" in answer.text) == (403, False)
+
+
 def test_a_call_cannot_leave_the_user_named_by_the_proxy(world):
     world.memory.user("bob").remember("Bob takes insulin")
     world.memory.user("ana").remember("Ana takes the ferry")

@@ -8,6 +8,7 @@
 * A body over its limit gets 413, also a chunked one. A body must arrive within ``body_timeout`` seconds plus one
   second for each 64 KB, else 408: a slow sender blocks nothing. The rest of a body over the limit is read for some
   seconds before the response, because a connection closed during an upload loses the response.
+* ``?user=ana``, ``&agent=...`` and ``&project=...`` name a handle as the headers ``Keepward-User`` and so on do.
 * ``HEAD`` has the route of ``GET``, without a body.
 * Each request is counted and logged once, by its documented path. An unexpected error gets 500 and is logged by type
   and location, without its message.
@@ -24,12 +25,13 @@ import re
 import traceback
 from contextlib import ExitStack, suppress
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keepward.core.value import is_loopback
+from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
 from keepward.http.app_state import LOOPBACK, RELEASE_STACK_KEY, AppState, ServerOptions, has_port
 from keepward.http.requests import REQUEST_ID_KEY, Problem
 
@@ -58,6 +60,9 @@ _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 PUBLIC_PATHS = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
 #: Paths of file uploads.
 UPLOAD_PATHS = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
+#: Paths whose operation has a parameter ``user`` of its own.
+_PATHS_WITH_OWN_USER = frozenset({"/memory/import"})
+_NAMED_IN_QUERY = re.compile(r"(?:^|&)(?:user|agent|project)=")
 #: Minimum upload rate.
 _MIN_UPLOAD_BYTES_PER_S = 65_536
 #: Maximum bytes, and seconds, of reading the rest of a body over its limit.
@@ -127,6 +132,27 @@ class SecurityMiddleware:
         return limit
 
 
+def _names_to_headers(scope: Scope) -> None:
+    """Move ``user``, ``agent`` and ``project`` of the query to the headers that name a handle.
+
+    The names of a proxy cannot be changed in the address: a request has them in one place.
+    """
+    path, query = scope["path"], scope["query_string"].decode("utf-8")
+    if not path.startswith("/memory/") or path in _PATHS_WITH_OWN_USER or not _NAMED_IN_QUERY.search(query):
+        return
+    pairs = parse_qsl(query, keep_blank_values=True)
+    named = [(NAMED_HANDLE_HEADERS[name], value) for name, value in pairs if name in NAMED_HANDLE_HEADERS]
+    if not named:
+        return
+    sent = {name.lower().decode("latin-1") for name, _ in scope["headers"]}
+    if sent & {name.lower() for name in (*NAMED_HANDLE_HEADERS.values(), NAMES_HEADER)}:
+        detail = "name the user, agent and project in headers or in the address, not in both"
+        raise Problem(400, "bad_request", detail)
+    added = [(name.lower().encode("ascii"), value.encode("latin-1", "replace")) for name, value in named]
+    scope["headers"] = [*scope["headers"], *added]
+    scope["query_string"] = urlencode([pair for pair in pairs if pair[0] not in NAMED_HANDLE_HEADERS]).encode("ascii")
+
+
 class _RequestState:
     """One request and its response."""
 
@@ -168,6 +194,7 @@ class _RequestState:
     async def _answer(self) -> None:
         try:
             self._limit = self._edge.check(self._scope)
+            _names_to_headers(self._scope)
             await self._edge.app(self._scope, self._receive_limited, self._send_message)
         except Problem as problem:
             if self._status:
