@@ -131,7 +131,7 @@ def test_home_tells_what_was_learned_changed_decided_and_refused(console):
             "Changed": "The pier is very long",
             "No longer in use": "forgotten by operator:ana",
             "Decided": "Rejected a proposal",
-            "Refused": "looks like a secret",
+            "Refused": "seems to contain a secret",
         }.items():
             expect(news.get_by_role("region", name=heading)).to_contain_text(words)
         news.get_by_role("region", name="Refused").get_by_role("button", name="Receipt").click()

@@ -221,7 +221,7 @@ def test_the_bars_of_a_hit_say_what_each_part_adds(ferry):
 def test_missing_learned_ranking_is_explained_before_and_after_training(ferry):
     with ferry.page("/recall") as page:
         card = page.get_by_role("region", name="Learned ranking")
-        card.get_by_text("does not serve").wait_for()
+        card.get_by_text("not in use").wait_for()
         card.get_by_role("button", name="Train now").click()
-        page.get_by_text("It does not serve").first.wait_for()
+        page.get_by_text("It is not in use").first.wait_for()
     assert ferry.owner.status()["reranker"]["serving"] is False
