@@ -160,7 +160,7 @@ def test_a_reach_that_goes_anywhere_fails_a_check(store, monkeypatch):
 def test_an_anchor_that_forgets_fails_a_check(store, monkeypatch):
     from keepward.adapters.trust_store import TrustStore
 
-    monkeypatch.setattr(TrustStore, "noted", lambda *_: None)
+    monkeypatch.setattr(TrustStore, "last_head", lambda *_: None)
     assert status(store, "restore_older") == "breached"
 
 

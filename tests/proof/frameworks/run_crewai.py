@@ -52,7 +52,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         with pytest.raises(NotStored, match="it is quarantined until a reviewer decides"):
             crew_memory.remember(ORDER, scope="/x", categories=["x"], importance=0.5)
         crewai_event_bus.flush()
-        assert any("it is held" in each for each in failed), failed
+        assert any("it is quarantined" in each for each in failed), failed
     else:
         run(crew_memory, model, "Indent a file for Ana: tabs or spaces?")
         (asked,) = [each for each in model.sent if "You know Ana." in each]
