@@ -155,7 +155,7 @@ def test_a_state_of_the_past_is_ranked_alike(pair: Pair) -> None:
 @each_kind
 def test_a_part_ranks_as_the_total_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few candidates that statistics of the whole matter: the best and its cosine are the same."""
-    for name in ("VECTORS", "WORDS"):
+    for name in ("MIN_VECTOR_HITS", "MIN_WORD_HITS"):
         monkeypatch.setattr(gathering, name, 2)
     for query in QUERIES[:5]:
         # Twice the limit is looked at, so that a small one makes a small part.
@@ -165,7 +165,7 @@ def test_a_part_ranks_as_the_total_does(pair: Pair, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_best_of_many_memories_are_found_among_few_candidates(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("VECTORS", "WORDS"):
+    for name in ("MIN_VECTOR_HITS", "MIN_WORD_HITS"):
         monkeypatch.setattr(gathering, name, 30)
     monkeypatch.setattr(candidates, "MAX_SCANNED_VECTORS", 20)
     places, things = ("pier", "mill", "attic", "yard"), ("rope", "oars", "paint", "lamp", "maps", "tools")
