@@ -161,7 +161,7 @@ with Memory.open(folder / "m.db", embedder=None, config_dir=folder / "config") a
             break
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     told.append(mem.remember("There is room again", tier="archival").records[0].id)
-    found = {each.id for each in mem.find(limit=None)}
+    found = {each.id for each in mem.list_memories(limit=None)}
     print(json.dumps({"lost": sorted(set(told) - found), "more": sorted(found - set(told)), "faults": faults,
                       "ok": mem.verify().ok}))
 """
@@ -261,11 +261,11 @@ def traced(statement):
     count += 1
     if count == step:
         os.kill(os.getpid(), signal.SIGKILL)
-real = connection.Connections._begin
+real = connection.SqliteDatabase._begin
 def begin(self, raw, patience):
     raw.set_trace_callback(traced)
     real(self, raw, patience)
-connection.Connections._begin = begin
+connection.SqliteDatabase._begin = begin
 ACTS[what](mem)
 print("done", count)
 """

@@ -210,7 +210,7 @@ BEGINS = """
 import sys
 from keepward import Memory, StaleVersion
 with Memory.open(sys.argv[1], embedder=None, config_dir=sys.argv[2], maintenance=False) as mem:
-    held = mem.find(key="talk:1")
+    held = mem.list_memories(key="talk:1")
     print("ready", flush=True)
     sys.stdin.readline()
     fields = {"key": "talk:1", "content_type": "structured", "kind": "fact", "tier": "archival"}
@@ -218,7 +218,7 @@ with Memory.open(sys.argv[1], embedder=None, config_dir=sys.argv[2], maintenance
         mem.remember("", metadata={"turns": [sys.argv[3]]}, if_version=0, **fields)
         print("made")
     except StaleVersion:
-        held = mem.find(key="talk:1")[0]
+        held = mem.list_memories(key="talk:1")[0]
         turns = [*held.metadata["turns"], sys.argv[3]]
         mem.revise(held.id, metadata={"turns": turns}, if_version=held.version, reason="it went on")
         print("went on")

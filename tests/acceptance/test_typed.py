@@ -37,8 +37,8 @@ mem.append("a", "b", reason="c", confidence="high")  # wrong
 mem.merge(["a"], "b", reason="x", tierr="archival")  # wrong
 mem.remember("a", tier="archival", kind="fact", tags=["x"], ttl=5)
 mem.recall("a", purpose="answr")  # wrong
-mem.find(tiers="core")  # wrong
-mem.find(kinds=["fakt"], sort="age")  # wrong
+mem.list_memories(tiers="core")  # wrong
+mem.list_memories(kinds=["fakt"], sort="age")  # wrong
 mem.context("a", format="html")  # wrong
 mem.recall("a", tiers=["core", Tier.EPISODIC], kinds=("fact",), order="fused")
 with mem.draft(reason="x") as d:
