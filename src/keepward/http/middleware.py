@@ -135,7 +135,7 @@ class SecurityMiddleware:
 def _names_to_headers(scope: Scope) -> None:
     """Move ``user``, ``agent`` and ``project`` of the query to the headers that name a handle.
 
-    The names of a proxy cannot be changed in the address: a request has them in one place.
+    A client cannot add to the names that its proxy sends: a request has them in headers or in the address, not in both.
     """
     path, query = scope["path"], scope["query_string"].decode("utf-8")
     if not path.startswith("/memory/") or path in _PATHS_WITH_OWN_USER or not _NAMED_IN_QUERY.search(query):
