@@ -34,39 +34,30 @@ export function everywhere(): string | undefined {
   return status.value?.scope === "/" ? "/" : undefined;
 }
 
-/** Return what a search takes of some filters. */
-export function searched(query: Query, asked: string) {
-  const {
-    tier,
-    kind,
-    tags,
-    content_type,
-    subject,
-    category,
-    session,
-    since,
-    until,
-    within,
-    where,
-    min_importance,
-    as_of,
-  } = query;
+/** The filters that a search takes. */
+const SEARCH_FILTERS = [
+  "tier",
+  "kind",
+  "tags",
+  "content_type",
+  "subject",
+  "category",
+  "session",
+  "since",
+  "until",
+  "where",
+  "min_importance",
+  "as_of",
+] as const satisfies readonly (keyof Query)[];
+
+/** Return the parameters of a search for a text, with the filters that a search takes. */
+export function searched(query: Query, text: string) {
+  const filters = Object.fromEntries(SEARCH_FILTERS.map((name) => [name, query[name]]));
   return {
-    query: asked,
+    query: text,
     limit: 100,
-    tier,
-    kind,
-    tags,
-    content_type,
-    subject,
-    category,
-    session,
-    since,
-    until,
-    within: within ?? everywhere(),
-    where,
-    min_importance,
-    as_of,
+    ...(filters as Pick<Query, (typeof SEARCH_FILTERS)[number]>),
+    within: query.within ?? everywhere(),
   };
 }
 

@@ -207,7 +207,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
 
     open = staticmethod(_open_async(Memory.open))
     restore_backup = staticmethod(_run_in_new_thread(Memory.restore_backup))
-    rescue = staticmethod(_run_in_new_thread(Memory.rescue))
+    recover = staticmethod(_run_in_new_thread(Memory.recover))
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._target)[1:]}"
@@ -289,7 +289,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
     erase = async_method(Memory.erase)
-    shown = async_method(Memory.shown)
+    proposed_steps = async_method(Memory.proposed_steps)
     restore_journal = async_method(Memory.restore_journal)
 
     async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:

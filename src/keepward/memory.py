@@ -355,7 +355,7 @@ class Memory(Handles, Tools):
 
         return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
 
-    def shown(self, item: Proposal) -> list[ProposedStep]:
+    def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped."""
         from keepward.services import blobs
         from keepward.services.review_queue import review_steps
@@ -435,7 +435,7 @@ class Memory(Handles, Tools):
         return restore(backup, to, actor=actor, config_dir=config_dir, clock=clock, ids=ids)
 
     @classmethod
-    def rescue(
+    def recover(
         cls,
         broken: str | Path,
         new: str | Path,

@@ -291,7 +291,7 @@ def test_who_may_not_propose_may_not_put(owner: Memory, entering: Callable[..., 
 def test_approval_shows_hash_size_and_type_but_no_bytes(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
-    [step] = owner.shown(item)
+    [step] = owner.proposed_steps(item)
     assert {name: after for name, _, after in step.changes}["blob"] == f"{ref}, {len(PNG)} bytes, image/png"
 
 

@@ -136,8 +136,8 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "as_actor", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "certificate", "close", "doctor", "head", "jobs", "with_token",
-    "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "shown",
+    "as_actor", "actor", "call_tool", "tools", "recover", "approve_many", "at", "certificate", "close", "doctor", "head", "jobs", "with_token",
+    "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "proposed_steps",
     "tenant", "verify",
 }  # fmt: skip
 

@@ -223,7 +223,7 @@ def test_batch_rejection_returns_one_answer_each(mem: Memory, owner: Memory) -> 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\ufe0f", "\u3164", "\u00a0", "\U000e0041", "\u034f", "\u200d"])
 def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: str) -> None:
     item = held(mem.remember(f"Sail{hidden} to Oslo", **MISSION))
-    (step,) = owner.shown(item)
+    (step,) = owner.proposed_steps(item)
     mark = f"⟦U+{ord(hidden):04X}⟧"
     assert f"Sail{mark} to Oslo" in step.payload
     assert (None, f"Sail{mark} to Oslo") in [(before, after) for _, before, after in step.changes]
@@ -232,7 +232,7 @@ def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: st
 
 @pytest.mark.promise("T20")
 def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memory, waiting: Proposal) -> None:
-    (step,) = owner.shown(waiting)
+    (step,) = owner.proposed_steps(waiting)
     kept(owner.approve(waiting.id))
     (stored,) = [event.payload for _, events in owner.journal(after=1) for event in events]
     assert stored is not None
@@ -243,7 +243,9 @@ def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memor
 def test_typed_marker_does_not_count_as_an_internal_one(mem: Memory, owner: Memory) -> None:
     typed = held(mem.remember("Sail⟦U+200B⟧ to Oslo", **MISSION))
     hidden = held(mem.remember("Sail\u200b to Oslo", tier="core", key="workspace_state", confidence=0.9))
-    texts = [after for item in (typed, hidden) for name, _, after in owner.shown(item)[0].changes if name == "text"]
+    texts = [
+        after for item in (typed, hidden) for name, _, after in owner.proposed_steps(item)[0].changes if name == "text"
+    ]
     assert texts[0] != texts[1]
 
 

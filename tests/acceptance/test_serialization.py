@@ -56,7 +56,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
         owner.replay(context.receipt.id),
         *owner.doctor(),
         *owner.pending(),
-        *owner.shown(held.item),
+        *owner.proposed_steps(held.item),
         *owner.log(),
         *owner.diff(0),
         owner.feedback(str(found.receipt), used=[str(kept.id)]),

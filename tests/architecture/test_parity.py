@@ -26,7 +26,7 @@ LOCAL = {
     "owner_token",
     "path",
     "policy",
-    "rescue",
+    "recover",
     "restore_backup",
     "restore_journal",
     "tools",

@@ -147,7 +147,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "history": lambda memory: memory.history(memory.list_memories()[-1].id),
     "recall": lambda memory: memory.recall("what Ana prefers"),
     "pending": lambda memory: memory.pending(state="all"),
-    "shown": lambda memory: [memory.shown(each) for each in memory.pending()],
+    "proposed_steps": lambda memory: [memory.proposed_steps(each) for each in memory.pending()],
     "log": lambda memory: [(each.details, each.steps, each.commit) for each in memory.log()],
     "show": lambda memory: memory.show("2"),
     "diff": lambda memory: memory.diff(0),

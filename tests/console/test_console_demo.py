@@ -44,7 +44,7 @@ def test_user_explains_corrects_and_undoes_a_wrong_answer(demo):
         chosen.get_by_text("agent:scout").wait_for()
         chosen.get_by_role("button", name="Correct…").click()
         page.get_by_label("What is true").fill("The walnut bread is kneaded with sesame oil: it is not free of sesame.")
-        page.get_by_label("Why, for the journal").fill("Ana says so")
+        page.get_by_label("Reason (recorded in the journal)").fill("Ana says so")
         page.get_by_role("dialog").get_by_role("button", name="Correct").click()
         page.get_by_role("button", name="Undo").wait_for()
         corrected = told()

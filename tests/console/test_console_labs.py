@@ -131,7 +131,7 @@ def test_candidate_is_corrected_in_the_lab_and_undone(ferry):
         page.get_by_role("region", name="Chosen memory").get_by_text("web", exact=True).wait_for()
         page.get_by_role("button", name="Correct…").click()
         page.get_by_label("What is true").fill("The ferry leaves at half past six from pier two.")
-        page.get_by_label("Why, for the journal").fill("the captain said so")
+        page.get_by_label("Reason (recorded in the journal)").fill("the captain said so")
         page.get_by_role("dialog").get_by_role("button", name="Correct").click()
         part(page, "half past six").wait_for()
         corrected = told(ferry, purpose="act")

@@ -56,7 +56,7 @@ def test_a_rollback_says_what_goes_and_preserves_its_reason(console):
         page.get_by_role("button", name="Roll back…").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("1 memory goes out of use").wait_for()
-        dialog.get_by_label("Why; it stands in the journal").fill("it is short")
+        dialog.get_by_label("Reason (recorded in the journal)").fill("it is short")
         dialog.get_by_role("button", name="Roll back", exact=True).click()
         page.get_by_role("list", name="Commits, newest first").get_by_text("it is short").wait_for()
     assert console.owner.list_memories(limit=None) == []

@@ -125,7 +125,7 @@ def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
         for key in "jxjx":
             page.keyboard.press(key)
         page.get_by_role("button", name="Forget…").click()
-        page.get_by_label("Why; it stands").fill("both are wrong")
+        page.get_by_label("Reason (recorded").fill("both are wrong")
         page.keyboard.press("Enter")
         page.get_by_text("Forgot 2 memories.").last.wait_for()
         assert len(console.owner.list_memories()) == len(before) - 2
@@ -152,7 +152,7 @@ def test_memory_is_revised_and_undo_reverts_the_prompt(console, bakery):
         page.get_by_role("region", name="What it says").wait_for()
         page.keyboard.press("e")
         page.get_by_label("Text").fill("Rye dough rests two days")
-        page.get_by_label("Why; it stands").fill("measured")
+        page.get_by_label("Reason (recorded").fill("measured")
         page.get_by_role("dialog").get_by_role("button", name="Revise").click()
         page.get_by_text("Revised.").last.wait_for()
         assert "two days" in console.owner.context("rye dough").text
@@ -165,7 +165,7 @@ def test_what_another_actor_changed_meanwhile_is_not_written_over(console, baker
     with console.page(f"/memories/{bakery['rye']}") as page:
         page.get_by_role("button", name="Revise").click()
         page.get_by_label("Text").fill("Rye dough rests two days")
-        page.get_by_label("Why; it stands").fill("measured")
+        page.get_by_label("Reason (recorded").fill("measured")
         console.agent().revise(bakery["rye"], "Rye dough rests three days", reason="asked Ana")
         page.get_by_role("dialog").get_by_role("button", name="Revise").click()
         page.get_by_text("Somebody changed this memory").wait_for()
@@ -175,7 +175,7 @@ def test_what_another_actor_changed_meanwhile_is_not_written_over(console, baker
 def test_what_was_retired_is_restored(console, bakery):
     with console.page(f"/memories/{bakery['opening']}") as page:
         page.get_by_role("button", name="Restore").click()
-        page.get_by_label("Why; it stands").fill("it was right after all")
+        page.get_by_label("Reason (recorded").fill("it was right after all")
         page.keyboard.press("Enter")
         page.get_by_text("Restored.").last.wait_for()
     assert console.owner.get(bakery["opening"]).status is Status.ACTIVE

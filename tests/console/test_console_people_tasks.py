@@ -53,7 +53,7 @@ def test_a_belief_about_a_person_is_corrected_in_five_acts(console):
         page.get_by_role("list", name="What is believed").get_by_text("Lena takes ten units").wait_for()
         hand.click("button", "Revise")
         hand.write("Text", "Lena takes twelve units")
-        hand.write("Why; it stands", "measured")
+        hand.write("Reason (recorded", "measured")
         hand.press("Enter")
         page.get_by_text("Revised.").last.wait_for()
         assert hand.acts <= 5

@@ -182,7 +182,7 @@ def test_readers_of_one_address_share_a_request(console):
     assert len(asked) == 1
 
 
-def test_a_screen_that_was_not_loaded_yet_says_so_while_the_server_is_away(console):
+def test_unloaded_screen_says_that_the_server_is_away(console):
     with console.page("/commits", expected=["ERR_", "Failed to load", "Failed to fetch"]) as page:
         loaded(page)
         page.context.set_offline(True)

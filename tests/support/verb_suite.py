@@ -416,7 +416,7 @@ class VerbSuite(AskingSuite):
     def test_what_waits_can_be_shown_byte_for_byte(self, agent: Any, reviewer: Any) -> None:
         agent.remember("ship\u200b the release", tier="core", key="mission")
         [item] = reviewer.pending()
-        assert "⟦U+200B⟧" in reviewer.shown(item)[0].payload
+        assert "⟦U+200B⟧" in reviewer.proposed_steps(item)[0].payload
 
     # --- undoing
 

@@ -162,7 +162,7 @@ export function ContainDialog({
               ) : null}
             </ol>
             <label class="field">
-              <span>Why; it stands in the journal</span>
+              <span>Reason (recorded in the journal)</span>
               <input
                 ref={first}
                 value={reason}

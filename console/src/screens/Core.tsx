@@ -261,7 +261,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       </p>
       {same ? null : <Diff before={block.text} after={text} />}
       <label class="field">
-        <span>Why, for the journal</span>
+        <span>Reason (recorded in the journal)</span>
         <input
           value={reason}
           maxLength={1000}

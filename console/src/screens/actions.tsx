@@ -25,9 +25,9 @@ interface Field {
 export interface MemoryAction {
   name: string;
   title: string;
-  /** What it comes to, in a sentence. */
+  /** What the action does, in one sentence. */
   does: string;
-  /** What is said once it was done. */
+  /** The message after the action. */
   done: string;
   key?: string;
   fits: (item: Item) => boolean;
@@ -35,7 +35,7 @@ export interface MemoryAction {
   send: (item: Item, values: Values, tag: string) => Promise<Answer<Written>>;
 }
 
-const WHY: Field = { name: "reason", title: "Why; it stands in the journal", kind: "text", must: true };
+const WHY: Field = { name: "reason", title: "Reason (recorded in the journal)", kind: "text", must: true };
 const TEXT: Field = { name: "text", title: "Text", kind: "long", of: (item) => item.text, must: true };
 const TIERS = ["core", "working", "episodic", "archival"] as const;
 
@@ -146,7 +146,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
   {
     name: "archive",
     title: "Archive",
-    does: "It is true and not needed now: it is kept, and in no context. Restoring brings it back.",
+    does: "It is true but not needed now: it stays stored, and no context contains it. Restoring brings it back.",
     done: "Archived.",
     fits: holds,
     fields: [WHY],

@@ -128,7 +128,7 @@ def _recovered(call: CommandContext, broken: str, new: str) -> CommandResult:
     from keepward.memory import Memory
     from keepward.settings import config_folder
 
-    made = Memory.rescue(
+    made = Memory.recover(
         Path(broken).expanduser(),
         Path(new).expanduser(),
         actor=call.principal("decide"),

@@ -57,7 +57,7 @@ def pending(call: CommandContext, state: str, sort: str, limit: int | None, ever
     which = "most dangerous" if sort == "danger" else "newest"
     cut = f"; the {which} {shown} are shown, --no-limit shows all" if shown < total else ""
     listed = matches[:shown] if sort == "danger" else matches[-shown:]
-    proposals = [{**proposal.to_dict(), "shown": as_json(memory.shown(proposal))} for proposal in listed]
+    proposals = [{**proposal.to_dict(), "shown": as_json(memory.proposed_steps(proposal))} for proposal in listed]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
         if not data["proposals"]:

@@ -160,7 +160,7 @@ class Client(Handles):
         """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
         return Draft(self._transport, reason, session)
 
-    def shown(self, item: Proposal) -> list[ProposedStep]:
+    def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped.
 
         It is computed locally from the proposal.

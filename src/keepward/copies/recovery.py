@@ -45,7 +45,7 @@ from keepward.storage.sql import Row
 from keepward.storage.sqlite import remove
 
 _REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
-_REASON = "rescued from a damaged store: newer than the first commit that did not hold"
+_REASON = "recovered from a damaged store: newer than the first invalid commit"
 _INVALID = (KeepwardError, ValueError, TypeError, OverflowError)
 
 
@@ -59,10 +59,10 @@ def recover(
     ids: IdSource | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> RecoveryResult:
-    """Create the store ``new`` from the valid content of ``broken``; see ``Memory.rescue``."""
+    """Create the store ``new`` from the valid content of ``broken``; see ``Memory.recover``."""
     broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
     if not isinstance(actor, Actor) or not actor.is_owner:
-        raise Unauthorised("rescuing a store takes the owner")
+        raise Unauthorised("recovering a store takes the owner")
     if new.exists() or id_file(new).exists():
         raise InvalidInput(f"{new} is there already; name a file that is not")
     if not new.parent.is_dir():

@@ -334,7 +334,7 @@ def pending(call: OperationCall) -> Response:
 
 def _review_fields(memory: Memory, item: Proposal) -> dict[str, Any]:
     """Return a proposal for its reviewer; ``shown`` has every character that would be stored."""
-    return {**to_json(item), "shown": to_json(memory.shown(item))}
+    return {**to_json(item), "shown": to_json(memory.proposed_steps(item))}
 
 
 def get_proposal(call: OperationCall) -> Response:

@@ -108,7 +108,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
       ) : null}
       {ready ? (
         <label class="field">
-          <span>Why; it stands in the journal</span>
+          <span>Reason (recorded in the journal)</span>
           <input
             value={reason}
             maxLength={900}

@@ -264,7 +264,7 @@ function Change({
         </p>
       )}
       <label class="field">
-        <span>Why, for the journal</span>
+        <span>Reason (recorded in the journal)</span>
         <input value={reason} maxLength={1000} required onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       <p class="small soft">It stays in the history, and one click takes this back.</p>

@@ -127,7 +127,7 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
         ))}
       </ol>
       <label class="field">
-        <span>Why; it stands in the journal</span>
+        <span>Reason (recorded in the journal)</span>
         <input value={reason} maxLength={1000} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       <p class="soft small">

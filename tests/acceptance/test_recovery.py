@@ -43,7 +43,7 @@ def full(owner: Memory, mem: Memory) -> dict[str, str]:
 def rescue(path: Path, tmp_path: Path, clock: Any, full: dict[str, str]) -> Callable[..., Any]:
     def call(broken: Path = path, new: Path = tmp_path / "new.db", **options: Any) -> Any:
         given = {"actor": OLGA, "config_dir": tmp_path / "config", "clock": clock, **options}
-        return Memory.rescue(broken, new, **given)
+        return Memory.recover(broken, new, **given)
 
     return call
 

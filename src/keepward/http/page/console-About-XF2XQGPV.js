@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-WOLNC3U6.js";import"./console-chunk-E6MWVYYU.js";import"./console-chunk-THBFP7H4.js";import"./console-chunk-RDX5TKB2.js";import"./console-chunk-BQETXNDY.js";import"./console-chunk-RWI6D7RC.js";import"./console-chunk-L7ZYQION.js";export{a as About,b as Erase,c as Everything};

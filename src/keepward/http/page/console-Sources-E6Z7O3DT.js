@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-RDX5TKB2.js";import"./console-chunk-BQETXNDY.js";import"./console-chunk-RWI6D7RC.js";import"./console-chunk-L7ZYQION.js";export{c as Detail,a as Sources,b as Unknown};
