@@ -151,7 +151,7 @@ def test_a_rejection_has_a_reason_that_its_proposer_is_reported(console):
     with console.page("/review") as page:
         page.get_by_role("button", name="Reject…").wait_for()
         page.keyboard.press("r")
-        page.get_by_label("Why; the proposer reads it").fill("Easter it is")
+        page.get_by_label("Reason (the proposer reads it)").fill("Easter it is")
         page.keyboard.press("Enter")
         page.get_by_text("Nothing waits for you").wait_for()
     assert [each.decision for each in console.agent().notices()] == ["Easter it is"]
@@ -166,7 +166,7 @@ def test_rejections_are_taken_back_and_wait_as_they_did(console, keys):
         settle(page)
         for key in keys:
             page.keyboard.press(key)
-        page.get_by_label("Why; the proposer reads it").fill("not now")
+        page.get_by_label("Reason (the proposer reads it)").fill("not now")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("again").first.wait_for()

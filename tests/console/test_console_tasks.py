@@ -58,7 +58,7 @@ def test_one_proposal_is_approved_and_one_rejected_in_six_steps(console):
         hands.press("a")
         page.locator("article").get_by_text("The oven is cold.").first.wait_for()
         hands.press("r")
-        hands.write(page.get_by_label("Why; the proposer"), "it is warm")
+        hands.write(page.get_by_label("Reason (the proposer reads it)"), "it is warm")
         hands.press("Enter")
         page.get_by_text("Nothing waits for you").wait_for()
         assert hands.count <= 6

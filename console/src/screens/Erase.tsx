@@ -78,7 +78,7 @@ export function Erase() {
               <Finder begin={address.get("who")} onChoose={choose} />
             )}
             <label class="field">
-              <span>Why; the certificate says it</span>
+              <span>Reason (the certificate repeats it)</span>
               <select value={reason} onChange={(event) => address.set({ reason: event.currentTarget.value })}>
                 {Object.entries(REASONS).map(([name, title]) => (
                   <option key={name} value={name}>

@@ -64,7 +64,7 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
       }
     >
       <label class="field">
-        <span>Why; the proposer reads it</span>
+        <span>Reason (the proposer reads it)</span>
         <input autofocus value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       {given.data?.length ? (
