@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 said = dict(line.split(None, 1) for line in Path(sys.argv[1]).read_text().splitlines() if len(line.split(None, 1)) == 2)
-base = re.sub(r"/#.*", "", said["page"].strip())
+base = re.sub(r"/#.*", "", said["console"].strip())
 token = Path(said["token"].strip()).expanduser().read_text().strip()
 
 
