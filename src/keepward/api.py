@@ -63,7 +63,7 @@ from keepward.core.query import (
     Training,
 )
 from keepward.core.value import Duration
-from keepward.operations import OPERATIONS as OPERATIONS  # noqa: PLC0414  for all who use it
+from keepward.operations import OPERATIONS as OPERATIONS  # noqa: PLC0414  re-exported
 from keepward.operations import Operation, async_method, operation
 from keepward.types import ErasureReason, Format, Sort
 
@@ -198,9 +198,10 @@ class MemoryAPI(ABC):
         ``list_memories(occurred_since="2025-03-01", occurred_until="2025-04-01")``.
 
         Sensitive memories are included if the handle may read them; otherwise ``notes`` says that some were left out.
-        ``withheld`` lists the ids of corrupt memories that would have passed. With ``offset``, ``sort``, or a filter
-        from ``scopes`` to ``below``, the result is a page, and ``total`` is the number of memories that pass. ``below``
-        adds the scopes below this one; it requires a reviewer or the owner.
+        ``withheld`` lists the ids of corrupt memories that would have passed. With ``offset``, ``sort``,
+        ``ascending``, or a filter by scope, source, trust, status, author, text, metadata or time, the result is a
+        page, and ``total`` is the number of memories that pass. ``below`` adds the scopes below this one; it requires
+        a reviewer or the owner.
         """
 
     @operation("GET /memory/items/{id}", by="services.search:get", right="read")
@@ -339,7 +340,7 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/doctor", by="services.status:doctor", right="read", answer="items")
     def doctor(self) -> list[Check]:
-        """Return the checks of this installation: what was checked, whether it is well, and how to repair it."""
+        """Return the checks of this installation: what was checked, whether it passed, and how to repair it."""
 
     @operation("GET /memory/status", by="services.operations:status", right="read", tool="status")
     def status(self) -> dict[str, Any]:
@@ -417,8 +418,8 @@ class MemoryAPI(ABC):
         * ``stability``: ``volatile``, ``stable`` or ``permanent``. Default: by kind and tier.
         * ``sensitivity``: ``normal`` or ``sensitive``.
         * ``access``: who may change it: ``read_only``, ``approval``, ``append`` or ``read_write``.
-        * ``consent``: the person agreed to storing the identifiers in the text. They are kept; the memory becomes
-          sensitive.
+        * ``consent``: the person agreed to storing the identifiers in the text. They are not redacted; the memory
+          becomes sensitive.
         * ``session``, ``speaker``, ``job``, ``occurred_at``: during which session or job, by whom, and when it
           happened.
         * ``aliases``: its ids in other systems.
@@ -499,7 +500,7 @@ class MemoryAPI(ABC):
         "POST /memory/items/{id}/reinforce", by="services.edits:reinforce", right="propose", makes=change.Reinforce
     )
     def reinforce(self, memory_id: str, *, reason: str = "", gain: float = 0.0) -> Outcome:
-        """Propose to confirm a memory: its confidence decays from now on again."""
+        """Propose to confirm a memory: the decay of its confidence starts again now."""
 
     @operation("POST /memory/items/{id}/move", by="services.edits:move", right="propose", makes=change.Move)
     def move(
@@ -753,7 +754,7 @@ class MemoryAPI(ABC):
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
         """Store exactly what was proposed. Requires a reviewer or the owner who is not the proposer.
 
-        ``digest`` is the digest of the proposal that you saw. Over HTTP, ``If-Match`` is required and carries it.
+        ``digest`` is the digest of the proposal that you saw. Over HTTP, send it as ``If-Match``, which is required.
         """
 
     @operation("POST /memory/quarantine/{id}/amend", by="services.edits:amend", right="approve", makes=change.Replace)
@@ -843,7 +844,7 @@ class MemoryAPI(ABC):
         If later commits changed the same memories, nothing changes, and ``conflicts`` lists these commits.
         ``with_later`` undoes them as well. ``dry_run`` returns what would happen.
 
-        Over HTTP, ``If-Match`` carries the ETag of the head, from ``/memory/status`` or ``/memory/commits``. A dry run
+        Over HTTP, ``If-Match`` is the ETag of the head, from ``/memory/status`` or ``/memory/commits``. A dry run
         needs none. Conflicts give a 409 with all keys of the result.
         """
 
@@ -864,7 +865,7 @@ class MemoryAPI(ABC):
         "POST /memory/reindex", by="services.index_cache:reindex", right="owner", answer="indexed", owner="reindexing"
     )
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        """Compute missing terms and vectors, and those of another embedder. Return how many memories were indexed.
+        """Compute terms and vectors that are missing or of another embedder. Return the number of indexed memories.
 
         Over HTTP, ``on_progress`` is called once, at the end.
         """
@@ -897,7 +898,10 @@ class MemoryAPI(ABC):
         commit: str | None = None,
         memory: str | None = None,
     ) -> Containment:
-        """Return a plan, with a digest, to take out of use all that one of these touched. Nothing changes."""
+        """Return a plan, with a digest, to contain the memories that ``impact`` lists for this selection.
+
+        Nothing changes.
+        """
 
     @operation("POST /memory/contain", by="services.operations:contain", right="owner")
     def contain(
@@ -1030,7 +1034,7 @@ class MemoryAPI(ABC):
             StoreUnavailable: the store is read-only, or this machine cannot record the adoption.
         """
 
-    # --- upkeep
+    # --- maintenance
 
     @operation(
         "POST /memory/train", by="services.reranker:train_reranker", right="owner", owner="training the reranker"

@@ -277,7 +277,7 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return AsyncMemory(self._target.project(name), self._threads)
 
     async def with_token(self, token: str, *, consent: bool = False) -> AsyncMemory:
-        """Return a handle with the actor, tenant and scope of a token on the same store."""
+        """Return a handle on the same store that uses a token: its actor, its tenant and its scope."""
         return AsyncMemory(await self._threads.run(self._target.with_token, token, consent=consent), self._threads)
 
     def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:

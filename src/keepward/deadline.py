@@ -1,6 +1,6 @@
 """A time limit for a request that only reads: each read of the store checks it.
 
-``Passed`` is no ``KeepwardError``, so that code which tolerates a failed read does not return a partial result.
+``DeadlineExceeded`` is not a ``KeepwardError``: code that tolerates a failed read must not return a partial result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def time_limit(seconds: float, clock: Callable[[], float]) -> Iterator[None]:
     """Limit the block to ``seconds``.
 
     Raises:
-        Passed: it took longer; its result is discarded.
+        DeadlineExceeded: it took longer; its result is discarded.
     """
     token = _until.set((clock() + seconds, clock))
     try:
@@ -37,7 +37,7 @@ def time_limit(seconds: float, clock: Callable[[], float]) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise ``Passed`` if the time limit of this context has passed."""
+    """Raise ``DeadlineExceeded`` if the time limit of this context has passed."""
     until = _until.get()
     if until is not None and until[1]() > until[0]:
         raise DeadlineExceeded

@@ -281,7 +281,7 @@ class Memory(Handles, Tools):
         return type(self)(self._shared, session)
 
     def with_token(self, token: str, *, consent: bool = False) -> Self:
-        """Return a handle with the actor, tenant and scope of a token on the same store.
+        """Return a handle on the same store that uses a token: its actor, its tenant and its scope.
 
         ``consent`` is as for ``open``.
 

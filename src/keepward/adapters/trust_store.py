@@ -1,8 +1,9 @@
-"""What this machine records of stores for its user, in the configuration directory: keys, heads, tokens, erasures.
+"""The records of stores in the configuration directory of a user: keys, heads, tokens and erasures.
 
 Layout: ``stores/<store_id>/key`` (32 bytes), ``owner.token``, ``place`` (JSON: the last path of the store) and
-``heads/<digest of the tenant's name>`` (two records of 72 bytes, one of the journal and one of the rows outside it: seq
-as 8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros for an unrecorded head).
+``heads/<digest of the tenant's name>``. A file of heads has two records of 72 bytes: one of the journal, and one of the
+rows outside it. A record has the seq (8 bytes, big-endian), the hash of the head (32 bytes), and an HMAC over the
+tenant and both (32 bytes). Zeros mean that no head is recorded.
 One list of erasures serves all stores: ``erasures/key`` and ``erasures/list.jsonl`` (one JSON object a line).
 
 Invariants
@@ -36,8 +37,8 @@ from keepward.errors import InvalidInput, ModelUnavailable, Tampered
 from keepward.ports.world import HeadKind, StoreRecognition
 
 _HEAD_BYTES = 72
-#: Most tenants whose files are kept open.
-_MAX_OPEN_FILES = 1_024
+#: Maximum number of tenants whose path is cached.
+_MAX_CACHED_PATHS = 1_024
 _HEAD_OFFSETS: dict[HeadKind, int] = {"journal": 0, "sums": _HEAD_BYTES}
 _LABELS: dict[HeadKind, bytes] = {"journal": b"keepward/anchor/v1\0", "sums": b"keepward/anchor/beside/v1\0"}
 _DAMAGED = "the record of the store on this machine is damaged; run `keepward verify`, then `adopt`"
@@ -57,7 +58,7 @@ def default_config_dir() -> Path:
     return Path(folders.config_folder(os.environ))
 
 
-def _read(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     """Return the content of a file; None without one."""
     try:
         return path.read_bytes()
@@ -65,7 +66,7 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def _make(*folders: Path) -> None:
+def _make_folders(*folders: Path) -> None:
     for folder in folders:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -78,24 +79,24 @@ class TrustStore:
         self._folder: Path | None = None
         self._location: dict[str, Any] | None = None
         self._key: bytes | None = None
-        #: Files of heads by tenant, kept open because every write uses them.
-        self._files: dict[str, str] = {}
+        #: Paths of the files of heads, by tenant. They are cached because every write uses them.
+        self._head_files: dict[str, str] = {}
 
     def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
-        """Set the store by its alphanumeric id, and its path; see (4).
+        """Select a store, and return whether this user knows it; see (4). ``store_id`` is alphanumeric.
 
         Raises:
             OSError: the record of the store cannot be read or written.
         """
         self._folder = self._config / "stores" / store_id
         self._location = None if path is None else _location_text(path)
-        self._files.clear()
+        self._head_files.clear()
         if not (self._folder / "key").exists():
             return "unknown"
         here, there = self._location, _read_location(self._folder)
         if here is None:
             return "known"
-        # A copied configuration directory belongs to the store that was copied with it.
+        # Another inode of the folder: the configuration directory was copied, and the store with it. That is no copy.
         if there is not None and there["folder"] == self._folder.stat().st_ino and there["path"] != here["path"]:
             same = (there["device"], there["inode"]) == (here["device"], here["inode"])
             if _is_store_at(there, store_id):
@@ -105,7 +106,7 @@ class TrustStore:
         return "known"
 
     def _record_location(self, recorded: dict[str, Any] | None = None) -> None:
-        """Record the path of the store's file, unless it is recorded already."""
+        """Record the path of the store's file, unless it is what ``recorded`` contains."""
         if self._location is not None:
             location = {**self._location, "folder": self._store_folder().stat().st_ino}
             if location != recorded:
@@ -116,7 +117,7 @@ class TrustStore:
         return store_at(self._config, path) is not None
 
     def key(self) -> bytes | None:
-        key = _read(self._store_folder() / "key")
+        key = _read_file(self._store_folder() / "key")
         if key is None:
             return None
         self._key = key if len(key) == 32 else None
@@ -124,17 +125,17 @@ class TrustStore:
 
     def adopt(self) -> bytes:
         folder = self._store_folder()
-        _make(self._config, self._config / "stores", folder)
+        _make_folders(self._config, self._config / "stores", folder)
         self._record_location()
         shutil.rmtree(folder / "heads", ignore_errors=True)
-        _make(folder / "heads")
+        _make_folders(folder / "heads")
         key = os.urandom(32)
         durable.replace(folder / "key", key)
         self._key = key
         return key
 
     def export_entries(self) -> dict[str, Any] | None:
-        """Return the key and the heads as plain values, for another home; None without a key."""
+        """Return the key and the heads as JSON values, for another configuration directory; None without a key."""
         key = self.key()
         if key is None:
             return None
@@ -145,7 +146,7 @@ class TrustStore:
         }
 
     def import_entries(self, entries: dict[str, Any], *, fresh: bool) -> None:
-        """Store a key and heads from another home. Heads of this home stay unless the key is ``fresh``.
+        """Store a key and heads from another configuration directory. Recorded heads stay unless the key is ``fresh``.
 
         Raises:
             OSError: they cannot be written.
@@ -154,7 +155,7 @@ class TrustStore:
         if fresh:
             # The recorded heads are sealed with the other key.
             shutil.rmtree(folder, ignore_errors=True)
-        _make(self._config, self._config / "stores", folder, folder / "heads")
+        _make_folders(self._config, self._config / "stores", folder, folder / "heads")
         for name, raw in entries["heads"].items():
             if name.isalnum() and not (folder / "heads" / name).exists():
                 durable.replace(folder / "heads" / name, bytes.fromhex(raw))
@@ -174,7 +175,7 @@ class TrustStore:
             raise Tampered(_DAMAGED)
         # Empty: another process has created the file and is about to record its first head.
         own = raw[_HEAD_OFFSETS[of] : _HEAD_OFFSETS[of] + _HEAD_BYTES]
-        return self._read(tenant, own, of) if own.strip(b"\0") else None
+        return self._verified_head(tenant, own, of) if own.strip(b"\0") else None
 
     def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
         """Record each head that is ahead of its recorded one.
@@ -191,7 +192,7 @@ class TrustStore:
             for of, each in given:
                 offset = _HEAD_OFFSETS[of]
                 if each is not None and int.from_bytes(raw[offset : offset + 8], "big") < each.seq:
-                    fresh = fresh[:offset] + self._record(tenant, each, of) + fresh[offset + _HEAD_BYTES :]
+                    fresh = fresh[:offset] + self._encode_head(tenant, each, of) + fresh[offset + _HEAD_BYTES :]
             if fresh != raw:
                 os.pwrite(handle, fresh, 0)
         finally:
@@ -221,21 +222,21 @@ class TrustStore:
         return self._folder
 
     def _head_file(self, tenant: str) -> str:
-        file = self._files.get(tenant)
+        file = self._head_files.get(tenant)
         if file is None:
             file = str(self._store_folder() / "heads" / tenant_digest(tenant))
-            if len(self._files) < _MAX_OPEN_FILES:
-                self._files[tenant] = file
+            if len(self._head_files) < _MAX_CACHED_PATHS:
+                self._head_files[tenant] = file
         return file
 
-    def _record(self, tenant: str, head: Head, of: HeadKind) -> bytes:
+    def _encode_head(self, tenant: str, head: Head, of: HeadKind) -> bytes:
         body = head.seq.to_bytes(8, "big") + head.hash
         key = self._key or self.key() or b""
         return body + hmac.digest(key, _LABELS[of] + tenant.encode() + b"\0" + body, "sha256")
 
-    def _read(self, tenant: str, raw: bytes, of: HeadKind) -> Head:
+    def _verified_head(self, tenant: str, raw: bytes, of: HeadKind) -> Head:
         head = Head(seq=int.from_bytes(raw[:8], "big"), hash=raw[8:40])
-        if len(raw) != _HEAD_BYTES or not hmac.compare_digest(raw, self._record(tenant, head, of)):
+        if len(raw) != _HEAD_BYTES or not hmac.compare_digest(raw, self._encode_head(tenant, head, of)):
             raise Tampered(_DAMAGED)
         return head
 
@@ -259,7 +260,7 @@ def _location_text(path: Path) -> dict[str, Any]:
 def _read_location(folder: Path) -> dict[str, Any] | None:
     """Return the recorded identity of a path; None without one, for example in records of older releases."""
     try:
-        location = json.loads(_read(folder / "place") or b"null")
+        location = json.loads(_read_file(folder / "place") or b"null")
     except ValueError:
         return None
     return location if isinstance(location, dict) and location.keys() == {"path", "device", "inode", "folder"} else None
@@ -277,7 +278,7 @@ def _is_store_at(there: dict[str, Any], store_id: str) -> bool:
 
 
 class TokenFile:
-    """The file of an owner's token of one store. ``config_dir`` None is the default one.
+    """The file with the owner's token of a store. If ``config_dir`` is None, it is in the default one.
 
     Raises:
         OSError: this user has no home directory.
@@ -289,7 +290,7 @@ class TokenFile:
 
     def read(self) -> str | None:
         """Return the token; None without a file."""
-        raw = _read(self.path) or b""
+        raw = _read_file(self.path) or b""
         return raw.decode().strip() or None if raw.isascii() else None
 
     def write(self, secret: str) -> None:
@@ -298,7 +299,7 @@ class TokenFile:
         Raises:
             OSError: it cannot be written.
         """
-        _make(self.path.parent)
+        _make_folders(self.path.parent)
         durable.replace(self.path, f"{secret}\n".encode("ascii"))
 
 
@@ -332,15 +333,15 @@ class FileErasures:
         return self._key
 
     def take_key(self, key: bytes) -> bytes:
-        """Store a key from another home unless there is one; return the stored one."""
-        _make(self._folder)
+        """Store a key from another configuration directory unless there is one; return the stored one."""
+        _make_folders(self._folder)
         self._key = durable.create_exclusive(Path(self._key_file), key)
         return self._key
 
     def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         if not entries:
             return
-        _make(self._folder)
+        _make_folders(self._folder)
         lines = "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
         handle = os.open(self._folder / "list.jsonl", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
@@ -367,7 +368,7 @@ class FileErasures:
 
     def entries(self) -> list[dict[str, Any]]:
         found = []
-        for line in (_read(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
+        for line in (_read_file(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
             try:
                 entry = json.loads(line)
             except ValueError:
@@ -385,7 +386,7 @@ def encrypt_with_passphrase(content: dict[str, Any], passphrase: str) -> bytes:
     """
     head = {"format": KEY_FILE_FORMAT, **_SCRYPT_COST, "salt": os.urandom(16).hex(), "nonce": os.urandom(12).hex()}
     cipher = _cipher(head, passphrase)
-    sealed = cipher.encrypt(bytes.fromhex(str(head["nonce"])), json.dumps(content).encode(), _bound(head))
+    sealed = cipher.encrypt(bytes.fromhex(str(head["nonce"])), json.dumps(content).encode(), _authenticated_bytes(head))
     return json.dumps({**head, "sealed": sealed.hex()}, indent=1).encode() + b"\n"
 
 
@@ -412,7 +413,7 @@ def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
     from cryptography.exceptions import InvalidTag
 
     try:
-        return dict(json.loads(cipher.decrypt(nonce, sealed, _bound(head))))
+        return dict(json.loads(cipher.decrypt(nonce, sealed, _authenticated_bytes(head))))
     except (InvalidTag, ValueError) as exc:
         raise InvalidInput("the passphrase does not open the file, or the file was changed") from exc
 
@@ -428,5 +429,5 @@ def _cipher(head: dict[str, Any], passphrase: str) -> Any:
     return ChaCha20Poly1305(key)
 
 
-def _bound(head: dict[str, Any]) -> bytes:
+def _authenticated_bytes(head: dict[str, Any]) -> bytes:
     return json.dumps(head, sort_keys=True, separators=(",", ":")).encode()

@@ -201,7 +201,7 @@ def export(call: CommandContext, path: str, markdown: bool, legacy: bool) -> Com
     name="import",
 )
 def import_(call: CommandContext, path: str, format: str, dry_run: bool, **how: Any) -> CommandResult:  # noqa: A002
-    """Import memories from another system or a file; each passes the gates. A missing store is made.
+    """Import memories from another system or a file; each passes the gates. The store is created if it is missing.
 
     Formats: exports of ChatGPT and Claude (the downloaded zip), mem0, Letta, Zep and Graphiti, the MCP memory server,
     a LangGraph store, Markdown folders (Obsidian, basic-memory, Claude Code), messages, a CSV with a column `text`,
@@ -316,7 +316,7 @@ def restore_export(call: CommandContext, path: str, apply: str | None) -> Comman
     option("--no-facts", "Store the messages and propose no facts."),
 )
 def add(call: CommandContext, path: str, session: str | None, subject: str | None, no_facts: bool) -> CommandResult:
-    """Add messages of a conversation, and propose the facts in them. A missing store is made.
+    """Add messages of a conversation, and propose the facts in them. The store is created if it is missing.
 
     A user's request to remember ("remember that ...") becomes a fact, in the same words. The model of the setting
     `extractor` may propose more. A message with an `id` is added once. `keepward import` reads files of many sessions.

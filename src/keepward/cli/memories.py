@@ -1,8 +1,8 @@
 """Commands on memories: proposals, reads, feedback, blobs, and the identity document.
 
-All except `train` act as an agent by default. `remember`, `block` and `blob put` make a missing store. A write that
-stored nothing says so and why. A file that is too large is refused before it is read. `blob get` writes a file that
-only its owner can read, and replaces no file.
+All except `train` act as an agent by default. `remember`, `block` and `blob put` create the store if it is missing. A
+write that stored nothing says so and why. A file that is too large is refused before it is read. `blob get` writes a
+file that only its owner can read, and replaces no file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ REASON = option("--reason", "Why; it is stored in the journal.", "TEXT", default
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
 CONSENT = option("--consent", "The person consents: store personal identifiers in the text.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: detected from the bytes]", "TYPE")
-CATEGORY_OF_OWN = option("--category", "A label of your own.", "NAME")
-SUBJECT_OF_IT = option("--subject", "Who or what it is about.", "NAME")
+CATEGORY = option("--category", "A label of your own.", "NAME")
+SUBJECT = option("--subject", "Who or what it is about.", "NAME")
 SENSITIVITY = option("--sensitivity", "normal or sensitive.", "SENSITIVITY")
 AS_OF = option("--as-of", "Read a past state: a commit's number or id, or a time.", "TIME")
 PURPOSE = option("--purpose", "What the result is used for: answer, act or core.", "PURPOSE", default="answer")
@@ -65,8 +65,8 @@ NAME_FILTERS = (
     option("--kind", "rule, fact, state, event, summary or document.", "KIND"),
     option("--key", "A stable name; writing to it again updates the memory.", "NAME"),
     option("--if-version", "Write to the key only if N is its newest version; 0: only if the key is unused.", "N"),
-    SUBJECT_OF_IT,
-    CATEGORY_OF_OWN,
+    SUBJECT,
+    CATEGORY,
     option("--tag", "May be repeated.", "TAG", "tags", multiple=True),
     option("--source", "user_message, tool, document, web, inference ...", "SOURCE"),
     option("--evidence", "A reference that supports it, such as chat:42. May be repeated.", "REF", multiple=True),
@@ -95,7 +95,7 @@ def remember(
     media_type: str | None,
     **fields: Any,
 ) -> CommandResult:
-    """Remember a text. A missing store is made."""
+    """Remember a text. The store is created if it is missing."""
     parsed_metadata = _object(metadata)
     if (file is not None and blob is not None) or (media_type is not None and file is None):
         raise InvalidInput("give --file, with or without --media-type, or --blob for a blob that is already stored")
@@ -115,8 +115,8 @@ def remember(
 #: Fields that an edit may change.
 EDIT = (
     option("--tag", "New tags, which replace the old ones. May be repeated.", "TAG", "tags", multiple=True),
-    CATEGORY_OF_OWN,
-    SUBJECT_OF_IT,
+    CATEGORY,
+    SUBJECT,
     option("--metadata", "A JSON object.", "JSON"),
     option("--source", "Where the text comes from. Without a new text, only the owner may change it.", "SOURCE"),
     option("--evidence", "A reference that supports it. May be repeated.", "REF", multiple=True),
@@ -197,7 +197,7 @@ def promote(call: CommandContext, memory_id: str, text: str, reason: str) -> Com
     option("--tier", "Tier of the summary. [default: episodic]", "TIER"),
     option("--key", "Its stable name.", "NAME"),
     option("--tag", "May be repeated.", "TAG", "tags", multiple=True),
-    CATEGORY_OF_OWN,
+    CATEGORY,
     option("--importance", "How useful it is.", "0..1"),
 )
 def merge(
@@ -216,10 +216,10 @@ def merge(
 @command(
     MEMORY,
     option("--reason", "Why; it is stored in the journal.", "TEXT", default=""),
-    option("--gain", "Share of the missing confidence to add; 0.5 raises 0.6 to 0.8.", "0..1", default=0.0),
+    option("--gain", "Added to the importance, up to 1; 0.2 raises 0.6 to 0.8.", "0..1", default=0.0),
 )
 def reinforce(call: CommandContext, **args: Any) -> CommandResult:
-    """Confirm a memory: its confidence decays from now on, no longer from the day it was written."""
+    """Confirm a memory: the decay of its confidence starts again now."""
     return write_result(call.memory().reinforce(**args))
 
 
@@ -522,7 +522,7 @@ def identity(
     option("--receipt", "Store a receipt that `feedback` can name."),
 )
 def recall(call: CommandContext, query: str, **args: Any) -> CommandResult:
-    """Find memories by words and meaning, best first, and show why each was found. Weak hits say so."""
+    """Find memories by words and meaning, best first, and show why each was found. Weak hits are labelled."""
     result = call.memory().recall(read_text(query), **args)
     warn_if_missing(call)
     notes = _notes(call, result, args["as_of"])
@@ -629,8 +629,8 @@ def get(call: CommandContext, **args: Any) -> CommandResult:
 def history(call: CommandContext, memory_id: str) -> CommandResult:
     """Show every version of a memory: who changed what, when and why."""
     versions = call.memory().history(memory_id)
-    own_id = versions[-1].record.id if versions else memory_id
-    return CommandResult({"id": own_id, "versions": [_version_data(version) for version in versions]})
+    full_id = versions[-1].record.id if versions else memory_id
+    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
 
 
 def _version_data(version: Any) -> dict[str, Any]:
@@ -651,7 +651,8 @@ def _version_data(version: Any) -> dict[str, Any]:
 def feedback(call: CommandContext, **args: Any) -> CommandResult:
     """Report which memories of a recall or context were used; `train` learns from it.
 
-    The weight of agents' feedback is limited to a share of people's feedback. `--as operator` gives a person's.
+    The weight of agents' feedback is limited to a share of people's feedback. With `--as operator`, the
+    feedback counts as a person's.
     """
     stored = call.memory().feedback(**args)
     messages = () if stored.by_person else ("the weight of agents' feedback is limited to a share of people's",)

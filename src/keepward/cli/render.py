@@ -1,7 +1,7 @@
 """Readable output of results, for a terminal or a pipe, with or without colour.
 
 Stored text is printed as plain text: markup is not interpreted, and control characters are written out. Every line fits
-the width: that of the terminal, `COLUMNS`, or 80. A word always says the same as the colour.
+the width: that of the terminal, `COLUMNS`, or 80. A colour only repeats what a word says.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)"
 #: An object with these fields is a memory, or an event.
 _MEMORY = frozenset({"id", "text", "tier", "status"})
 _EVENT = frozenset({"before", "after", "changed"})
-#: Fields whose value is any JSON of the caller; it is shown as JSON.
+#: Fields whose value is a JSON value that the caller chose. It is shown as JSON.
 _JSON_FIELDS = frozenset({"metadata", "value"})
+#: Values that are left out.
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 #: Styles of outcomes.
 _STYLES = {
     **dict.fromkeys(("committed", "approved", "serving", "fired", "run"), "bold green"),
@@ -140,11 +142,13 @@ class Screen:
             self.labelled(sign, escape_invisible(as_text(value), joiners=joiners), style, width=2, indent=indent + 2)
 
     def result(self, data: Mapping[str, Any], hidden: Sequence[str] = (), *, indent: int = 0) -> None:
-        """Print any result from its JSON: fields with their names, lists as tables, memories and events in their form.
+        """Print any result from its JSON: fields with their names, and lists as tables.
+
+        ``memory`` prints the memories in it, and ``event`` the events.
 
         Empty fields and the fields in ``hidden`` are left out, at every depth.
         """
-        filled = {name: value for name, value in data.items() if name not in hidden and value not in (None, "", [], {})}
+        filled = {name: value for name, value in data.items() if name not in hidden and value not in _EMPTY}
         width = max((len(name) for name in filled), default=0) + 2
         for name, value in filled.items():
             label = name.replace("_", " ")
@@ -180,7 +184,7 @@ class Screen:
                 self.event(each, indent=indent)
             return
         names = dict.fromkeys(name for each in items for name in each)
-        columns = [name for name in names if any(each.get(name) not in (None, "", [], {}) for each in items)]
+        columns = [name for name in names if any(each.get(name) not in _EMPTY for each in items)]
         columns = [name for name in columns if name not in hidden]
         if not any(_is_nested(name, each.get(name)) for each in items for name in columns):
             cells = {name: [_cell(each.get(name)) for each in items] for name in columns}
@@ -237,6 +241,7 @@ def format_time(at: str | None) -> str:
 
 
 def _is_nested(name: str, value: object) -> bool:
+    """Whether a value needs lines of its own: it contains objects, lists or long texts."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return name not in _JSON_FIELDS and any(isinstance(each, dict | list) or len(str(each)) > 60 for each in items)
 

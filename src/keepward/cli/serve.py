@@ -49,7 +49,7 @@ _TOKEN_RIGHTS = ("propose", "read")
     option("--no-mcp", "Do not serve /mcp."),
 )
 def serve(call: CommandContext, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **args: Any) -> None:
-    """Serve the store over HTTP, with the console and /mcp, until you stop it. A missing store is made.
+    """Serve the store over HTTP, with the console and /mcp, until you stop it. The store is created if it is missing.
 
     Prints a link that opens the console; it works once, within ten minutes. All other clients need a token.
     Jobs that are due run automatically, unless the settings contain `maintenance = false`; then use `jobs run --due`.
@@ -71,12 +71,12 @@ def serve(call: CommandContext, demo: bool, no_mcp: bool, allow_host: tuple[str,
     bound, options = server.bind(options)
     with bound:
         app = server.build(memory, options, call.settings)
-        ready = server.prepare(app)
+        http_server = server.prepare(app)
         link = app.state.serving.console_link()
         data = _serve_data(call, memory, link, options, mcp=options.mcp and is_installed())
         # The result is printed first, because the server runs until it is stopped.
         call.print_result(CommandResult(data, _show_served, messages=tuple(data["notes"])))
-        ready.answer(bound)
+        http_server.answer(bound)
 
 
 @command(option("--port", "Port of the server. [default: 8321]", "N"))
@@ -204,7 +204,7 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     """Serve memory to an agent over the Model Context Protocol, on stdin and stdout.
 
     Clients start this command themselves; `keepward connect` configures them. The actor is an agent, or that of
-    KEEPWARD_TOKEN. A missing store is made.
+    KEEPWARD_TOKEN. The store is created if it is missing.
     """
     from keepward.mcp import require_mcp
     from keepward.mcp.profiles import tool_set
@@ -217,7 +217,7 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     require_mcp()
     from keepward.mcp.server import serve_stdio
 
-    base = _handle(replace(call, user=None, project=None), name)
+    base = _agent_handle(replace(call, user=None, project=None), name)
     from keepward.cli.hook import serve_hooks
     from keepward.mcp.server import as_agent
 
@@ -227,25 +227,25 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     return None
 
 
-def _handle(call: CommandContext, name: str | None) -> Memory:
-    """Return the agent's handle."""
+def _agent_handle(call: CommandContext, name: str | None) -> Memory:
+    """Return the handle for the served agent; create the store if it is missing."""
     missing = not call.path.exists()
     # The agent is notified of decisions on its proposals over the protocol, not on stderr.
-    silent = replace(call, quiet=True)
+    agent_call = replace(call, quiet=True)
     if call.environ.get("KEEPWARD_TOKEN"):
         if name:
             call.echo_err("KEEPWARD_TOKEN names the actor; --name is not used")
-        return silent.memory(is_server=True)
+        return agent_call.memory(is_server=True)
     if call.actor and name:
         raise InvalidInput("--as and --name both name the actor; leave out one")
     if name or not (call.actor or call.settings.actor):
-        silent = replace(silent, actor=f"agent:{name or DEFAULT_AGENT}")
-    agent = silent.principal("propose")
+        agent_call = replace(agent_call, actor=f"agent:{name or DEFAULT_AGENT}")
+    agent = agent_call.principal("propose")
     if agent.kind.value != "agent":
         if call.actor:
             raise Unauthorised("only an agent is served here; leave out --as and name the agent with --name")
-        silent = replace(silent, actor=named_actor(f"agent:{name or DEFAULT_AGENT}").label)
-    memory = silent.memory(create=True, is_server=True)
+        agent_call = replace(agent_call, actor=named_actor(f"agent:{name or DEFAULT_AGENT}").label)
+    memory = agent_call.memory(create=True, is_server=True)
     if missing:
         call.echo_err(f"made a new store at {call.path}")
     return memory
@@ -311,10 +311,10 @@ def connect(
     agent = name or chosen.name
     one_scope = remove or shared or call.named_scope is not None or call.settings.scope != "/"
     names = None if one_scope else _login_and_project(folder)
-    line = _command_line(
+    command_line = _command_line(
         call, profile, agent, shared=folder is not None, wants_token=wants_token, isolated=names is not None
     )
-    (vendor, *_) = clients.vendor_command(chosen, line, {}, remove=remove) or [""]
+    (vendor, *_) = clients.vendor_command(chosen, command_line, {}, remove=remove) or [""]
     program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
 
     def plan_entry(secret: str) -> Any:
@@ -322,17 +322,17 @@ def connect(
             return clients.plan_disconnect(chosen, path, program)
         # An empty value removes the token of an earlier entry.
         token = {clients.TOKEN_VARIABLE: secret} if secret or existing else {}
-        return clients.plan_connect(chosen, path, line, _config_dir_environment(call) | token, program)
+        return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, program)
 
     def change_hooks(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
         options = {"remove": remove, "dry_run": dry_run, "isolated": names is not None}
-        return _change_hooks(call, chosen, folder, line, memory, agent, **options)
+        return _change_hooks(call, chosen, folder, command_line, memory, agent, **options)
 
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
     hook_change = change_hooks(None, dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made.
     change = plan_entry(clients.MASKED_TOKEN if wants_token else "")
-    memory = _owner(call, dry_run=dry_run) if wants_token else None
+    memory = _owner_handle(call, dry_run=dry_run) if wants_token else None
     if hooks and not remove:
         change_hooks(memory, dry_run=True)
     reused = _reusable_token(memory, existing.secret, agent) if memory and existing and not expires else None
@@ -363,8 +363,8 @@ def connect(
     messages = [] if remove else _connect_notes(shared=folder is not None and not no_token)
     revoked = None
     if existing and not dry_run and not reused:
-        revoked, complaint = _revoke_token(call, existing)
-        messages += complaint
+        revoked, problems = _revoke_token(call, existing)
+        messages += problems
     data = {
         "client": chosen.name,
         "path": str(path),
@@ -372,12 +372,12 @@ def connect(
         "dry_run": dry_run,
         "diff": change.diff,
         "backup": str(backup) if backup else None,
-        "command": line,
+        "command": command_line,
         **(names or {"user": None, "project": None}),
         "token": token if wants_token else None,
         "ended": revoked,
         "hooks": hook_change,
-        "next": chosen.then if change.action in {"added", "updated"} and not dry_run else None,
+        "next": chosen.next_step if change.action in {"added", "updated"} and not dry_run else None,
     }
     return CommandResult(data, partial(_show_connected, title=chosen.title), messages=tuple(messages))
 
@@ -396,7 +396,7 @@ def _change_hooks(
     call: CommandContext,
     client: ClientConfig,
     folder: Path | None,
-    line: list[str],
+    command_line: list[str],
     memory: Memory | None,
     name: str,
     *,
@@ -423,15 +423,15 @@ def _change_hooks(
         options |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
         words = [word for flag, value in options.items() if value for word in (flag, str(value))]
         variables = [f"{variable}={value}" for variable, value in _config_dir_environment(call).items()]
-        program = [*(["env", *variables] if variables else []), *line[: line.index("mcp")]]
+        program = [*(["env", *variables] if variables else []), *command_line[: command_line.index("mcp")]]
         change = connect_hooks.plan_add_hooks(client, path, program, words)
-    # If the entry and the hooks are in one file, the first copy of the original stays.
+    # If the entry and the hooks are in one file, the entry's change has copied the original already.
     copies = path != clients.file_of(client, folder, call.environ)
     backup = None if dry_run else clients.apply_change(change, copies=copies)
     if remove and change.action == "absent":
         return None
-    then = connect_hooks.HOOK_SETTINGS[client.name].then if change.action in {"added", "updated"} else ""
-    data = {"path": str(path), "action": change.action, "diff": change.diff, "next": then or None}
+    next_step = connect_hooks.HOOK_SETTINGS[client.name].next_step if change.action in {"added", "updated"} else ""
+    data = {"path": str(path), "action": change.action, "diff": change.diff, "next": next_step or None}
     return {**data, "backup": str(backup) if backup else None}
 
 
@@ -441,13 +441,13 @@ def _config_dir_environment(call: CommandContext) -> dict[str, str]:
     return {"KEEPWARD_HOME": str(Path(folder).expanduser().absolute())} if folder else {}
 
 
-def _owner(call: CommandContext, *, dry_run: bool) -> Memory | None:
-    """Return the owner's handle, or None if a dry run finds no store. The user's own store is made if it is missing."""
+def _owner_handle(call: CommandContext, *, dry_run: bool) -> Memory | None:
+    """Return the owner's handle, or None if a dry run finds no store. The default store is created if it is missing."""
     if dry_run and not call.path.exists():
         return None
     # A store named by a typed path must exist: a client bound to a mistyped path would be noticed much later.
-    own = not (call.db or call.environ.get("KEEPWARD_DB"))
-    memory = call.memory("decide", create=own and not dry_run)
+    is_default = not (call.db or call.environ.get("KEEPWARD_DB"))
+    memory = call.memory("decide", create=is_default and not dry_run)
     if not memory.actor.is_owner:
         raise Unauthorised("only the owner makes a token, at the terminal; --no-token connects without one")
     return memory

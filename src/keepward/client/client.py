@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from keepward import durable
 from keepward.client import encoding
 from keepward.client.encoding import Draft
-from keepward.client.transport import RETRY_DELAY_S, ResponseBody, Transport, reading, response_body
+from keepward.client.transport import RETRY_DELAY_S, ResponseBody, Transport, http_library, response_body
 from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.principals import Actor
@@ -109,7 +109,7 @@ class Client(Handles):
     @property
     def scope(self) -> str:
         """The scope of this handle; by default that of the token, read from the server."""
-        named = not self._transport.people and self._transport.scope
+        named = not self._transport.handle_headers and self._transport.scope
         return named or str(self._server_status["scope"])
 
     @property
@@ -302,7 +302,7 @@ def _listen_for_commits(transport: Transport, after: int) -> Iterator[CommitEven
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     with transport.stream("GET", "/memory/events", headers=headers, silence=_SILENCE_TIMEOUT_S) as answer:
         yield None
-        for event in reading().EventSource(answer):
+        for event in http_library().EventSource(answer):
             if event.event == "end":
                 problem = _parse_line(event.data) or {}
                 raise error_of(problem.get("code"), problem.get("detail"), 503)

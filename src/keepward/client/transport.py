@@ -41,7 +41,7 @@ _INSECURE = (
 )
 
 
-def reading() -> Any:
+def http_library() -> Any:
     try:
         import httpx2
     except ImportError as exc:
@@ -56,7 +56,7 @@ class Transport:
     tenant: str | None = None
     scope: str | None = None
     #: Headers that name a user, an agent and a project.
-    people: Mapping[str, str] = MappingProxyType({})
+    handle_headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Transport:
         self.timeout, self.retries = timeout, retries
         self.sleep: Callable[[float], None] = time.sleep
         self.clock: Callable[[], float] = time.monotonic
-        library = reading()
+        library = http_library()
         #: Whether ``close`` closes the connections.
         self.owned = not isinstance(transport, library.Client)
         self.http: httpx2.Client = (
@@ -89,7 +89,7 @@ class Transport:
         other = copy(self)
         other.tenant = self.tenant if tenant is None else parse_tenant(tenant)
         other.scope = self.scope if scope is None else parse_scope(scope)
-        other.people = self.people if scope is None else {}
+        other.handle_headers = self.handle_headers if scope is None else {}
         return other
 
     def of(self, *, user: str | None, agent: str | None, project: str | None, names: Sequence[str]) -> Transport:
@@ -99,7 +99,7 @@ class Transport:
         named = {NAMED_HANDLE_HEADERS[kind]: name for kind, name in given.items() if name is not None}
         if user is not None:
             named[NAMES_HEADER] = ",".join(map(quote, names))
-        other.people = {**self.people, **named}
+        other.handle_headers = {**self.handle_headers, **named}
         return other
 
     def close(self) -> None:
@@ -118,10 +118,10 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         once: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return the response with a result; a refusal by a gate is a result.
+        """Send one request and return the response. A refusal by a gate is a response, not an error.
 
-        ``query`` omits None and empty values. ``content`` is a raw body instead of JSON. ``once`` prevents repetition
-        of a request that must not run twice.
+        None in ``query`` is left out. ``content`` is a raw body instead of JSON. With ``once``, the request is repeated
+        only if the server answered 429.
         """
         sent = self._headers(headers)
         if body is not None:
@@ -172,7 +172,7 @@ class Transport:
         sent = self._headers(headers)
         sending: dict[str, Any] = {"content": content, "headers": sent, "follow_redirects": False}
         if silence is not None:
-            sending["timeout"] = reading().Timeout(self.timeout, read=silence)
+            sending["timeout"] = http_library().Timeout(self.timeout, read=silence)
         address = self.url + path + _query(query)
         try:
             with self.http.stream(method, address, **sending) as answer:
@@ -183,12 +183,12 @@ class Transport:
         except Exception as exc:  # noqa: BLE001  classified below
             self._raise_unless_retryable(exc, last=True)
 
-    def _headers(self, args: Mapping[str, str] | None) -> dict[str, str]:
-        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope, **self.people}
+    def _headers(self, extra: Mapping[str, str] | None) -> dict[str, str]:
+        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope, **self.handle_headers}
         sent = {
             "Accept": "application/json",
             **{name: value for name, value in where.items() if value},
-            **(args or {}),
+            **(extra or {}),
         }
         if self.token is not None:
             sent["Authorization"] = f"Bearer {self.token}"
@@ -196,7 +196,7 @@ class Transport:
 
     def _raise_unless_retryable(self, exc: Exception, *, last: bool) -> None:
         """Return if the request may be repeated; otherwise raise an error of Keepward."""
-        library = reading()
+        library = http_library()
         if not isinstance(exc, library.HTTPError):
             if isinstance(exc, RuntimeError) and self.http.is_closed:
                 raise InvalidInput("the client is closed; create another") from exc

@@ -2,15 +2,15 @@
 
 It is a pure function of ``CompileInput``; only the order of ``recalled`` matters.
 Every memory is in exactly one section, or excluded for exactly one reason. A memory that is inactive at ``now`` or did
-not pass the output filter is never rendered. Memories with the same text, key, speaker and day come in once; a summary
-stays out if its sources may come in.
+not pass the output filter is never rendered. Memories with the same text, key, speaker and day come in once. A summary
+stays out if one of its sources is a candidate.
 
 The text never exceeds the budget. Core is always in, or there is an error. If room is short, memories leave in this
 order: recalled, then working, then pinned and state.
-* Among recalled ones the less relevant leave first. Among about equally relevant ones archival leave before episodic;
-  within a tier those of lower confidence, then lower score, then lower rank, then older ones.
-* In the other sections memories of people stay longest. Notes of agents leave people's memories the room they need, up
-  to half of a limit.
+* Recalled: the less relevant leave first. If they are about equally relevant, archival memories leave before episodic
+  ones. In one tier, memories leave by lower confidence, then lower score, lower rank and greater age.
+* Other sections: memories that a person wrote or approved leave last. Notes of agents never use the part of a limit
+  that people's memories need, up to half of the limit.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from keepward.core.serialization import canonical
 from keepward.core.value import to_micros
 from keepward.errors import ContextTooSmall
 
-#: Most memories that stay out do so for this reason.
+#: The most frequent reason for which a memory stays out.
 OUT_OF_BUDGET = compile_reason("budget", "there was no room for it")
-#: A summary stays out for this reason if its sources may come in.
+#: The reason for a summary one of whose sources is a candidate.
 SOURCES_RECALLED = compile_reason("repeat", "memories that it sums up were recalled")
 #: The largest budget, in tokens.
 MAX_CONTEXT_TOKENS = 128_000
-#: Most pinned rules, and most recalled summaries.
+#: Maximum number of pinned rules, and of recalled summaries.
 MAX_PINNED_RULES = 10
 MAX_RECALLED_SUMMARIES = 5
 #: Memories that score at least this share of the best one count as about equally relevant: they form a band.
@@ -95,7 +95,7 @@ class _ContextBuilder:
         #: Id and version by the normalised text of an included memory.
         self._by_text: dict[str, MemoryVersion] = {}
         self._budget = MAX_CONTEXT_TOKENS if budget is None else budget
-        #: Most tokens of groups of sections.
+        #: Maximum number of tokens of each group of sections.
         self._limits = (
             (frozenset({"recalled"}), policy.retrieved_budget),
             (frozenset({"working"}), policy.working_budget),
@@ -103,7 +103,7 @@ class _ContextBuilder:
             (_STABLE_SECTIONS, policy.pinned_budget),
             (frozenset(SECTIONS), self._budget),
         )
-        self._most_recalled = policy.max_items if budget is None else None
+        self._max_recalled = policy.max_items if budget is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
         #: Tokens of people's memories that are not included yet, by section.
         self._reserved = dict.fromkeys(SECTIONS, 0)
@@ -136,9 +136,9 @@ class _ContextBuilder:
                     )
                     continue
             elif entry.section == "recalled":
-                entry.sources_included = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
+                entry.has_candidate_sources = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
                 # A band is the best remaining entry and those that score at least ``SCORE_BAND_RATIO`` of it.
-                if not entry.sources_included and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):
+                if not entry.has_candidate_sources and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):
                     band, best = band + 1, entry.strength
                 entry.band = band
             admitted.append(entry)
@@ -152,7 +152,7 @@ class _ContextBuilder:
         for entry in entries:
             finding = findings[entry.key]
             if finding.drop is not None:
-                self._reasons[entry.key] = SOURCES_RECALLED if entry.sources_included else finding.drop
+                self._reasons[entry.key] = SOURCES_RECALLED if entry.has_candidate_sources else finding.drop
                 continue
             entry.masks = merge_spans(finding.text_masks, len(entry.record.text)) if finding.text_masks else ()
             entry.line = line_of(entry.section, entry.record, entry.masks)
@@ -195,7 +195,7 @@ class _ContextBuilder:
                 continue
             if entry.by_person:
                 self._reserved[entry.section] -= entry.cost
-            if entry.sources_included:
+            if entry.has_candidate_sources:
                 self._reasons[entry.key] = SOURCES_RECALLED
                 continue
             text = dedup_key(entry, entry.line.body or "")
@@ -204,8 +204,8 @@ class _ContextBuilder:
                 continue
             recalled, why = entry.section == "recalled", None
             summary = recalled and entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
-            if recalled and self._most_recalled is not None and included >= self._most_recalled:
-                why = compile_reason("cap", f"a context recalls at most {self._most_recalled} memories")
+            if recalled and self._max_recalled is not None and included >= self._max_recalled:
+                why = compile_reason("cap", f"a context recalls at most {self._max_recalled} memories")
             elif summary and summaries >= MAX_RECALLED_SUMMARIES:
                 why = compile_reason("cap", f"a context recalls at most {MAX_RECALLED_SUMMARIES} summaries")
             elif not self._fits(entry):
@@ -250,8 +250,8 @@ class _ContextBuilder:
                 return rendered, ordered, tokens
             tail = False
             for position, entry in enumerate(sorted(movable, key=eviction_key)):
-                # Headings go with their lines, so the last entry may fit after all: render again before dropping it.
-                # Pinned memories and state go only if the text is too long without the tail.
+                # Dropping the last line of a heading drops the heading too. So before an entry that may just fit then,
+                # render again. Pinned memories and state are dropped only if the text without the tail is too long.
                 if position and (over <= entry.cost or (tail and entry.section in _STABLE_SECTIONS)):
                     break
                 tail = tail or entry.section in _TAIL_SECTIONS
@@ -270,9 +270,9 @@ class _ContextBuilder:
             ]
             if movable:
                 notes = [entry for entry in movable if entry.is_agent_note]
-                crowding = sum([entry.cost for entry in notes]) > limit // 2
-                crowding = crowding and any(entry.by_person for entry in movable)
-                return over, notes if crowding else movable
+                has_people = any(entry.by_person for entry in movable)
+                notes_exceed_half = sum([entry.cost for entry in notes]) > limit // 2
+                return over, notes if has_people and notes_exceed_half else movable
         return 0, []
 
     def _build_result(

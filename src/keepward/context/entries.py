@@ -65,8 +65,8 @@ class Entry:
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     weak: bool = False
-    #: Whether it is a summary whose sources may come in.
-    sources_included: bool = False
+    #: Whether it is a summary, and one of its sources is a candidate too.
+    has_candidate_sources: bool = False
     #: Set by the output filter.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None

@@ -37,41 +37,44 @@ def migrate_store(
     if isinstance(target, Path) and (target.is_dir() or str(target) == ":memory:"):
         raise InvalidInput("a store is moved to a file, or to the address of a database")
     if target.absolute() == parse_location(source).absolute():
-        raise InvalidInput("the store is there already; name another place")
+        raise InvalidInput("this is the store's own path; name another one")
     names = engine.store.tenants()
     _require_verified(engine.store, names)
     if dry_run:
         return MigrationResult(
             place=str(target), tenants=tuple(_migrated_tenant(engine.store, each, carried=False) for each in names)
         )
-    done, places = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
-    steps = 2 * len(names) + len(places)
+    migrated, blob_paths = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
+    steps = 2 * len(names) + len(blob_paths)
     with closing(open_store(address_of(target), anchor=trust_store_in(config_dir))) as store:
         for name in names:
             # Blobs come last: while rows are copied, no read looks for their files.
             carried = store.copy_tenant(engine.store, name)
-            done.append(_migrated_tenant(store, name, carried=carried))
-            report(len(done), steps)
+            migrated.append(_migrated_tenant(store, name, carried=carried))
+            report(len(migrated), steps)
         files = store.blob_store() or blobs_of(address_of(target))
         with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():
-            for n, each in enumerate(places):
-                content = blobs.files_of(engine).read(each)
+            for n, path in enumerate(blob_paths):
+                content = blobs.files_of(engine).read(path)
                 if content is not None:
-                    files.save(each, content)
+                    files.save(path, content)
                 report(len(names) + n + 1, steps)
-        for n, tenant in enumerate(done):
+        for n, tenant in enumerate(migrated):
             report(steps - len(names) + n, steps)
             _, faults = store.verify(tenant.tenant)
-            here = engine.store.head(tenant.tenant)
-            differs = here.name != tenant.head and here.seq <= tenant.commits
+            source_head = engine.store.head(tenant.tenant)
+            # A source with later commits has another head, rightly.
+            differs = source_head.name != tenant.head and source_head.seq <= tenant.commits
             if faults or differs or store.head(tenant.tenant).name != tenant.head:
                 raise Tampered(f"the copy of the tenant {tenant.tenant} is damaged; move again")
         restore_erasure_list(bare_engine(store, config_dir=config_dir, clock=engine.clock, ids=engine.ids))
         report(steps, steps)
-        if behind := [each.tenant for each in done if engine.store.head(each.tenant).name != each.head]:
-            text = "written to while it was moved: %s; end what writes to the old store, then move again for the rest"
+        if behind := [each.tenant for each in migrated if engine.store.head(each.tenant).name != each.head]:
+            text = "these tenants changed during the move: %s; stop all writers of the old store, then move again"
             _log.warning(text, ", ".join(behind), extra={"action": "moved_in_part"})
-        return MigrationResult(place=str(target), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
+        return MigrationResult(
+            place=str(target), store_id=store.store_id, tenants=tuple(migrated), blobs=len(blob_paths)
+        )
 
 
 def _require_verified(store: EventStore, names: list[str]) -> None:

@@ -20,7 +20,7 @@ from keepward.errors import InvalidInput
 
 #: Maximum size of a blob.
 MAX_BLOB_BYTES = 32 * 1024 * 1024
-#: A blob that nothing refers to is deleted so long after its last upload.
+#: A blob that nothing refers to is deleted this long after its last upload.
 UNREFERENCED_GRACE = timedelta(hours=24)
 #: Maximum number of recorded uploads of a blob; the newest are recorded.
 MAX_UPLOADS = 64

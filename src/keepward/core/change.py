@@ -195,7 +195,7 @@ class Restore(Data):
 
 
 class Reinforce(Data):
-    """Confirm a memory: its confidence decays from now on again, and its importance may rise."""
+    """Confirm a memory: the decay of its confidence starts again now, and its importance may rise."""
 
     id: str
     #: Added to importance, 0..1; the sum stays within 1.

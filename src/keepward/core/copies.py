@@ -13,8 +13,7 @@ ADOPTION_WARNING = (
     "as that of a receipt. Tombstones from another machine have no effect here."
 )
 
-
-#: What a new store does not contain, in words.
+#: What a recovery does not copy into the new store, in words.
 NOT_COPIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
 
 
@@ -58,7 +57,7 @@ class MigratedTenant(Value):
     commits: int
     #: Name of its head, equal in both stores.
     head: str
-    #: Whether it was copied now; false if it had been copied before, and in a plan.
+    #: Whether this run copied it. False in a plan, and if an earlier run had copied it.
     carried: bool
 
 
@@ -82,7 +81,7 @@ class RecoveredTenant(Value):
     #: Number of commits copied unchanged, and of known commits that were lost.
     commits: int
     lost_commits: int
-    #: Ids of memories in the commit of the recovery, in order.
+    #: Ids of memories that were recovered one by one, in one new commit, in its order.
     rescued: tuple[str, ...]
     #: Ids whose newest version is lost: an older one was recovered as archived.
     outdated: tuple[str, ...]

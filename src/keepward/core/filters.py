@@ -24,12 +24,12 @@ from keepward.errors import InvalidInput
 MAX_CONDITIONS = 64
 #: Maximum number of indexed fields of a memory.
 MAX_INDEXED_FIELDS = 1_000
-#: Length of texts in order comparisons; equality compares the complete text.
+#: Number of characters that order comparisons read; equality compares the complete text.
 MAX_COMPARED_CHARS = 256
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 OPERATORS = ("$eq", "$ne", "$in", "$nin", *_COMPARISONS, "$exists")
-#: Negated operators, which also match a missing field.
-_NEGATION_OF = {"$ne": "$in", "$nin": "$in"}
+#: They also match a missing field.
+_NEGATED_OPERATORS = frozenset({"$ne", "$nin"})
 
 
 class Condition(Data):
@@ -112,7 +112,7 @@ def _condition(path: str, operator: str, operand: Any) -> Condition:
         return Condition(path=path, operator="$exists", negated=not operand)
     values = operand if operator in {"$in", "$nin"} else [operand]
     return Condition(
-        path=path, operator="$in", keys=frozenset(map(equality_key, values)), negated=operator in _NEGATION_OF
+        path=path, operator="$in", keys=frozenset(map(equality_key, values)), negated=operator in _NEGATED_OPERATORS
     )
 
 
@@ -121,7 +121,7 @@ def _is_number(value: Any) -> bool:
 
 
 def equality_key(value: Any) -> str:
-    """Return a text that is equal for equal values; for a value that JSON cannot represent, it equals nothing.
+    """Return a text that is equal for equal values. That of an infinite number or NaN equals none of a memory.
 
     Raises:
         InvalidInput: it is not a JSON value.

@@ -47,7 +47,7 @@ class Difference(Value):
 
 
 class Conflicting(Data):
-    """A later commit that prevents a rollback: it changed the memory, or its memory has the key now."""
+    """A later commit that prevents a rollback: it changed the memory, or gave the memory's key to another one."""
 
     memory_id: str
     seq: int
@@ -68,7 +68,7 @@ class Rollback(Value):
     undone: tuple[str, ...]
     targets: tuple[Difference, ...]
     conflicts: tuple[Conflicting, ...]
-    #: Ids of memories derived from a target over all steps, which a person should check.
+    #: Ids of memories derived from a target, directly or through others. A person should check them.
     dependents: tuple[str, ...]
     reasons: tuple[Reason, ...] = ()
 
@@ -93,7 +93,7 @@ class Check(Value):
     detail: str
     #: What to do if it fails or warns.
     remedy: str = ""
-    #: It passed, but a person should look at it; the health check passes too.
+    #: Whether a person should read ``detail`` although the check passed. The health check passes too.
     warning: bool = False
 
 
@@ -139,7 +139,7 @@ class ErasePlan(Value):
     #: Identifies this plan; 64 hex digits.
     digest: str
     reason: str
-    #: For a person to decide: derived memories, then citing ones and proposals, then quoting ones, each by id.
+    #: A person decides on them. First derived ones, then citing ones, then quoting ones; each group by id.
     candidates: tuple[Candidate, ...] = ()
     #: By id.
     targets: tuple[Target, ...]
@@ -170,7 +170,7 @@ class Erased(Value):
 
 
 class Selector(Data):
-    """The selection of an inquiry: a field of ``WAYS`` and its value."""
+    """The selection of an inquiry: ``source``, ``actor``, ``session``, ``commit`` or ``memory``, and its value."""
 
     way: str
     value: str
@@ -198,11 +198,11 @@ class Impact(Value):
     selector: Selector
     #: In the order in which they were first touched.
     direct: tuple[Record, ...]
-    #: Derived from these over all steps, by id.
+    #: Derived from these, directly or through others, by id.
     derived: tuple[Record, ...]
     #: Oldest first.
     contexts: tuple[Delivery, ...]
-    #: Ids of pending proposals made by or from any of these.
+    #: Ids of pending proposals that the selection made, or that derive from one of these.
     waiting: tuple[str, ...]
     #: Ids of memories and receipts that do not match their seal and could not be read.
     damaged: tuple[str, ...]
@@ -274,7 +274,7 @@ class Bisection(Value):
     commit: CommitView
     #: Number of compiled contexts.
     compiled: int
-    #: The text of the last context without it and of the first one with it.
+    #: The text of the context before this commit, and of that after it.
     before: str
     after: str
 

@@ -155,6 +155,7 @@ def _signatures(data: bytes) -> list[str]:
         name = _TYPE_SYNONYMS.get(row.mime_type, row.mime_type)
         if name not in {"", UNKNOWN_TYPE} and not is_textual(name):
             ends[name] = max(ends.get(name, 0), row.offset + len(row.byte_match))
+    # The signature that reaches furthest into the bytes is the most specific one.
     most = max(ends.values(), default=0)
     kinds = {name.partition("/")[0] for name, end in ends.items() if end == most}
     fitting = [name for name in ends if name.partition("/")[0] in kinds]
@@ -162,6 +163,7 @@ def _signatures(data: bytes) -> list[str]:
 
 
 def _fits(named: str, detected: list[str], text: str | None, data: bytes) -> bool:
+    """Whether the bytes confirm a claimed type, or do not contradict it."""
     if is_textual(named):
         # Text in an older encoding is accepted; it contains no zero byte.
         return text is not None or not (detected or b"\0" in data)

@@ -95,7 +95,7 @@ def parse_timestamp(value: Any) -> datetime:
     """Parse ISO 8601, or seconds, milliseconds or microseconds since 1970, distinguished by their size.
 
     Raises:
-        InvalidInput: neither, or outside the years 1 to 9999.
+        InvalidInput: it is neither, or its year is not from 1 to 9999.
     """
     if isinstance(value, str):
         try:

@@ -74,7 +74,7 @@ class ChangeContext(Data):
     policy: Policy
     #: Records named in ``derived_from``.
     parents: Mapping[str, Record] = field(default_factory=dict)
-    #: Lowest trust of what the writer had recently read, if below its own.
+    #: Lowest trust among the texts that the writer read recently; None unless it is below the writer's own trust.
     heard: Trust | None = None
     #: For Revert: the record at the version to return to.
     earlier: Record | None = None

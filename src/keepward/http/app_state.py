@@ -203,7 +203,7 @@ class AppState:
         """Limit the time of a read, and charge a write for its refused texts. Owners have no limits.
 
         Raises:
-            deadline.Passed: it took too long.
+            deadline.DeadlineExceeded: it took too long.
         """
         if handle.actor.is_owner:
             yield

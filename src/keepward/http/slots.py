@@ -63,7 +63,7 @@ class Slots:
             return sum(count for (kind, _), count in self._in_use.items() if kind is work)
 
     async def acquire(self, work: Work, token: str, *, owner: bool = False) -> Callable[[], None]:
-        """Wait for a slot of a token; return the function that releases it.
+        """Take a slot for a token's request, waiting for one if the work allows it. Return a function that releases it.
 
         Raises:
             Problem: 429, no slot became free in time.

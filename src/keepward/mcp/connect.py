@@ -44,7 +44,7 @@ class ClientConfig(NamedTuple):
     project: str
     container: str
     #: What the user must do next.
-    then: str = "start a new session; `/mcp` lists it"
+    next_step: str = "start a new session; `/mcp` lists it"
 
 
 CLIENTS = {

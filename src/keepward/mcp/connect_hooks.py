@@ -30,12 +30,12 @@ class HookSettings(NamedTuple):
     #: Other keys that the file needs.
     extra: Mapping[str, Any] = {}
     #: What the user must do next.
-    then: str = ""
+    next_step: str = ""
 
 
 HOOK_SETTINGS: Mapping[str, HookSettings] = {
     "claude": HookSettings(".claude/settings.json", 1),
-    "codex": HookSettings(".codex/hooks.json", 1, then="review them in `/hooks` and trust them"),
+    "codex": HookSettings(".codex/hooks.json", 1, next_step="review them in `/hooks` and trust them"),
     "gemini": HookSettings(".gemini/settings.json", 1_000),
     "opencode": HookSettings(".opencode/plugins/keepward.js", None),
     "cursor": HookSettings(".cursor/hooks.json", None, {"version": 1}),

@@ -38,7 +38,7 @@ _SENTENCE: Final = lazy_regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x
 #: Minimum terms of a sentence that is embedded by itself: of a named speaker, of a user, and of a question.
 _TERMS_OF_A_SENTENCE: Final = 4
 _TERMS_OF_A_USER_SENTENCE: Final = 2
-_TERMS_OF_A_TELLING_QUESTION: Final = 10
+_TERMS_OF_AN_INFORMATIVE_QUESTION: Final = 10
 _TERMS_OF_A_SHORT_TURN: Final = 10
 _TERMS_OF_A_CHUNK: Final = 10
 
@@ -82,8 +82,8 @@ def last_question(previous: str | None) -> str | None:
 
 
 def _informative_sentences(parts: list[str], min_terms: int) -> list[str]:
-    """Sentences with at least this many terms; a question needs more, to contain information as well."""
-    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if is_question(s) else min_terms)]
+    """The sentences with at least `min_terms` terms. A question needs more: a short one states nothing."""
+    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_AN_INFORMATIVE_QUESTION if is_question(s) else min_terms)]
 
 
 def is_question(text: str) -> bool:

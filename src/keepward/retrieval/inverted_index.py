@@ -290,14 +290,14 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
         none = np.broadcast_to(np.int32(n), n)
         return none, none, np.broadcast_to(np.int32(0), n), 0
     before, after = np.full(n, n, dtype=np.int32), np.full(n, n, dtype=np.int32)
-    # Texts of less trusted sources under the name of a session count as a session of their own.
-    talks = codes[rows].astype(np.int64) * (Trust.AGENT + 1) + np.minimum(columns["trust"][rows], Trust.AGENT)
+    # Texts of one session whose sources are trusted less than an agent form separate sessions, one per trust level.
+    session_keys = codes[rows].astype(np.int64) * (Trust.AGENT + 1) + np.minimum(columns["trust"][rows], Trust.AGENT)
     if np.all(positions[rows[1:]] >= positions[rows[:-1]]):
         # Rows mostly arrive in order and session by session: a stable sort of nearly sorted codes is linear.
-        sorting = np.argsort(talks, kind="stable")
+        sorting = np.argsort(session_keys, kind="stable")
     else:
-        sorting = np.lexsort((positions[rows], talks))
-    order, ordered = rows[sorting], talks[sorting]
+        sorting = np.lexsort((positions[rows], session_keys))
+    order, ordered = rows[sorting], session_keys[sorting]
     same = ordered[1:] == ordered[:-1]
     before[order[1:][same]] = order[:-1][same]
     after[order[:-1][same]] = order[1:][same]

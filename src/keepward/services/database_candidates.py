@@ -1,9 +1,10 @@
-"""Candidates from the database: the part of a large tenant's index that a query needs, with statistics of all of it.
+"""Candidates from the database: for a query on a large tenant, load only the memories that may rank high.
 
-An ``Index`` always does the ranking, over all memories of a tenant or over the part gathered for one query. A part
-ranks as the complete index would, if it contains what that would rank first.
-The verified rows of the part decide which memories may be shown; the candidate tables only say where to look. The
-statistics are of the memories that the reader may see. One snapshot serves a complete search.
+An ``Index`` always does the ranking, over all memories of a tenant or over a part gathered for one query. A part has
+the statistics of all memories that the reader may see. So it ranks as the complete index does, if it contains the
+memories that the complete index would rank first.
+The verified rows of the part decide which memories may be shown; the candidate tables only say where to look. A search
+reads one snapshot.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from keepward.storage.candidates import CandidateQuery, VisibleCounts, vector_sp
 if TYPE_CHECKING:
     from keepward.storage.store import EventStore
 
-#: Fewest memories to gather by their vectors and by their words.
+#: Number of memories to gather by vector and by words, unless twice the limit is more.
 MIN_VECTOR_HITS, MIN_WORD_HITS = 200, 120
-#: Most memories to look up by a word; words with more holders are too common.
+#: Words are looked up rarest first, until their memories exceed this number in total. The rarest always is.
 MAX_WORD_HOLDERS = 20_000
 #: Number of vectors to estimate the mean vector from, approximately.
 MEAN_SAMPLE_SIZE = 4_000
@@ -58,13 +59,13 @@ def gather_candidates(
             index.apply(store.profiles_at(tenant, matching))
             return index
         statistics = _statistics(store, tenant, query, request, visible)
-        part = Index(statistics)
         arrivals = _candidates_by_words(store, tenant, request, statistics, max_by_words)
         if query.vector is not None and visible.units:
             signs = statistics.signs
             vector = np.asarray(query.vector) if signs is None else centred_query_of(query, signs).vector
             arrivals |= store.nearest(tenant, request, visible.units, vector.tolist(), max_by_vector)
         rows = {row.id: row for row in store.profiles_at(tenant, sorted(arrivals))}
+        part = Index(statistics)
         part.apply(sorted(rows.values(), key=lambda row: row.position))
         leading = [rows[hit.id] for hit in part.search(query, allowed, LEADING_HITS)]
         turns = [(row.session, row.position) for row in leading if row.session is not None]
@@ -105,7 +106,7 @@ def _statistics(
     return Statistics(
         count=visible.memories,
         lacking=visible.memories - visible.holders if request.space else 0,
-        # Each message but the first of a session has one before it.
+        # The second mean includes the message before a memory: every message but the first of a session has one.
         lengths=(visible.length / visible.memories, (visible.length + visible.turn_length) / visible.memories),
         document_frequency=store.document_frequencies(tenant, request, terms) if terms else {},
         signs=signs,
@@ -116,11 +117,13 @@ def _candidates_by_words(
     store: EventStore, tenant: str, request: CandidateQuery, statistics: Statistics, limit: int
 ) -> set[int]:
     """Return the memories with most of the query's rarer words."""
-    rarest = zip(statistics.document_frequency.items(), accumulate(statistics.document_frequency.values()), strict=True)
+    by_rarity = zip(
+        statistics.document_frequency.items(), accumulate(statistics.document_frequency.values()), strict=True
+    )
     weights = {
         term: idf(statistics.count, holders)
-        for n, ((term, holders), read) in enumerate(rarest)
-        if n == 0 or read <= MAX_WORD_HOLDERS
+        for n, ((term, holders), total_holders) in enumerate(by_rarity)
+        if n == 0 or total_holders <= MAX_WORD_HOLDERS
     }
     if not weights:
         return set()

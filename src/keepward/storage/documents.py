@@ -555,9 +555,9 @@ class DocumentWrites(DocumentReads):
         return numbered
 
     def job_row(self, tenant: str, job: str) -> JobRow:
-        """Return the row of a job as this transaction sees it; an empty row for a job that never ran.
+        """Return the row of a job, with the changes of this transaction. A job that never ran has an empty row.
 
-        The row is a lease: of two runs that start a job, the second sees the first one's row.
+        The row is a lease: if two runs start the same job, the second one sees the row of the first.
         """
         with suppress(Tampered):
             self.state(tenant)

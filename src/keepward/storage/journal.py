@@ -89,14 +89,14 @@ class JournalReads(Snapshot):
     def commits(
         self, tenant: str, *, before: int | None, limit: int, kind: str | None = None, actor: str | None = None
     ) -> list[CommitView]:
-        """Return commits, newest first, with seq below ``before`` and, if given, of one ``kind``.
+        """Return commits, newest first. ``before`` selects those with a lower seq, ``kind`` those of this kind.
 
-        ``actor`` skips most commits that it neither made nor approved, without reading their events.
+        ``actor`` skips most commits that this actor neither made nor approved; the caller has to skip the rest.
         """
-        sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
+        filters = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
         values = {"tenant": tenant, "before": _AFTER_LAST_SEQ if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
-            rows = db.run("commits_before", values | sifted).fetchall()
+            rows = db.run("commits_before", values | filters).fetchall()
             return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:

@@ -1,9 +1,10 @@
 """The writes of one transaction, and reads of the state that it sees.
 
 Invariants
-(1) A commit is written only on the head that it names, and on the versions that it was decided on.
+(1) A commit follows the newest one. It is written only if the memories in its ``base`` still have the versions there.
 (2) A key has one active record. An expired memory occupies its key until it is upserted, archived or retired.
-(3) Only the final state of a memory in a commit reaches the records, so one commit can pass a key between memories.
+(3) If a commit changes a memory several times, only the final state is written to the records. So one commit can take a
+    key from one memory and give it to another.
 (4) The row of each changed tenant is written once, when the transaction ends.
 """
 
@@ -58,12 +59,12 @@ class UnitOfWork(UseWrites, Reader):
         self._sealer = sealer
         self._check_anchor = check_anchor
         self._states: dict[str, TenantHead] = {}
-        #: The tenant that the connection shows.
-        self._inside: str | None = None
+        #: The tenant that is selected on the connection, if one is.
+        self._selected: str | None = None
         #: Tenants whose row has changed.
-        self._turned: set[str] = set()
-        #: Memories whose rows have changed, by tenant.
-        self._touched: dict[str, set[str]] = {}
+        self._changed: set[str] = set()
+        #: Ids of memories whose rows have changed, by tenant.
+        self._changed_ids: dict[str, set[str]] = {}
 
     @property
     def session(self) -> Connection:
@@ -71,15 +72,15 @@ class UnitOfWork(UseWrites, Reader):
         return self._db
 
     def state(self, tenant: str) -> TenantHead:
-        """Return the row of a tenant, to be changed in this transaction."""
+        """Return the row of a tenant for changes; it is written when the transaction ends."""
         state = self._tenant_row(tenant)
-        self._turned.add(tenant)
+        self._changed.add(tenant)
         return state
 
     def _tenant_row(self, tenant: str) -> TenantHead:
-        if self._inside != tenant:
+        if self._selected != tenant:
             self._db.select_tenant(tenant)
-            self._inside = tenant
+            self._selected = tenant
         state = self._states.get(tenant)
         if state is None:
             state = tenants.read(self._db, self._sealer, tenant)
@@ -95,17 +96,17 @@ class UnitOfWork(UseWrites, Reader):
     @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
         self._db.select_tenant(None)
-        self._inside = None
+        self._selected = None
         yield self._db
 
     def finish(self) -> dict[str, TenantHead]:
         """Write the changed tenant rows; return what the anchor records once the transaction is durable."""
-        for tenant, ids in sorted(self._touched.items()):
+        for tenant, ids in sorted(self._changed_ids.items()):
             if self._tenant_row(tenant).searched:
                 candidates.refresh(self._db, self._sealer, tenant, ids)
-        for tenant in sorted(self._turned):
+        for tenant in sorted(self._changed):
             tenants.write(self._db, self._sealer, self._tenant_row(tenant))
-        return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
+        return {tenant: self._states[tenant] for tenant in sorted(self._changed)}
 
     def index_next_batch(self, tenant: str) -> bool:
         """Index a tenant's next memories as candidates; return whether these were the last."""
@@ -143,12 +144,14 @@ class UnitOfWork(UseWrites, Reader):
         hashes, events, payloads = [], [], []
         for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
             record, payload = step.after, encode_record(step.after)
-            promise = commitment(salt, payload)
-            hashed = event_hash(n, step.op, record.id, record.version, promise)
+            payload_commit = commitment(salt, payload)
+            hashed = event_hash(n, step.op, record.id, record.version, payload_commit)
             seal = self._sealer.event(tenant_bytes, seq, n, hashed)
             hashes.append(hashed)
             payloads.append(payload)
-            events.append((tenant, *EventRow(seq, n, step.op, record.id, record.version, salt, payload, promise, seal)))
+            events.append(
+                (tenant, *EventRow(seq, n, step.op, record.id, record.version, salt, payload, payload_commit, seal))
+            )
         unhashed = Commit(
             id=stage.commit_id,
             tenant=tenant,
@@ -168,7 +171,7 @@ class UnitOfWork(UseWrites, Reader):
         self._db.run_many("add_commit", [commit_row(commit, self._sealer, receipt, stage.idempotency_key)])
         self._db.run_many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
-        self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
+        self._changed_ids.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
 
     def _check_base(self, tenant: str, stage: PendingCommit) -> None:
@@ -186,6 +189,7 @@ class UnitOfWork(UseWrites, Reader):
     def _project(
         self, tenant: str, seq: int, stage: PendingCommit, payloads: Sequence[bytes], state: TenantHead
     ) -> None:
+        """Replace the records, features, links and minhashes of the memories that a commit changes."""
         final: dict[str, tuple[int, Record, Features | None]] = {}
         arrivals: dict[str, int] = {}
         for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
@@ -231,9 +235,9 @@ class UnitOfWork(UseWrites, Reader):
     def put_features(
         self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
     ) -> None:
-        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
+        """Replace the features of memories, by id. ``versions`` skips memories whose newest version is another one."""
         self.state(tenant)
-        self._touched.setdefault(tenant, set()).update(features)
+        self._changed_ids.setdefault(tenant, set()).update(features)
         dropped: list[Row] = []
         changed: list[FeatureRow] = []
         minhashes: list[Row] = []
@@ -265,11 +269,11 @@ class UnitOfWork(UseWrites, Reader):
         for seq, n in what.events:
             if self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone() is None:
                 raise Conflict(_ALREADY_ERASED)
-        for seq, remains in what.details.items():
+        for seq, residual in what.details.items():
             row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
             if row is None:
                 raise Conflict(_ALREADY_ERASED)
-            self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
+            self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), residual.encode()), new=True)
         self._db.run_many("erase_event", [(tenant, *position) for position in what.events])
         self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
@@ -286,7 +290,7 @@ class UnitOfWork(UseWrites, Reader):
         self._db.run("drop_meta", name=SCRUB_PENDING)
 
     def restore_erasures(self, tenant: str, missing: Mapping[EventPosition, bytes]) -> None:
-        """Write the erasures of a restored journal, given its empty positions and their commitments.
+        """Record the erasures of a restored journal. ``missing`` has the commitments of its positions without content.
 
         Raises:
             Tampered: content is missing without a later erasure that names it, or exists despite one.
@@ -320,7 +324,7 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
 
 
 def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
-    """Write rows of ``marks`` in the order of the table, so that neighbours are written together."""
+    """Write rows of the table ``marks`` in its own order, so that neighbouring rows are written together."""
     db.run_many("add_minhash", sorted(rows))
 
 

@@ -23,7 +23,7 @@ from keepward.gates.detectors.tables import columns, read, split_entries, words
 Span = tuple[int, int] | None
 
 _ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
-#: Form of a labelled number without a characteristic form.
+#: Default pattern of a number after a label such as "passport no.": letters and digits in groups.
 _NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 #: Boundaries of a label.
 _EDGE, _NO_LETTER = r"(?:^|[^\p{L}\p{N}_])", r"(?:$|[^\p{L}])"
