@@ -73,7 +73,7 @@ def test_store_with_a_changed_id_is_refused_in_one_line(owner: Memory, database:
 def test_verify_names_each_table_without_row_security(owner: Memory, database: str) -> None:
     owner.remember("Ana prefers tabs")
     with psycopg.connect(database, autocommit=True) as connection:
-        query = "SELECT qual FROM pg_policies WHERE tablename = 'events'"
+        query = "SELECT qual FROM pg_policies WHERE tablename = 'events' AND schemaname = current_schema()"
         ((shown,),) = connection.execute(query).fetchall()
         try:
             connection.execute("ALTER TABLE records DISABLE ROW LEVEL SECURITY")
