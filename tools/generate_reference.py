@@ -309,7 +309,8 @@ def _operation(api: dict[str, Any], path: str, method: str, each: dict[str, Any]
         named = [
             f"`{each['name']}`{'' if each.get('required') else '*'}"
             for each in each.get("parameters", ())
-            if each["in"] == place
+            # A reference is to the names of a handle, which every address takes.
+            if each.get("in") == place
         ]
         if named:
             rows.append((word, " ".join(named)))

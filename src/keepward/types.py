@@ -102,7 +102,7 @@ RequiredReasonText = Annotated[
 #: An optional reason.
 ReasonText = Annotated[str, GateLimit("Why.", maxLength=1000)]
 Scope = Annotated[str, GateLimit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
-Seconds = Annotated[int | float, Limit(allow_inf_nan=False), GateLimit(exclusiveMinimum=0, maximum=3_155_760_000)]
+Seconds = Annotated[int | float, GateLimit(exclusiveMinimum=0, maximum=3_155_760_000)]
 Ttl = Annotated[
     Annotated[str, GateLimit(pattern=TTL_PATTERN)] | Seconds,
     GateLimit("Time to live: text such as `24h` or `30d`, or a number of seconds."),
@@ -228,7 +228,7 @@ FIELDS: Mapping[str, Any] = {
     "occurred_at": Instant | None,
     "consent": Annotated[bool, GateLimit("Personal identifiers in the text were given with consent.")],
     "vector": Annotated[
-        list[Annotated[float, Limit(allow_inf_nan=False)]],
+        list[float],
         Limit("An embedding made with this store's model; requires the owner.", maxItems=8192),
     ]
     | None,
@@ -284,12 +284,12 @@ PARAMETERS: Mapping[str, Any] = {
     "authors": Authors,
     "text": Text,
     "below": Annotated[bool, Limit("Also scopes below; requires a reviewer or the owner.")],
-    "find.text": Substring,
+    "list_memories.text": Substring,
     "facets.text": Substring,
     "activity.text": Substring,
     "sources.text": Substring,
-    "find.offset": Annotated[int, Limit("Number of items to skip.", minimum=0, maximum=2**53)],
-    "find.ascending": Annotated[bool, Limit("Smallest or oldest first; names from z to a.")],
+    "list_memories.offset": Annotated[int, Limit("Number of items to skip.", minimum=0, maximum=2**53)],
+    "list_memories.ascending": Annotated[bool, Limit("Smallest or oldest first; names from z to a.")],
     "floor": Threshold,
     "recall.floor": Annotated[
         Threshold,

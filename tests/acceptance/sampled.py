@@ -69,6 +69,9 @@ class Sampler:
         """Return a call of an operation; each part that may be left out is given with this probability."""
         path, query, headers = operation.path, {}, {}
         for each in operation.told.get("parameters", ()):
+            if "$ref" in each:
+                # The names of a user, an agent and a project: a handle of its own.
+                continue
             name, place = each["name"], each["in"]
             if place != "path" and not each.get("required") and self._dice.random() > optional:
                 continue

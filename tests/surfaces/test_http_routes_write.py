@@ -160,7 +160,7 @@ def test_batch_level_refusal_is_documented_for_an_item(world, agent, field, valu
 
 def test_change_without_a_type_is_answered_with_advice(agent):
     told = agent.post("/memory/edit", json={"reason": "tidy", "changes": [{}]}).json()
-    assert told["detail"] == "body.changes.0: needs 'op', which selects its type"
+    assert told["detail"].startswith("body.changes.0.op: is required; it selects the type of the change; use one of")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ MISSPELT = {
         "POST",
         "/memory/edit",
         {"reason": "x", "changes": [{"op": "replace", "id": "x", "subjct": "Ana"}]},
-        "body.changes.0.replace: no field `subjct`; did you mean `subject`?",
+        "body.changes.0: no field `subjct`; did you mean `subject`?",
     ),
     "a context": ("POST", "/memory/compile", {"objectve": "x"}, "body: no field `objectve`; did you mean `objective`?"),
     "a query": ("GET", "/memory/search?query=x&limt=3", None, "query: no parameter `limt`; did you mean `limit`?"),

@@ -311,7 +311,7 @@ def _struct_to_json(value: Any, *, without: Collection[str] = ()) -> Any:
     if kind in {Record, Commit, Receipt} or hasattr(value, "as_dict"):
         return to_plain(value)
     fields = {"id": value.id, "ok": value.ok} if kind is DecisionResult else {}
-    expanded = _expanded_fields(kind)
+    expanded = expanded_fields(kind)
     for name in value.__struct_fields__:
         item = getattr(value, name)
         if name in expanded:
@@ -323,7 +323,7 @@ def _struct_to_json(value: Any, *, without: Collection[str] = ()) -> Any:
 
 
 @cache
-def _expanded_fields(kind: Any) -> dict[str, str]:
+def expanded_fields(kind: Any) -> dict[str, str]:
     """Return the fields of a class with a commit or receipt, each with the key of the complete value."""
     hints = get_type_hints(kind)
     parts = ((name, part) for name, hint in hints.items() for part in (hint, *get_args(hint)))
@@ -414,7 +414,7 @@ def _struct_reader(kind: Any) -> Reader:
     """Return the reader of a class: it reads each field from the key with the complete value."""
     hints = get_type_hints(kind)
     keys = {
-        **_expanded_fields(kind),
+        **expanded_fields(kind),
         **{field: key for key, field in NESTED_FIELDS.get(kind, {}).items()},
         **({"steps": "diff"} if kind is Proposal else {}),
     }

@@ -37,7 +37,7 @@ from keepward.core.results import format_instant, record_as_dict, to_json, to_pl
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
-from keepward.http.models import accepts_as_of
+from keepward.http.inputs import accepts_as_of
 from keepward.http.requests import (
     STATUS_OF_CODE,
     PageState,

@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keepward.core.value import is_loopback
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
 from keepward.http.app_state import LOOPBACK, RELEASE_STACK_KEY, AppState, ServerOptions, has_port
-from keepward.http.requests import REQUEST_ID_KEY, Problem
+from keepward.http.requests import PATHS_WITH_OWN_USER, REQUEST_ID_KEY, Problem
 
 logger = logging.getLogger("keepward.server")
 
@@ -60,8 +60,6 @@ _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 PUBLIC_PATHS = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
 #: Paths of file uploads.
 UPLOAD_PATHS = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
-#: Paths whose operation has a parameter ``user`` of its own.
-_PATHS_WITH_OWN_USER = frozenset({"/memory/import"})
 _NAMED_IN_QUERY = re.compile(r"(?:^|&)(?:user|agent|project)=")
 #: Minimum upload rate.
 _MIN_UPLOAD_BYTES_PER_S = 65_536
@@ -138,7 +136,7 @@ def _names_to_headers(scope: Scope) -> None:
     A client cannot add to the names that its proxy sends: a request has them in headers or in the address, not in both.
     """
     path, query = scope["path"], scope["query_string"].decode("utf-8")
-    if not path.startswith("/memory/") or path in _PATHS_WITH_OWN_USER or not _NAMED_IN_QUERY.search(query):
+    if not path.startswith("/memory/") or path in PATHS_WITH_OWN_USER or not _NAMED_IN_QUERY.search(query):
         return
     pairs = parse_qsl(query, keep_blank_values=True)
     named = [(NAMED_HANDLE_HEADERS[name], value) for name, value in pairs if name in NAMED_HANDLE_HEADERS]

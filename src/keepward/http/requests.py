@@ -22,10 +22,10 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -55,14 +55,8 @@ STATUS_OF_CODE: dict[str, int] = {code: problem["status"] for code, problem in _
 TITLE_OF_CODE: dict[str, str] = {code: problem["title"] for code, problem in _PROBLEMS.items()}
 #: Key of the request id in the scope.
 REQUEST_ID_KEY = "keepward.request"
-#: Types of validation errors whose message does not repeat sent values.
-_SAFE_ERROR_TYPES = re.compile(
-    r"missing|unknown_field|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
-    r"|(string|int|float|bool|list|tuple|set|dict|mapping|model|dataclass|model_attributes|bytes)_type"
-    r"|(int|float|bool)_parsing|int_from_float|int_parsing_size|string_too_(short|long)|string_pattern_mismatch"
-    r"|too_(short|long)|(greater|less)_than(_equal)?|timezone_(aware|naive)|datetime_(type|past|future)"
-)
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII | re.IGNORECASE)
+#: Paths whose operation has a parameter ``user`` of its own.
+PATHS_WITH_OWN_USER = frozenset({"/memory/import"})
 
 
 class Problem(HTTPException):
@@ -124,7 +118,12 @@ def problem_of(exc: Exception, *, conditional: bool = False) -> Problem:
             status = 412 if conditional and isinstance(exc, errors.StaleVersion) else STATUS_OF_CODE.get(exc.code, 500)
             return Problem(status, exc.code, str(exc), headers={"Retry-After": "1"} if status == 503 else None)
         case RequestValidationError():
-            return _validation_problem(exc.errors())
+            # Only of routes that are no operations. The last name of a place may be an unknown field.
+            places = [each["loc"][:-1] if each["type"] == "extra_forbidden" else each["loc"] for each in exc.errors()]
+            messages = [str(each["msg"]) for each in exc.errors()]
+            return invalid_input(
+                [(".".join(map(str, place)), said) for place, said in zip(places, messages, strict=True)]
+            )
         case HTTPException():
             code, detail = _PROBLEM_OF_STATUS.get(exc.status_code, ("bad_request", "The request cannot be read."))
             return Problem(exc.status_code, code, detail, headers=exc.headers)
@@ -141,45 +140,18 @@ _PROBLEM_OF_STATUS = {
 }
 
 
-def _validation_problem(validation_errors: Sequence[Mapping[str, Any]]) -> Problem:
+def invalid_input(found: Sequence[tuple[str, str]]) -> Problem:
     """Return the problem of invalid arguments: 422 for a body, else 400.
 
-    ``errors`` lists all errors; ``where`` is a path such as ``body.changes.0.op``.
+    An error is a path such as ``body.changes.0.op``, and a sentence.
     """
-    # Ignore the None branch of an optional parameter: None cannot be sent in a query, and is not the error in a body.
-    validation_errors = [error for error in validation_errors if error["type"] != "none_required"] or validation_errors
-    listed = [{"where": _where(error), "message": _message(error)} for error in validation_errors[:20]]
-    in_body = all(error["loc"][:1] == ("body",) for error in validation_errors)
-    first = listed[0] if listed else {"where": "body", "message": "is not usable"}
+    # A number that is too small or too large.
+    said = f"limit is from 1 to {MAX_PAGE_SIZE}"
+    found = [(where, said if where.endswith(".limit") and "=" in message else message) for where, message in found]
+    listed = [{"where": where, "message": message} for where, message in found[:20]]
+    in_body = all(where.startswith("body") for where, _ in found)
     status, code = (422, "invalid_body") if in_body else (400, errors.InvalidInput.code)
-    return Problem(status, code, f"{first['where']}: {first['message']}", errors=listed)
-
-
-def _where(error: Mapping[str, Any]) -> str:
-    # Pydantic's names for the branches of a union; no name of ours has a bracket or begins so.
-    place: Iterable[Any] = (
-        part for part in error["loc"] if "[" not in str(part) and not str(part).startswith("constrained-")
-    )
-    parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
-    if error["type"] == "extra_forbidden" and re.search("[0-9]", parts[-1]):
-        # A name with digits may be a value, so it is not repeated.
-        parts[-1] = "?"
-    return ".".join(parts)
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    kind, context = error["type"], error.get("ctx") or {}
-    if kind == "union_tag_invalid":
-        return f"must be one of {context.get('expected_tags', 'the documented ones')}"
-    if kind == "union_tag_not_found":
-        return f"needs {context.get('discriminator', 'a name')}, which selects its type"
-    if kind == "extra_forbidden":
-        return "there is no such field; leave it out"
-    if "limit" in error["loc"] and kind in ("greater_than_equal", "less_than_equal"):
-        return f"limit is from 1 to {MAX_PAGE_SIZE}"
-    if _SAFE_ERROR_TYPES.fullmatch(kind):
-        return str(error["msg"]).removeprefix("Value error, ")
-    return "is not valid here; see /docs"
+    return Problem(status, code, ": ".join(found[0]), errors=listed)
 
 
 #: Deepest nesting of a body.
@@ -193,11 +165,14 @@ _ETAG_PATTERN = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
 class StrictRequest(Request):
     """A request whose JSON is parsed strictly."""
 
+    #: The JSON values of the body; None without a body.
+    parsed: Any = None
+
     async def json(self) -> Any:
         """Return the body as JSON values."""
-        if not hasattr(self, "_json"):
-            self._json = parse(await self.body())
-        return self._json
+        if self.parsed is None and (body := await self.body()):
+            self.parsed = parse(body)
+        return self.parsed
 
 
 def parse(body: bytes) -> Any:
@@ -259,14 +234,6 @@ def check_query(request: Request, known: Mapping[str, bool]) -> None:
             raise Problem(400, "invalid_input", f"query: {unknown_field_message('parameter', name, sorted(known))}")
         if not known[name] and names.count(name) > 1:
             raise Problem(400, "invalid_input", f"{name} may occur only once in the query")
-
-
-def accepts_many(annotation: Any) -> bool:
-    """Whether a parameter accepts several values."""
-    origin = get_origin(annotation) or annotation
-    if isinstance(origin, type) and issubclass(origin, (list, tuple, set, frozenset)):
-        return True
-    return any(accepts_many(part) for part in get_args(annotation) if part is not annotation)
 
 
 def memory_etag(record: Record) -> str:

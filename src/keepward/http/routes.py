@@ -12,14 +12,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
@@ -35,26 +34,27 @@ from keepward.api import OPERATIONS as LIBRARY
 from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
-from keepward.core.journal import Check, Difference
-from keepward.core.proposal import Outcome
+from keepward.core.journal import Check, Difference, Version
+from keepward.core.principals import Token
+from keepward.core.proposal import Proposal
 from keepward.errors import KeepwardError
-from keepward.http import handlers, schemas, settings, slots, streams
+from keepward.http import handlers, openapi, schemas, settings, slots, streams
 from keepward.http.auth import Handle, Writes, app_state_of, identify, require_valid_credential
 from keepward.http.handlers import HTTP_OPERATIONS, OperationCall
 from keepward.http.idempotency import KEY_HEADER, respond_once
-from keepward.http.models import body_of, pydantic_type
+from keepward.http.inputs import Inputs, Parameter, inputs_of
 from keepward.http.requests import (
     MAX_CURSOR_LENGTH,
     Problem,
     StrictRequest,
-    accepts_many,
     check_content_type,
     check_query,
     error_response,
 )
-from keepward.http.schemas import Written, documented_answers, model_from_dataclass, page_model
+from keepward.http.schemas import Field, Written, page_of
 from keepward.http.telemetry import OPERATIONS
-from keepward.operations import REQUIRED, Operation
+from keepward.memory import Memory
+from keepward.operations import Operation
 from keepward.types import GateLimit, Limit
 
 
@@ -104,8 +104,11 @@ class PublicRoute(APIRoute):
     def get_route_handler(self) -> Handler:
         """Return the handler of this route, within its span."""
         inner, parsed = super().get_route_handler(), self.body_field is not None
+        inputs: Inputs | None = getattr(self.endpoint, "inputs", None)
         # Query parameters, and whether each may be repeated.
-        known = {param.alias: accepts_many(param.field_info.annotation) for param in self.dependant.query_params}
+        known = {param.alias: _accepts_many(param.field_info.annotation) for param in self.dependant.query_params}
+        if inputs is not None:
+            known, parsed = dict(inputs.query), inputs.body is not None
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def answer(request: Request) -> Response:
@@ -120,6 +123,7 @@ class PublicRoute(APIRoute):
                 check_query(strict, known)
                 if parsed:
                     check_content_type(strict)
+                    await strict.json()
                 if not self.takes_token or strict.method != "POST" or KEY_HEADER.lower() not in strict.headers:
                     return await inner(strict)
                 if (self.openapi_extra or {}).get(streams.STREAMING):
@@ -154,25 +158,15 @@ class SelfConfirmingRoute(KeepwardRoute):
     confirms = True
 
 
-def _query(kind: Any, doc: str = "") -> Any:
-    """Return the type of a query parameter with its description."""
-    return Annotated[pydantic_type(kind, query=True, described=False), Query(description=doc or None)]
-
-
-def _header(name: str, kind: Any, doc: str) -> Any:
-    """Return an optional header and its default."""
-    return Annotated[pydantic_type(kind | None, query=True), Header(alias=name, description=doc)], None
-
-
 _ETag = Annotated[str, GateLimit(pattern=r'^(\*|"[!#-~]*")$')]
 _Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
 _Cursor = Annotated[str, Limit(minLength=1, maxLength=MAX_CURSOR_LENGTH, pattern=r"^[A-Za-z0-9_-]+$")]
 _Why = Annotated[str, Limit(maxLength=1000, pattern=r"^[^\x00]*$")]
-_IF_MATCH = {"if_match": _header("If-Match", _ETag, "The ETag that you read.")}
-_IF_NONE_MATCH = {"if_none_match": _header("If-None-Match", _ETag, "An ETag; 304 if it is current.")}
-_LAST_EVENT_ID = {"last_event_id": _header("Last-Event-ID", _Number, "As `after`, which it replaces.")}
-_CURSOR = {"cursor": (_query(_Cursor | None, "`cursor` of the previous page."), None)}
-_EVENTS = {"events": (_query(bool, "Include each memory before and after."), False)}
+_IF_MATCH = {"If-Match": Parameter("header", Field(_ETag, None), "The ETag that you read.")}
+_IF_NONE_MATCH = {"If-None-Match": Parameter("header", Field(_ETag, None), "An ETag; 304 if it is current.")}
+_LAST_EVENT_ID = {"Last-Event-ID": Parameter("header", Field(_Number, None), "As `after`, which it replaces.")}
+_CURSOR = {"cursor": Parameter("query", Field(_Cursor, None), "`cursor` of the previous page.")}
+_EVENTS = {"events": Parameter("query", Field(bool, False), "Include each memory before and after.")}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 
@@ -183,12 +177,12 @@ class RouteSpec:
     #: Statuses of problems besides those of every route.
     problems: tuple[int, ...]
     answer: Callable[[OperationCall], Response] = handlers.plain_endpoint
-    #: Model of the response; None for that of the operation's result.
+    #: Type of the response; None for that of the operation's result.
     model: Any = None
     #: Documentation of other responses, by status.
     also: Mapping[int, Any] | None = None
-    #: HTTP-only parameters, with their defaults.
-    http_only: Mapping[str, tuple[Any, Any]] | None = None
+    #: HTTP-only parameters, by the names that are sent.
+    http_only: Mapping[str, Parameter] | None = None
     #: Receives a body that is not JSON; the handler gets it as ``received``.
     receives: Callable[[Request], Awaitable[Any]] | None = None
     #: Narrower types of parameters in a path or query; None if not sent there.
@@ -243,7 +237,7 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
             409,
             413,
             answer=streams.plan_restore,
-            model=model_from_dataclass(ExportPlan),
+            model=ExportPlan,
             receives=streams.receive_upload,
             extra=streams.UPLOAD_BODY,
             title="plan_restoring",
@@ -252,7 +246,7 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
             409,
             413,
             answer=streams.restore_upload,
-            model=model_from_dataclass(RestoredExport),
+            model=RestoredExport,
             receives=streams.receive_upload,
             extra=streams.UPLOAD_BODY,
             title="restore_lines",
@@ -286,7 +280,7 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "diff": route_spec(
             404,
             answer=handlers.diff,
-            model=page_model(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
+            model=page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
         ),
         "rollback": route_spec(
             404, 409, 412, 428, answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH
@@ -311,16 +305,14 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
             http_only=_IF_NONE_MATCH,
             also={304: {"description": "The version has that ETag."}},
         ),
-        "history": route_spec(
-            404, answer=handlers.history, model=page_model(schemas.MemoryVersion, "Versions", id=str)
-        ),
+        "history": route_spec(404, answer=handlers.history, model=page_of(Version, "Versions", id=str)),
     },
     "browse": {
         "facets": route_spec(404),
         "activity": route_spec(404),
         "sources": route_spec(404),
-        "users": route_spec(model=page_model(Member, "Users")),
-        "projects": route_spec(model=page_model(Member, "Projects")),
+        "users": route_spec(model=page_of(Member, "Users")),
+        "projects": route_spec(model=page_of(Member, "Projects")),
         "lineage": route_spec(404),
     },
     "review": {
@@ -334,10 +326,10 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "reopen": route_spec(404, 409, answer=handlers.reopen, model=schemas.Reopened),
         "approve_many": route_spec(428, answer=handlers.approve_many, model=schemas.Approved),
         "reject_many": route_spec(answer=handlers.reject_many, model=schemas.RejectedMany),
-        "notices": route_spec(model=page_model(schemas.ProposalSchema, "Notices")),
+        "notices": route_spec(model=page_of(Proposal, "Notices")),
     },
     "tokens": {
-        "tokens": route_spec(answer=handlers.tokens, model=page_model(schemas.TokenState, "Tokens")),
+        "tokens": route_spec(answer=handlers.tokens, model=page_of(Token, "Tokens")),
         "create_token": route_spec(answer=handlers.create_token, model=schemas.IssuedToken),
         "revoke_token": route_spec(404, 409, answer=handlers.revoke_token, model=schemas.Revoked),
     },
@@ -345,19 +337,19 @@ ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
         "feedback": route_spec(404, 409),
         "train_reranker": route_spec(409, title="train"),
         "verify": route_spec(),
-        "settings": route_spec(answer=settings.settings, model=settings.EffectiveSettingsModel),
+        "settings": route_spec(answer=settings.settings, model=schemas.SettingsInForce),
         "rebuild": route_spec(answer=handlers.rebuild, model=schemas.Rebuilt),
         "reindex": route_spec(model=schemas.Reindexed),
-        "doctor": route_spec(answer=handlers.doctor, model=page_model(Check, "Checks", ok=bool)),
-        "jobs": route_spec(model=page_model(JobState, "Jobs")),
-        "run_jobs": route_spec(404, 409, model=page_model(Run, "Runs")),
-        "merge_candidates": route_spec(model=page_model(Alike, "Candidates")),
+        "doctor": route_spec(answer=handlers.doctor, model=page_of(Check, "Checks", ok=bool)),
+        "jobs": route_spec(model=page_of(JobState, "Jobs")),
+        "run_jobs": route_spec(404, 409, model=page_of(Run, "Runs")),
+        "merge_candidates": route_spec(model=page_of(Alike, "Candidates")),
     },
     "write": {
         "remember": _write_spec(),
         "remember_many": route_spec(404, 409, answer=handlers.remember_many, model=schemas.Outcomes),
         "add": route_spec(404, 409),
-        "merge": _write_spec(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
+        "merge": _write_spec(model=Written, also={200: Written | schemas.Merged, 202: Written}),
         "forget_many": route_spec(409, model=schemas.Forgotten),
         "plan_forget_matching": route_spec(),
         "forget_matching": route_spec(409),
@@ -403,39 +395,31 @@ def _router(tag: str, rows: Mapping[str, RouteSpec]) -> APIRouter:
 
 
 def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
-    aside = {"http", "handle", "body", "received", *(row.http_only or ())}
+    http_only: Mapping[str, Parameter] = row.http_only or {}
+    receives: Any = row.receives
+    inputs = inputs_of(operation, row.kinds or {}, http_only)
 
-    def endpoint(**sent: Any) -> Response:
+    def run(http: Any, handle: Memory, received: Any = None) -> Response:
         if confirms:
-            require_valid_credential(sent["handle"])
-        given = {name: value for name, value in sent.items() if name not in aside and value is not None}
-        given |= sent["body"].sent_fields() if sent.get("body") is not None else {}
-        http_only = {name: sent.get(name) for name in ("received", *(row.http_only or ()))}
-        call = OperationCall(
-            http=sent["http"], memory=sent["handle"], operation=operation, given=given, http_only=http_only
-        )
+            require_valid_credential(handle)
+        given = inputs.read(http)
+        apart = {name: given.pop(name, None) for name in http_only} | {"received": received}
+        call = OperationCall(http=http, memory=handle, operation=operation, given=given, http_only=apart)
         # A streamed response continues after this returns; its work has its own limits.
         streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
-        with (
-            nullcontext() if streamed else app_state_of(call.http).http_limits(call.memory, reads=not operation.changes)
-        ):
+        with nullcontext() if streamed else app_state_of(http).http_limits(handle, reads=not operation.changes):
             return row.answer(call)
 
-    async def receiving(**sent: Any) -> Response:
-        received = await receives(sent["http"])
-        return await run_in_threadpool(endpoint, **sent, received=received)
+    def endpoint(http: Request, handle: Handle) -> Response:
+        return run(http, handle)
 
-    receives: Any = row.receives
+    async def receiving(http: Request, handle: Handle) -> Response:
+        return await run_in_threadpool(run, http, handle, await receives(http))
+
     called: Any = endpoint if receives is None else receiving
-    called.__name__, called.__doc__ = row.title or operation.name, operation.doc
-    called.__signature__ = Signature(list(_parameters(operation, row)))
-    own = {}
-    if operation.status not in (row.also or {}):
-        own = {
-            operation.status: row.model
-            or (Written if operation.result == Outcome else model_from_dataclass(operation.result))
-        }
-    body, changes = body_of(operation) is not None, operation.changes
+    called.__name__, called.__doc__, called.inputs = row.title or operation.name, operation.doc, inputs
+    responses = {} if operation.status in (row.also or {}) else {operation.status: row.model or operation.result}
+    body, changes = inputs.body is not None, operation.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     router.add_api_route(
         operation.path.replace("{id}", "{id:named}"),
@@ -445,33 +429,14 @@ def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: b
         status_code=operation.status,
         dependencies=[Writes] if changes else None,
         response_class=Response,
-        responses=documented_answers(operation.name, operation.status, {**own, **(row.also or {})}, problems),
-        openapi_extra=row.extra,
+        responses=openapi.answers(operation, {**responses, **(row.also or {})}, problems),
+        openapi_extra={**openapi.inputs(inputs, operation.path), **(row.extra or {})},
     )
 
 
-def _parameters(operation: Operation, row: RouteSpec) -> Iterator[Parameter]:
-    """Yield the parameters of an endpoint: path, query (without a body), and HTTP-only ones."""
-
-    def named(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
-        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-
-    yield named("http", Request)
-    yield named("handle", Handle)
-    kinds, body = row.kinds or {}, body_of(operation)
-    # Required parameters first.
-    for wire, argument in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
-        kind = kinds.get(wire, argument.kind)
-        doc = argument.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
-        if f"{{{wire}}}" in operation.path:
-            yield named(
-                wire, Annotated[pydantic_type(kind, query=True, described=False), Path(description=doc or None)]
-            )
-        elif body is None and kind is not None:
-            default = [] if argument.default == () else argument.default
-            yield named(wire, _query(kind, doc), Parameter.empty if default is REQUIRED else default)
-    for name, (kind, default) in (row.http_only or {}).items():
-        yield named(name, kind, default)
-    if body is not None:
-        optional = not any(field.is_required() for field in body.model_fields.values())
-        yield named("body", body | None if optional else body, None if optional else Parameter.empty)
+def _accepts_many(annotation: Any) -> bool:
+    """Whether a parameter accepts several values."""
+    origin = get_origin(annotation) or annotation
+    if isinstance(origin, type) and issubclass(origin, (list, tuple, set, frozenset)):
+        return True
+    return any(_accepts_many(part) for part in get_args(annotation) if part is not annotation)

@@ -52,10 +52,10 @@ from keepward.http.auth import (
     unauthenticated,
 )
 from keepward.http.middleware import SecurityMiddleware
+from keepward.http.openapi import complete_openapi, problems_of
 from keepward.http.requests import Problem, error_response
 from keepward.http.routes import KeepwardRoute, PublicRoute
 from keepward.http.routes import routes as application_routes
-from keepward.http.schemas import problems_of
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
@@ -64,16 +64,6 @@ from keepward.settings import Settings
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
-
-
-class ProblemDetail(BaseModel):
-    """A problem, by RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
 
 
 class Health(BaseModel):
@@ -307,7 +297,7 @@ def create_app(
     for kind in (HTTPException, KeepwardError, RequestValidationError):
         app.add_exception_handler(kind, _answer)
     app.add_middleware(SecurityMiddleware, serving=state)
-    _extend_openapi(app, state.cookie)
+    complete_openapi(app, state.cookie)
     return app
 
 
@@ -330,30 +320,6 @@ def allowed_methods(request: Request) -> list[str]:
     methods_of_routes = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
     named = {method for methods in methods_of_routes for method in methods or ()}
     return sorted(named | {"HEAD"} if "GET" in named else named)
-
-
-def _extend_openapi(app: FastAPI, cookie: str) -> None:
-    """Add the schema of problems and the two credentials to the OpenAPI document."""
-    original = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is not None:
-            return app.openapi_schema
-        described = original()
-        parts = described.setdefault("components", {})
-        problem = ProblemDetail.model_json_schema()
-        parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
-        parts["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
-            "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
-        }
-        described["security"] = [{"token": []}, {"session": []}]
-        for path in ("/health", "/ready"):
-            described["paths"][path]["get"]["security"] = []
-        described["paths"]["/session"]["post"]["security"] = []
-        return described
-
-    app.openapi = openapi  # type: ignore[method-assign]
 
 
 logger = logging.getLogger("keepward.server")

@@ -9,8 +9,7 @@ from starlette.responses import Response
 from keepward.errors import Unauthorised
 from keepward.http.auth import app_state_of
 from keepward.http.handlers import OperationCall, http_operation, json_response, json_value
-from keepward.http.schemas import model_from_dataclass, model_with_fields
-from keepward.settings import EffectiveSetting, Settings, changed_since, effective_settings
+from keepward.settings import Settings, changed_since, effective_settings
 
 
 @http_operation("GET /memory/settings", name="settings", right="owner")
@@ -19,20 +18,6 @@ def about_settings(self: Any) -> Any:
 
     Requires the owner. A settings file is accepted on the machine of the server.
     """
-
-
-_SettingsFile: Any = model_with_fields(
-    "SettingsFile",
-    "The settings file read at the start of the server.",
-    # ``accepted``: all of it is in force; ``changed``: the file has changed, which takes effect after a restart.
-    {"path": str, "digest": str, "named": bool, "accepted": bool, "changed": bool},
-    {"loosens": dict[str, str], "withheld": list[str], "accept_with": str | None},
-)
-EffectiveSettingsModel: Any = model_with_fields(
-    "SettingsInForce",
-    "The settings in force of a server.",
-    {"file": _SettingsFile | None, "items": list[model_from_dataclass(EffectiveSetting, "SettingInForce")]},  # type: ignore[misc]
-)
 
 
 def settings(call: OperationCall) -> Response:

@@ -138,7 +138,7 @@ def about_restore_export(self: Any, *, digest: Annotated[str, Limit(pattern=r"^[
 
 
 def events(call: OperationCall) -> Response:
-    serving, last = app_state_of(call.http), call.http_only["last_event_id"]
+    serving, last = app_state_of(call.http), call.http_only["Last-Event-ID"]
     newest = head_seq(call.memory.head)
     start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:

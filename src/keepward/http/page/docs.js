@@ -40,13 +40,13 @@ function fields(schema, schemas) {
   );
 }
 
-function call(method, path, operation, schemas) {
+function call(method, path, operation, { schemas, parameters }) {
   const card = make("details", { class: "card" });
   const title = make("summary", {}, make("code", { text: `${method.toUpperCase()} ${path}` }));
   title.append(` ${operation.summary || ""}`);
   card.append(title);
   if (operation.description) card.append(make("p", { class: "text", text: operation.description }));
-  const asked = (operation.parameters || []).map((each) =>
+  const asked = (operation.parameters || []).map((each) => (each.$ref ? parameters[named(each)] : each)).map((each) =>
     row([each.name, each.in, named(each.schema), each.required ? "required" : "", each.description]),
   );
   if (asked.length) card.append(make("h3", { text: "Parameters" }), table(["name", "in", "type", "", ""], asked));
@@ -70,13 +70,13 @@ async function main() {
     banner.textContent = described.detail;
     return;
   }
-  const schemas = (described.components || {}).schemas || {};
+  const components = { schemas: {}, parameters: {}, ...described.components };
   const groups = new Map();
   for (const [path, methods] of Object.entries(described.paths)) {
     for (const method of METHODS.filter((each) => methods[each])) {
       const group = (methods[method].tags || ["calls"])[0];
       if (!groups.has(group)) groups.set(group, []);
-      groups.get(group).push(call(method, path, methods[method], schemas));
+      groups.get(group).push(call(method, path, methods[method], components));
     }
   }
   const calls = document.getElementById("calls");

@@ -1,0 +1,110 @@
+"""The OpenAPI document: parameters, bodies, responses and links of operations, and its components.
+
+A route with a token may always answer 400, 401, 403, 421 and 503; other statuses follow from its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+
+from keepward.core.patterns import load_toml
+from keepward.http.inputs import Inputs
+from keepward.http.requests import MEDIA_TYPE, PATHS_WITH_OWN_USER
+from keepward.http.schemas import SCHEMAS, Schema, named_object, schema_of
+from keepward.operations import Operation
+
+_STATUS_TEXT = {
+    200: "Done; for a write: an equal memory existed already.",
+    201: "Created; for a write: committed.",
+    202: "Quarantined for review.",
+}
+#: OpenAPI links to next requests, by operation.
+_LINKS: Mapping[str, Mapping[str, str]] = load_toml(__package__, "links.toml")
+#: Parameters of the query of every address below ``/memory``.
+_HANDLE_PARAMETERS: Mapping[str, Schema] = {
+    name: {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": doc}
+    for name, doc in {
+        "user": "Use the handle of this user, as the header `Keepward-User` does.",
+        "agent": "Use the handle of this agent, as the header `Keepward-Agent` does.",
+        "project": "Use the handle of this project, as the header `Keepward-Project` does.",
+    }.items()
+}
+_PROBLEM = named_object(
+    "Problem", "A problem, by RFC 9457.", further=True, type=str, title=str, status=int, detail=str, code=str
+)
+
+
+def inputs(described: Inputs, path: str) -> Schema:
+    """Return the parameters and the body of an operation."""
+    parameters = [each.described(name) for name, each in described.parameters.items()]
+    if path not in PATHS_WITH_OWN_USER:
+        parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _HANDLE_PARAMETERS]
+    if described.body is None:
+        return {"parameters": parameters}
+    schema = schema_of(described.body if described.needs_body else described.body | None)
+    content = {"application/json": {"schema": schema}}
+    return {"parameters": parameters, "requestBody": {"content": content, "required": described.needs_body}}
+
+
+def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of problem statuses for the ``responses`` of a route."""
+    content = {MEDIA_TYPE: {"schema": schema_of(_PROBLEM)}}
+    return {status: {"description": "A problem.", "content": content} for status in statuses}
+
+
+def answers(
+    operation: Operation, types: Mapping[int, Any], problems: tuple[int, ...]
+) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of all statuses of an operation.
+
+    ``types`` maps statuses to types or complete documentation; links belong to the status of the operation.
+    """
+    documented: dict[int | str, dict[str, Any]] = {
+        status: dict(kind)
+        if isinstance(kind, dict)
+        else {"description": _STATUS_TEXT[status], "content": {"application/json": {"schema": schema_of(kind)}}}
+        for status, kind in types.items()
+    }
+    if operation.name in _LINKS:
+        links = {name: _link(*words.split()) for name, words in _LINKS[operation.name].items()}
+        documented[operation.status]["links"] = links
+    # Always document 422: otherwise the framework documents a body that is never sent.
+    return documented | problems_of(*sorted({400, 401, 403, 421, 422, 429, 503, *problems} - documented.keys()))
+
+
+def _link(operation: str, *pairs: str) -> dict[str, Any]:
+    parameters, body = {}, {}
+    for pair in pairs:
+        name, _, place = pair.partition("=")
+        value = f"$response.{place}" if place.startswith("header.") else f"$response.body#/{place}"
+        if name.startswith("body."):
+            body[name.removeprefix("body.")] = value
+        else:
+            parameters[name] = value
+    return {"operationId": operation, "parameters": parameters} | ({"requestBody": body} if body else {})
+
+
+def complete_openapi(app: FastAPI, cookie: str) -> None:
+    """Add the components of operations, and the two credentials, to the OpenAPI document of an application."""
+    original = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is not None:
+            return app.openapi_schema
+        described = original()
+        parts = described.setdefault("components", {})
+        parts["schemas"] = dict(sorted((parts.get("schemas", {}) | SCHEMAS).items()))
+        parts["parameters"] = _HANDLE_PARAMETERS
+        parts["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
+            "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
+        }
+        described["security"] = [{"token": []}, {"session": []}]
+        for path, method in (("/health", "get"), ("/ready", "get"), ("/session", "post")):
+            described["paths"][path][method]["security"] = []
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]
