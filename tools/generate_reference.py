@@ -279,7 +279,7 @@ SECTIONS_HTTP = {
     "tokens": "Tokens",
 }
 #: Answers that any call of a kind may give, told once above the tables.
-USUAL = {"400", "401", "403", "413", "415", "421", "422", "429", "503"}
+USUAL = {"400", "401", "403", "404", "409", "413", "415", "421", "422", "429", "500", "503"}
 
 
 def http_page() -> str:

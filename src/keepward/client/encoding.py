@@ -31,18 +31,14 @@ from keepward.core.memory import Record
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
 from keepward.core.query import MAX_HITS, Memories, Recall, check_limit, check_names
 from keepward.core.results import from_json
-from keepward.core.value import Data
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
 from keepward.services import arguments
+from keepward.types import MAX_DECISIONS, MAX_ITEMS, MAX_PAGE_SIZE
 
-#: Maximum number of items, and of commits with their events, on one page.
-MAX_PAGE_SIZE = 500
+#: Maximum number of commits with their events on one page.
 _MAX_COMMITS_PER_PAGE = 100
-#: Maximum number of proposals decided, and of items sent, in one request.
-_MAX_DECISIONS = 200
-_MAX_ITEMS = 500
 #: Maximum bytes of the items in one request; by default a server accepts one megabyte.
 _MAX_BODY_BYTES = 900_000
 #: Arguments that name a past state.
@@ -178,17 +174,10 @@ def _list(operation: Operation, args: Mapping[str, Any], transport: Transport) -
 
 def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport) -> ProposalPage:
     items, answers = _pages(operation, args, transport)
-    facts = from_json(_QueueSummary, answers[0])
-    return ProposalPage(from_json(list[Proposal], items), **msgspec.structs.asdict(facts))
-
-
-class _QueueSummary(Data):
-    """A page of the review queue without its proposals."""
-
-    offset: int
-    total: int
-    counts: dict[str, dict[str, int]]
-    oldest_at: datetime | None
+    kinds: dict[str, Any] = {"offset": int, "total": int, "counts": dict[str, dict[str, int]]}
+    kinds["oldest_at"] = datetime | None
+    about = {name: from_json(kind, answers[0][name]) for name, kind in kinds.items()}
+    return ProposalPage(from_json(list[Proposal], items), **about)
 
 
 def _pages(
@@ -256,7 +245,7 @@ def _remember_many(
     args: Mapping[str, Any],
     transport: Transport,
     *,
-    batch: int = _MAX_ITEMS,
+    batch: int = MAX_ITEMS,
     on_progress: Any = None,
 ) -> list[Outcome]:
     if batch < 1:
@@ -265,7 +254,7 @@ def _remember_many(
     mode = args.get("mode", "each")
     params = without_none({"mode": mode, "reason": args.get("reason") or None})
     outcomes: list[Outcome] = []
-    for part in [sent] if mode == "atomic" else _batches(sent, min(batch, _MAX_ITEMS)):
+    for part in [sent] if mode == "atomic" else _batches(sent, min(batch, MAX_ITEMS)):
         if part:
             batch_outcomes = from_json(list[Outcome], _call_operation(operation, transport, {"items": part, **params}))
             # An atomic write has one outcome for all items.
@@ -303,8 +292,8 @@ def _reject_many(operation: Operation, args: Mapping[str, Any], transport: Trans
 
 def _decide_many(operation: Operation, transport: Transport, params: dict[str, Any], name: str) -> list[DecisionResult]:
     results: list[DecisionResult] = []
-    for start in range(0, len(params[name]), _MAX_DECISIONS):
-        part = params | {name: params[name][start : start + _MAX_DECISIONS]}
+    for start in range(0, len(params[name]), MAX_DECISIONS):
+        part = params | {name: params[name][start : start + MAX_DECISIONS]}
         results += from_json(list[DecisionResult], _call_operation(operation, transport, part))
     return results
 

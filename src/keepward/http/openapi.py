@@ -1,6 +1,6 @@
 """The OpenAPI document: parameters, bodies, responses and links of operations, and its components.
 
-A route with a token may always answer 400, 401, 403, 421 and 503; other statuses follow from its parameters.
+Any operation may answer a problem with one of ten statuses; a body and ``If-Match`` add theirs.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": "A problem.", "content": content} for status in statuses}
 
 
-def answers(
-    operation: Operation, types: Mapping[int, Any], problems: tuple[int, ...]
-) -> dict[int | str, dict[str, Any]]:
+def answers(operation: Operation, types: Mapping[int, Any], inputs: Inputs) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of all statuses of an operation.
 
     ``types`` maps statuses to types or complete documentation; links belong to the status of the operation.
@@ -71,8 +69,10 @@ def answers(
     if operation.name in _LINKS:
         links = {name: _link(*words.split()) for name, words in _LINKS[operation.name].items()}
         documented[operation.status]["links"] = links
-    # Always document 422: otherwise the framework documents a body that is never sent.
-    return documented | problems_of(*sorted({400, 401, 403, 421, 422, 429, 503, *problems} - documented.keys()))
+    problems = {400, 401, 403, 404, 409, 421, 422, 429, 500, 503}
+    problems |= {413, 415} if operation.http_method != "GET" else set()
+    problems |= {412, 428} if "If-Match" in inputs.parameters or operation.name == "approve_many" else set()
+    return documented | problems_of(*sorted(problems))
 
 
 def _link(operation: str, *pairs: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin
 
@@ -174,8 +174,6 @@ _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 class RouteSpec:
     """The HTTP details of an operation."""
 
-    #: Statuses of problems besides those of every route.
-    problems: tuple[int, ...]
     answer: Callable[[OperationCall], Response] = handlers.plain_endpoint
     #: Type of the response; None for that of the operation's result.
     model: Any = None
@@ -189,208 +187,110 @@ class RouteSpec:
     kinds: Mapping[str, Any] | None = None
     #: Further parts of the OpenAPI operation.
     extra: dict[str, Any] | None = None
-    #: Title in the OpenAPI document, if it differs from the name of the operation.
-    title: str = ""
 
 
-def route_spec(*problems: int, **options: Any) -> RouteSpec:
-    return RouteSpec(problems=problems, **options)
-
-
-def _write_spec(*problems: int, **options: Any) -> RouteSpec:
-    options.setdefault("also", {200: Written, 202: Written})
-    return RouteSpec(problems=(404, 409, 413, 415, *problems), **options)
-
-
-def _edit_spec(*problems: int, **options: Any) -> RouteSpec:
-    return _write_spec(412, *problems, answer=handlers.update_memory, http_only=_IF_MATCH, **options)
-
-
-#: HTTP details by tag and operation, in the order of the OpenAPI document.
-ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
-    "blobs": {
-        "put_blob": route_spec(
-            409, 413, answer=streams.put_blob, receives=Request.body, kinds=_REF, extra=streams.BLOB_BODY
-        ),
-        "read_blob": route_spec(
-            404,
-            500,
-            answer=streams.read_blob,
-            http_only=_IF_NONE_MATCH,
-            kinds=_REF,
-            also={200: streams.BLOB_ANSWER, 304: {"description": "The bytes have that ETag."}},
-        ),
-    },
-    "carry": {
-        "export": route_spec(500, answer=streams.export, also={200: streams.EXPORT_ANSWER}),
-        "import": route_spec(
-            409,
-            413,
-            500,
-            answer=streams.import_file,
-            receives=streams.receive_upload,
-            also={200: streams.IMPORT_ANSWER},
-            extra=streams.UPLOAD_BODY,
-            title="import_lines",
-        ),
-        "plan_restore_export": route_spec(
-            409,
-            413,
-            answer=streams.plan_restore,
-            model=ExportPlan,
-            receives=streams.receive_upload,
-            extra=streams.UPLOAD_BODY,
-            title="plan_restoring",
-        ),
-        "restore_export": route_spec(
-            409,
-            413,
-            answer=streams.restore_upload,
-            model=RestoredExport,
-            receives=streams.receive_upload,
-            extra=streams.UPLOAD_BODY,
-            title="restore_lines",
-        ),
-    },
-    "erase": {
-        "plan_erase": route_spec(404, 409),
-        "erase": route_spec(404, 409, answer=handlers.erase, model=schemas.Destroyed),
-        "certificate": route_spec(404, model=schemas.Certificate),
-        "plan_adopt": route_spec(),
-        "adopt": route_spec(409),
-    },
-    "events": {
-        "events": route_spec(
-            404, 429, answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}
-        )
-    },
-    "inquiry": {
-        "blame": route_spec(404),
-        "impact": route_spec(
-            404, kinds=dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.FilterText | None)
-        ),
-        "plan_contain": route_spec(404),
-        "contain": route_spec(404, 409),
-        "bisect": route_spec(404, 409),
-        "contradictions": route_spec(),
-    },
-    "journal": {
-        "log": route_spec(404, answer=handlers.log, model=schemas.Commits, http_only=_EVENTS),
-        "show": route_spec(404),
-        "diff": route_spec(
-            404,
-            answer=handlers.diff,
-            model=page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
-        ),
-        "rollback": route_spec(
-            404, 409, 412, 428, answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH
-        ),
-        "receipt": route_spec(404, model=schemas.AnyReceipt),
-        "replay": route_spec(404),
-        "receipts": route_spec(),
-        "context_diff": route_spec(404),
-    },
-    "read": {
-        "status": route_spec(answer=handlers.status, model=schemas.Status),
-        "core": route_spec(answer=handlers.core, model=schemas.Core),
-        "recall": route_spec(404, answer=handlers.search, model=schemas.Found, http_only=_CURSOR),
-        "identity": route_spec(404),
-        "context": route_spec(404, 409, title="compile_context"),
-        "memory_block": route_spec(409, title="block"),
-        "snapshot": route_spec(409),
-        "list_memories": route_spec(404, answer=handlers.find, model=schemas.Memories, http_only=_CURSOR),
-        "get": route_spec(
-            404,
-            answer=handlers.get,
-            http_only=_IF_NONE_MATCH,
-            also={304: {"description": "The version has that ETag."}},
-        ),
-        "history": route_spec(404, answer=handlers.history, model=page_of(Version, "Versions", id=str)),
-    },
-    "browse": {
-        "facets": route_spec(404),
-        "activity": route_spec(404),
-        "sources": route_spec(404),
-        "users": route_spec(model=page_of(Member, "Users")),
-        "projects": route_spec(model=page_of(Member, "Projects")),
-        "lineage": route_spec(404),
-    },
-    "review": {
-        "pending": route_spec(answer=handlers.pending, model=schemas.Proposals),
-        "proposal": route_spec(404, answer=handlers.get_proposal, model=schemas.Reviewed),
-        "approve": route_spec(
-            404, 409, 412, 428, answer=handlers.approve, http_only=_IF_MATCH, kinds={"id": types.Name, "digest": None}
-        ),
-        "amend": _write_spec(412, 428, answer=handlers.approve, http_only=_IF_MATCH),
-        "reject": route_spec(404, 409, answer=handlers.reject, model=schemas.Rejected),
-        "reopen": route_spec(404, 409, answer=handlers.reopen, model=schemas.Reopened),
-        "approve_many": route_spec(428, answer=handlers.approve_many, model=schemas.Approved),
-        "reject_many": route_spec(answer=handlers.reject_many, model=schemas.RejectedMany),
-        "notices": route_spec(model=page_of(Proposal, "Notices")),
-    },
-    "tokens": {
-        "tokens": route_spec(answer=handlers.tokens, model=page_of(Token, "Tokens")),
-        "create_token": route_spec(answer=handlers.create_token, model=schemas.IssuedToken),
-        "revoke_token": route_spec(404, 409, answer=handlers.revoke_token, model=schemas.Revoked),
-    },
-    "upkeep": {
-        "feedback": route_spec(404, 409),
-        "train_reranker": route_spec(409, title="train"),
-        "verify": route_spec(),
-        "settings": route_spec(answer=settings.settings, model=schemas.SettingsInForce),
-        "rebuild": route_spec(answer=handlers.rebuild, model=schemas.Rebuilt),
-        "reindex": route_spec(model=schemas.Reindexed),
-        "doctor": route_spec(answer=handlers.doctor, model=page_of(Check, "Checks", ok=bool)),
-        "jobs": route_spec(model=page_of(JobState, "Jobs")),
-        "run_jobs": route_spec(404, 409, model=page_of(Run, "Runs")),
-        "merge_candidates": route_spec(model=page_of(Alike, "Candidates")),
-    },
-    "write": {
-        "remember": _write_spec(),
-        "remember_many": route_spec(404, 409, answer=handlers.remember_many, model=schemas.Outcomes),
-        "add": route_spec(404, 409),
-        "merge": _write_spec(model=Written, also={200: Written | schemas.Merged, 202: Written}),
-        "forget_many": route_spec(409, model=schemas.Forgotten),
-        "plan_forget_matching": route_spec(),
-        "forget_matching": route_spec(409),
-        "revise": _edit_spec(428),
-        "forget": _edit_spec(kinds={"reason": _Why, "if_version": None}),
-        "append": _edit_spec(),
-        "move": _edit_spec(),
-        "archive": _edit_spec(),
-        "restore": _edit_spec(),
-        "reinforce": _write_spec(),
-        "promote": _write_spec(),
-        "supersede": _write_spec(),
-        "update_by_key": _write_spec(),
-        "update_identity": _write_spec(),
-        "propose": _write_spec(title="edit", answer=handlers.propose),
-    },
+_PLAIN = RouteSpec()
+_UPLOAD: Any = {"receives": streams.receive_upload, "extra": streams.UPLOAD_BODY}
+_IMPACT_KINDS = dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.FilterText | None)
+_DIFFERENCES = page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int})
+_EDIT = RouteSpec(answer=handlers.update_memory, http_only=_IF_MATCH)
+#: Operations by tag, in the order of the OpenAPI document; others have the tag ``other``.
+TAGS: Mapping[str, str] = {
+    "blobs": "put_blob read_blob",
+    "carry": "export import plan_restore_export restore_export",
+    "erase": "plan_erase erase certificate plan_adopt adopt",
+    "events": "events",
+    "inquiry": "blame impact plan_contain contain bisect contradictions",
+    "journal": "log show diff rollback receipt replay receipts context_diff",
+    "read": "status core recall identity context memory_block snapshot list_memories get history",
+    "browse": "facets activity sources users projects lineage",
+    "review": "pending proposal approve amend reject reopen approve_many reject_many notices",
+    "tokens": "tokens create_token revoke_token",
+    "upkeep": "feedback train_reranker verify settings rebuild reindex doctor jobs run_jobs merge_candidates",
+    "write": "remember remember_many add merge forget_many plan_forget_matching forget_matching revise forget append "
+    "move archive restore reinforce promote supersede update_by_key update_identity propose",
+}
+#: HTTP details of the operations that have some.
+ROUTE_SPECS: Mapping[str, RouteSpec] = {
+    "put_blob": RouteSpec(answer=streams.put_blob, receives=Request.body, kinds=_REF, extra=streams.BLOB_BODY),
+    "read_blob": RouteSpec(
+        answer=streams.read_blob,
+        http_only=_IF_NONE_MATCH,
+        kinds=_REF,
+        also={200: streams.BLOB_ANSWER, 304: {"description": "The bytes have that ETag."}},
+    ),
+    "export": RouteSpec(answer=streams.export, also={200: streams.EXPORT_ANSWER}),
+    "import": RouteSpec(answer=streams.import_file, also={200: streams.IMPORT_ANSWER}, **_UPLOAD),
+    "plan_restore_export": RouteSpec(answer=streams.plan_restore, model=ExportPlan, **_UPLOAD),
+    "restore_export": RouteSpec(answer=streams.restore_upload, model=RestoredExport, **_UPLOAD),
+    "erase": RouteSpec(answer=handlers.erase, model=schemas.Destroyed),
+    "certificate": RouteSpec(model=schemas.Certificate),
+    "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
+    "impact": RouteSpec(kinds=_IMPACT_KINDS),
+    "log": RouteSpec(answer=handlers.log, model=schemas.Commits, http_only=_EVENTS),
+    "diff": RouteSpec(answer=handlers.diff, model=_DIFFERENCES),
+    "rollback": RouteSpec(answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH),
+    "receipt": RouteSpec(model=schemas.AnyReceipt),
+    "status": RouteSpec(answer=handlers.status, model=schemas.Status),
+    "core": RouteSpec(answer=handlers.core, model=schemas.Core),
+    "recall": RouteSpec(answer=handlers.search, model=schemas.Found, http_only=_CURSOR),
+    "list_memories": RouteSpec(answer=handlers.find, model=schemas.Memories, http_only=_CURSOR),
+    "get": RouteSpec(
+        answer=handlers.get, http_only=_IF_NONE_MATCH, also={304: {"description": "The version has that ETag."}}
+    ),
+    "history": RouteSpec(answer=handlers.history, model=page_of(Version, "Versions", id=str)),
+    "users": RouteSpec(model=page_of(Member, "Users")),
+    "projects": RouteSpec(model=page_of(Member, "Projects")),
+    "pending": RouteSpec(answer=handlers.pending, model=schemas.Proposals),
+    "proposal": RouteSpec(answer=handlers.get_proposal, model=schemas.Reviewed),
+    "approve": RouteSpec(answer=handlers.approve, http_only=_IF_MATCH, kinds={"id": types.Name, "digest": None}),
+    "amend": RouteSpec(answer=handlers.approve, http_only=_IF_MATCH),
+    "reject": RouteSpec(answer=handlers.reject, model=schemas.Rejected),
+    "reopen": RouteSpec(answer=handlers.reopen, model=schemas.Reopened),
+    "approve_many": RouteSpec(answer=handlers.approve_many, model=schemas.Approved),
+    "reject_many": RouteSpec(answer=handlers.reject_many, model=schemas.RejectedMany),
+    "notices": RouteSpec(model=page_of(Proposal, "Notices")),
+    "tokens": RouteSpec(answer=handlers.tokens, model=page_of(Token, "Tokens")),
+    "create_token": RouteSpec(answer=handlers.create_token, model=schemas.IssuedToken),
+    "revoke_token": RouteSpec(answer=handlers.revoke_token, model=schemas.Revoked),
+    "settings": RouteSpec(answer=settings.settings, model=schemas.SettingsInForce),
+    "rebuild": RouteSpec(answer=handlers.rebuild, model=schemas.Rebuilt),
+    "reindex": RouteSpec(model=schemas.Reindexed),
+    "doctor": RouteSpec(answer=handlers.doctor, model=page_of(Check, "Checks", ok=bool)),
+    "jobs": RouteSpec(model=page_of(JobState, "Jobs")),
+    "run_jobs": RouteSpec(model=page_of(Run, "Runs")),
+    "merge_candidates": RouteSpec(model=page_of(Alike, "Candidates")),
+    "remember_many": RouteSpec(answer=handlers.remember_many, model=schemas.Outcomes),
+    "merge": RouteSpec(model=Written, also={200: Written | schemas.Merged}),
+    "forget_many": RouteSpec(model=schemas.Forgotten),
+    "forget": replace(_EDIT, kinds={"reason": _Why, "if_version": None}),
+    **dict.fromkeys(("revise", "append", "move", "archive", "restore"), _EDIT),
+    "propose": RouteSpec(answer=handlers.propose),
 }
 #: All operations with a route, by name.
 ALL_OPERATIONS: Mapping[str, Operation] = LIBRARY | HTTP_OPERATIONS
 #: The right of each operation, or the role ``owner``.
 RIGHTS: Mapping[str, str] = {name: operation.right for name, operation in ALL_OPERATIONS.items()}
-#: Operations without HTTP details.
-DEFAULT_ROUTE_SPECS = {
-    name: route_spec(*((404,) if "{" in operation.path else ()), *((409,) if operation.changes else ()))
-    for name, operation in ALL_OPERATIONS.items()
-    if not any(name in rows for rows in ROUTE_SPECS.values())
-}
 
 
 @cache
 def routes() -> tuple[APIRouter, ...]:
     """Return the routers by tag; all applications share them."""
-    return tuple(_router(tag, rows) for tag, rows in [*ROUTE_SPECS.items(), ("other", DEFAULT_ROUTE_SPECS)] if rows)
+    named = {tag: names.split() for tag, names in TAGS.items()}
+    tagged = {name for names in named.values() for name in names}
+    return tuple(
+        _router(tag, names)
+        for tag, names in [*named.items(), ("other", [name for name in ALL_OPERATIONS if name not in tagged])]
+        if names
+    )
 
 
-def _router(tag: str, rows: Mapping[str, RouteSpec]) -> APIRouter:
+def _router(tag: str, names: list[str]) -> APIRouter:
     # An upload is authorized before its body is received.
     kind = KeepwardRoute if tag in ("blobs", "carry") else SelfConfirmingRoute
     router = APIRouter(route_class=kind, tags=[tag])
-    for name, spec in rows.items():
-        _add(router, ALL_OPERATIONS[name], spec, confirms=kind.confirms)
+    for name in names:
+        _add(router, ALL_OPERATIONS[name], ROUTE_SPECS.get(name, _PLAIN), confirms=kind.confirms)
     return router
 
 
@@ -417,19 +317,17 @@ def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: b
         return await run_in_threadpool(run, http, handle, await receives(http))
 
     called: Any = endpoint if receives is None else receiving
-    called.__name__, called.__doc__, called.inputs = row.title or operation.name, operation.doc, inputs
-    responses = {} if operation.status in (row.also or {}) else {operation.status: row.model or operation.result}
-    body, changes = inputs.body is not None, operation.changes
-    problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
+    called.__name__, called.__doc__, called.inputs = operation.name, operation.doc, inputs
+    also = {**({200: Written, 202: Written} if operation.is_one_write else {}), **(row.also or {})}
     router.add_api_route(
         operation.path.replace("{id}", "{id:named}"),
         called,
         methods=[operation.http_method],
         operation_id=operation.name,
         status_code=operation.status,
-        dependencies=[Writes] if changes else None,
+        dependencies=[Writes] if operation.changes else None,
         response_class=Response,
-        responses=openapi.answers(operation, {**responses, **(row.also or {})}, problems),
+        responses=openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs),
         openapi_extra={**openapi.inputs(inputs, operation.path), **(row.extra or {})},
     )
 
