@@ -20,7 +20,7 @@ from keepward.core import results
 from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
 from keepward.http.auth import CSRF_HEADER, Handle, Writes
-from keepward.http.requests import decode_cursor, encode_cursor, memory_etag, not_modified, require_match
+from keepward.http.requests import cursor_of, memory_etag, not_modified, page_offset, require_match
 from keepward.http.routes import KeepwardRoute
 
 BASE = "http://127.0.0.1:8321"
@@ -90,8 +90,8 @@ def page(
     cursor: str | None = None,
 ) -> dict[str, Any]:
     del memory, tag
-    start = decode_cursor(request, cursor)["at"] if cursor else 0
-    return {"at": start, "cursor": encode_cursor(request, {"at": start + limit})}
+    start, _ = page_offset(request, cursor)
+    return {"at": start, "cursor": cursor_of(request, start + limit, None)}
 
 
 @router.post("/memory/erase", dependencies=[Writes])

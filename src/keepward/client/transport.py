@@ -282,17 +282,11 @@ def _encoded(body: Any) -> bytes:
 
 
 def _query(pairs: Iterable[tuple[str, Any]]) -> str:
-    parts = []
-    for name, value in pairs:
-        for item in value if isinstance(value, list | tuple) else (value,):
-            if item is None:
-                continue
-            text = str(item).lower() if isinstance(item, bool) else str(item)
-            try:
-                parts.append(f"{name}={quote(text, safe='')}")
-            except UnicodeEncodeError as exc:
-                raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
-    return "?" + "&".join(parts) if parts else ""
+    sent = {name: value for name, value in pairs if value is not None}
+    try:
+        return f"?{http_library().QueryParams(sent)}" if sent else ""
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
 
 
 def _retry_delay_s(answer: httpx2.Response, pause: float) -> float | None:

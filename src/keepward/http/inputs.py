@@ -322,7 +322,7 @@ class Inputs:
     @property
     def query(self) -> Mapping[str, bool]:
         """The parameters of the query, and whether each may be repeated."""
-        return {name: _is_list(each.field.kind) for name, each in self.parameters.items() if each.place == "query"}
+        return {name: is_list(each.field.kind) for name, each in self.parameters.items() if each.place == "query"}
 
     @property
     def fields(self) -> Mapping[str, Field]:
@@ -362,13 +362,14 @@ def _sent(request: StrictRequest, name: str, parameter: Parameter) -> str | list
         return str(request.path_params[name])
     if parameter.place == "header":
         return request.headers.get(name)
-    if _is_list(parameter.field.kind):
+    if is_list(parameter.field.kind):
         return request.query_params.getlist(name) or None
     return request.query_params.get(name)
 
 
-def _is_list(kind: Any) -> bool:
-    return get_origin(kind) is list or (get_origin(kind) is not Literal and any(map(_is_list, get_args(kind))))
+def is_list(kind: Any) -> bool:
+    """Return whether a type accepts several values."""
+    return get_origin(kind) is list or (get_origin(kind) is not Literal and any(map(is_list, get_args(kind))))
 
 
 def inputs_of(operation: Operation, kinds: Mapping[str, Any], http_only: Mapping[str, Parameter]) -> Inputs:

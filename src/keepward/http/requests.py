@@ -23,10 +23,10 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -37,7 +37,7 @@ from keepward import errors
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
 from keepward.core.serialization import encode_record
-from keepward.core.value import from_micros, to_micros, unknown_field_message
+from keepward.core.value import unknown_field_message
 from keepward.handles import NAMED_HANDLE_HEADERS
 from keepward.interchange import parsing
 from keepward.mcp import jsonrpc_error
@@ -159,6 +159,7 @@ MAX_BODY_DEPTH = 32
 #: Maximum length of a cursor in characters, and bytes of its checksum.
 MAX_CURSOR_LENGTH = 512
 _CURSOR_CHECKSUM_LENGTH = 12
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 _ETAG_PATTERN = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
 
 
@@ -256,8 +257,7 @@ def require_match(
 
     Raises:
         Problem: 428 if a required ``If-Match`` is missing or ``*`` is not allowed, 412 if no tag is current, 400 if it
-            is
-            not a list of tags.
+            is not a list of tags.
     """
     sent = request.headers.getlist("if-match")
     if not sent:
@@ -305,24 +305,43 @@ def _parse_etags(text: str, header: str) -> frozenset[str] | None:
     return frozenset(tags)
 
 
-def encode_cursor(request: Request, position: Mapping[str, int | str | None]) -> str:
-    """Return the cursor of a position in the result of a request, as base64url text."""
-    payload = json.dumps(dict(position), sort_keys=True, separators=(",", ":")).encode("ascii")
+class PageState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state and the clock of the first page, for later pages."""
+
+    #: Number of the newest commit of that state; 0 for the empty store.
+    seq: _Count
+    at: datetime
+
+
+class _Position(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of a cursor: the number of items before the page, and the state; None for that of the query."""
+
+    start: _Count
+    state: PageState | None
+
+
+def cursor_of(request: Request, start: int, state: PageState | None) -> str:
+    """Return the cursor of the page after ``start`` items of a state, as base64url text."""
+    payload = msgspec.json.encode(_Position(start=start, state=state))
     return base64.urlsafe_b64encode(_cursor_checksum(request, payload) + payload).rstrip(b"=").decode("ascii")
 
 
-def decode_cursor(request: Request, cursor: str) -> dict[str, Any]:
-    """Return the position of a cursor of the same query."""
+def page_offset(request: Request, cursor: str | None) -> tuple[int, PageState | None]:
+    """Return the number of items before a page, and the state of the first page.
+
+    None means the state that the query names, or the present.
+    """
+    if cursor is None:
+        return 0, None
     try:
-        if len(cursor) > MAX_CURSOR_LENGTH:
-            raise ValueError("too long")
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         given, payload = data[:_CURSOR_CHECKSUM_LENGTH], data[_CURSOR_CHECKSUM_LENGTH:]
         if not hmac.compare_digest(given, _cursor_checksum(request, payload)):
             raise ValueError("another query")
-        return dict(json.loads(payload))
+        position = msgspec.json.decode(payload, type=_Position)
     except ValueError as exc:
         raise bad_cursor() from exc
+    return position.start, position.state
 
 
 def bad_cursor(why: str = "does not belong to this query") -> Problem:
@@ -336,39 +355,6 @@ def _cursor_checksum(request: Request, payload: bytes) -> bytes:
     return hashlib.sha256(b"keepward/cursor/v1\0" + query.encode("ascii") + b"\0" + payload).digest()[
         :_CURSOR_CHECKSUM_LENGTH
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageState:
-    """The state and the clock of the first page, for later pages."""
-
-    #: Number of the newest commit of that state; 0 for the empty store.
-    seq: int
-    at: datetime
-
-
-def page_offset(request: Request, cursor: str | None) -> tuple[int, PageState | None]:
-    """Return the number of items before a page, and the state of the first page.
-
-    None means the state that the query names, or the present.
-    """
-    if cursor is None:
-        return 0, None
-    start, seq, at = (decode_cursor(request, cursor).get(name) for name in ("start", "seq", "at"))
-    if not _is_count(start) or (seq is not None and not (_is_count(seq) and _is_count(at))):
-        raise bad_cursor()
-    return int(start or 0), None if seq is None else PageState(seq=seq, at=from_micros(int(at or 0)))
-
-
-def _is_count(value: Any) -> bool:
-    # As microseconds, this is within the years of an instant.
-    return isinstance(value, int) and 0 <= value < 2**53
-
-
-def cursor_of(request: Request, start: int, moment: PageState | None) -> str:
-    """Return the cursor of the page after ``start`` items of a state; None means the state of the query."""
-    seq, at = (None, None) if moment is None else (moment.seq, to_micros(moment.at))
-    return encode_cursor(request, {"start": start, "seq": seq, "at": at})
 
 
 def head_seq(head: str) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
@@ -42,7 +42,7 @@ from keepward.http import handlers, openapi, schemas, settings, slots, streams
 from keepward.http.auth import Handle, Writes, app_state_of, identify, require_valid_credential
 from keepward.http.handlers import HTTP_OPERATIONS, OperationCall
 from keepward.http.idempotency import KEY_HEADER, respond_once
-from keepward.http.inputs import Inputs, Parameter, inputs_of
+from keepward.http.inputs import Inputs, Parameter, inputs_of, is_list
 from keepward.http.requests import (
     MAX_CURSOR_LENGTH,
     Problem,
@@ -106,7 +106,7 @@ class PublicRoute(APIRoute):
         inner, parsed = super().get_route_handler(), self.body_field is not None
         inputs: Inputs | None = getattr(self.endpoint, "inputs", None)
         # Query parameters, and whether each may be repeated.
-        known = {param.alias: _accepts_many(param.field_info.annotation) for param in self.dependant.query_params}
+        known = {param.alias: is_list(param.field_info.annotation) for param in self.dependant.query_params}
         if inputs is not None:
             known, parsed = dict(inputs.query), inputs.body is not None
         operation = OPERATIONS.get(self.operation_id or self.name)
@@ -330,11 +330,3 @@ def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: b
         responses=openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs),
         openapi_extra={**openapi.inputs(inputs, operation.path), **(row.extra or {})},
     )
-
-
-def _accepts_many(annotation: Any) -> bool:
-    """Whether a parameter accepts several values."""
-    origin = get_origin(annotation) or annotation
-    if isinstance(origin, type) and issubclass(origin, (list, tuple, set, frozenset)):
-        return True
-    return any(_accepts_many(part) for part in get_args(annotation) if part is not annotation)

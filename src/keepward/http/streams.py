@@ -22,6 +22,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 from anyio import create_memory_object_stream, from_thread
@@ -260,15 +261,6 @@ def line_of(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
-class _ExportTarget:
-    """The target of an export."""
-
-    encoding = "utf-8"
-
-    def __init__(self, write: WriteText) -> None:
-        self.write = write
-
-
 class Upload(io.BytesIO):
     """The body of an import."""
 
@@ -286,7 +278,7 @@ async def receive_upload(request: Request) -> Upload:
 
 def export(call: OperationCall) -> Response:
     def work(write: WriteText) -> None:
-        target: Any = _ExportTarget(write)
+        target: Any = SimpleNamespace(write=write, encoding="utf-8")
         write_vault(call.memory, target)
 
     return LineStreamResponse(call, work)
