@@ -48,6 +48,18 @@ def test_the_address_names_the_user_the_project_and_the_agent(world):
     assert app.get("/memory/items?user=ana&user=bob").status_code == 400
 
 
+def test_every_address_of_the_memory_documents_the_names_of_a_handle(world):
+    named = [{"$ref": f"#/components/parameters/{name}"} for name in ("user", "agent", "project")]
+    documented = {
+        path
+        for path, calls in world.api["paths"].items()
+        for each in calls.values()
+        if all(name in each.get("parameters", ()) for name in named)
+    }
+    assert documented == {path for path in world.api["paths"] if path.startswith("/memory/")} - {"/memory/import"}
+    assert set(world.api["components"]["parameters"]) == {"user", "agent", "project"}
+
+
 @pytest.mark.parametrize("name", ["user", "agent", "project"])
 def test_the_address_cannot_add_to_the_names_of_a_proxy(world, name):
     proxy = world.bearer("proxy")

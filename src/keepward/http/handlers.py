@@ -34,10 +34,8 @@ from keepward.core.proposal import (
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
 from keepward.core.results import format_instant, record_as_dict, to_json, to_plain
-from keepward.core.value import parse_instant
-from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
+from keepward.errors import KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
-from keepward.http.inputs import accepts_as_of
 from keepward.http.requests import (
     STATUS_OF_CODE,
     PageState,
@@ -55,6 +53,7 @@ from keepward.memory import Memory, request_context_of
 from keepward.operations import Operation, operation
 from keepward.services import review
 from keepward.services.edits import parse_change
+from keepward.services.read import parse_as_of
 from keepward.services.search import is_counted
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
@@ -105,18 +104,6 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
         return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
 
 
-def parse_as_of(value: str) -> int | str | datetime:
-    """Return the past state that a request names."""
-    if not value.strip():
-        raise InvalidInput("as_of is a commit's number or id, the name of a head, or an ISO 8601 instant")
-    if value.isascii() and value.isdecimal():
-        return int(value)
-    try:
-        return parse_instant(value)
-    except InvalidInput:
-        return value
-
-
 #: Operations that exist only over HTTP, by name.
 HTTP_OPERATIONS: dict[str, Operation] = {}
 #: Registers an operation that exists only over HTTP.
@@ -145,8 +132,7 @@ class OperationCall:
         for wire, value in {**self.given, **overrides}.items():
             argument = self.operation.arguments[wire]
             values = own if argument.within is None else groups.setdefault(argument.within, {})
-            names = isinstance(value, str) and accepts_as_of(argument.kind)
-            values[argument.name] = parse_as_of(value) if names else value
+            values[argument.name] = value
         return own | {name: Filters(**values) for name, values in groups.items()}
 
 
@@ -224,8 +210,7 @@ def find(call: OperationCall) -> Response:
     order = {name: params.pop(name, usual) for name, usual in _ORDER.items()}
     if is_counted(params, **order):
         return _ordered_page(call, start, moment)
-    end, as_of = start + call.given["limit"], call.given.get("as_of")
-    as_of = parse_as_of(as_of) if isinstance(as_of, str) else as_of
+    end, as_of = start + call.given["limit"], parse_as_of(call.given.get("as_of"))
     if as_of is not None and not (isinstance(as_of, datetime) and as_of > memory.now):
         # A past state does not change; the state of a future instant does.
         memories = call.run(limit=end + 1)

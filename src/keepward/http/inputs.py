@@ -27,7 +27,6 @@ from keepward.http.schemas import SCHEMAS, Field, NamedObject, Schema, named_obj
 from keepward.mcp.tool import describe_type
 from keepward.operations import REQUIRED, Operation
 from keepward.types import (
-    AS_OF_PATTERN,
     FIELDS,
     MAX_DECISIONS,
     MAX_ITEMS,
@@ -274,14 +273,6 @@ def body_of(operation: Operation) -> type[NamedObject] | None:
     made: type[NamedObject] = named_object(name, f"Parameters of `{operation.name}`.", further=False, **fields)
     SCHEMAS[name] |= _FURTHER_SCHEMAS.get(operation.name, {})
     return made
-
-
-@cache
-def accepts_as_of(kind: Any) -> bool:
-    """Return whether a type accepts a commit or a head, not only an instant."""
-    notes = kind.__metadata__ if get_origin(kind) is Annotated else ()
-    here = any(isinstance(note, Limit) and note.schema.get("pattern") == AS_OF_PATTERN for note in notes)
-    return here or any(accepts_as_of(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
 
 
 # --- all inputs of an operation

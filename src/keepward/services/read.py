@@ -32,7 +32,7 @@ from keepward.core.query import (
     check_limit,
     check_names,
 )
-from keepward.core.value import to_micros, unknown_name_message
+from keepward.core.value import parse_instant, to_micros, unknown_name_message
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.services.access import commit_of, corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.index_cache import lacks_embedding, uses_database_index
@@ -67,6 +67,18 @@ _AS_OF_FORMS = (
 )
 
 
+def parse_as_of(as_of: AsOf) -> AsOf:
+    """Return a past state; the text of a number or an instant is parsed."""
+    if not isinstance(as_of, str):
+        return as_of
+    if as_of.isdecimal():
+        return int(as_of)
+    try:
+        return parse_instant(as_of)
+    except InvalidInput:
+        return as_of
+
+
 def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
     """Return the number of the commit that ``as_of`` names; None for the present.
 
@@ -76,6 +88,7 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
         NotFound: there is no such commit.
         InvalidInput: ``as_of`` has none of these forms.
     """
+    as_of = parse_as_of(as_of)
     if as_of is None:
         return None
     if isinstance(as_of, str):
@@ -88,13 +101,7 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
         if len(as_of) == 36 and as_of.count("-") == 4:
             # It has the form of an id.
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
-        from keepward.core.value import parse_instant
-
-        try:
-            instant = parse_instant(as_of)
-        except InvalidInput as exc:
-            raise InvalidInput(_AS_OF_FORMS) from exc
-        return seq_of(session, instant)
+        raise InvalidInput(_AS_OF_FORMS)
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
             raise InvalidInput(_AS_OF_FORMS)
@@ -113,6 +120,7 @@ def read_point(session: RequestContext, as_of: AsOf) -> ReadPoint:
     Raises:
         NotFound, InvalidInput: as in ``seq_of``.
     """
+    as_of = parse_as_of(as_of)
     seq, now = seq_of(session, as_of), session.clock.now()
     head = session.store.head(session.tenant) if seq is None else Head(seq=0, hash=EMPTY_HASH)
     if seq and (view := session.store.commit(session.tenant, str(seq))) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +38,10 @@ def test_recall_of_the_past_names_the_commit_it_read(memory: Memory) -> None:
 
 def test_a_recall_of_the_empty_store_names_it(memory: Memory) -> None:
     assert memory.recall("tea", as_of=0).head == "0:" + "0" * 16
+
+
+def test_the_text_of_an_instant_is_read_by_its_clock(memory: Memory) -> None:
+    written = memory.remember("Dan drinks milk", tier="archival", ttl="1h").records[0].created_at
+    for then, found in ((written + timedelta(minutes=30), True), (written + timedelta(minutes=90), False)):
+        read = [memory.list_memories(as_of=as_of) for as_of in (then, then.isoformat())]
+        assert [any(each.text == "Dan drinks milk" for each in memories) for memories in read] == [found, found]
