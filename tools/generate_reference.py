@@ -241,7 +241,8 @@ explain versions, repeated calls, pages and limits. [Errors](errors.md) lists th
 describes every field, and so does [openapi.json](openapi.json).
 
 Every call under `/memory` needs a token as `Authorization: Bearer kw_...`, or a session of the console. It acts in the
-token's tenant and scope. `Keepward-Tenant` and `Keepward-Scope` name others that the token may use.
+token's tenant and scope. `Keepward-Tenant` and `Keepward-Scope` name others that the token may use. Every address
+except `/memory/import` takes `?user=ana`, `&agent=planner` and `&project=shop`, which name a handle.
 
 | status | outcome of a write |
 | --- | --- |
@@ -250,8 +251,8 @@ token's tenant and scope. `Keepward-Tenant` and `Keepward-Scope` name others tha
 | 200 | a duplicate; the existing memory was confirmed |
 | 422 | refused by a gate, with `reasons` and a receipt; nothing was stored |
 
-Any call may return 400, 401, 403, 421 or 503. A call that changes something may return 429, and one with a body 413,
-415 or 422. The tables name further problems. Every error is `application/problem+json` with a stable `code`.
+Any call may return 400, 401, 403, 404, 409, 421, 429, 500 or 503, and one with a body 413, 415 or 422. The tables name
+further problems. Every error is `application/problem+json` with a stable `code`.
 
 A star means optional. Lists are `items` and a `cursor` for the next page, null at the end. Every page shows the state
 of the first. Where an answer has the id of a `commit` or a `receipt`, `commit_header` and `receipt_record` are the

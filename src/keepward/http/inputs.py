@@ -82,11 +82,11 @@ def _takes_text(kind: Any) -> bool:
     return kind is str or origin is Literal or any(map(_takes_text, parts))
 
 
-#: An error: the place of a value, such as ``["body", "changes", 0]``, and a sentence.
+#: Errors: the path of a value, such as ``["body", "changes", 0]``, and a sentence each.
 Errors = list[tuple[list[Any], str]]
 
 
-def _read_value(kind: Any, value: Any, place: list[Any], errors: Errors, *, text: bool = False) -> Any:
+def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text: bool = False) -> Any:
     """Return a JSON value, or with ``text`` the text of an address or header, as a value of a type."""
     kinds = _objects_in(kind)
     try:
@@ -99,37 +99,37 @@ def _read_value(kind: Any, value: Any, place: list[Any], errors: Errors, *, text
         read = msgspec.convert(value, checked_type(kind))
     except msgspec.DecodeError as exc:
         # Other messages repeat the value.
-        message, _, path = str(exc).partition(" - at `$")
+        message, _, index = str(exc).partition(" - at `$")
         message = message if message.startswith("Expected") else f"must be {describe_type(schema_of(kind))}"
-        errors.append(([*place, *re.findall(r"[0-9]+", path)], message))
+        errors.append(([*path, *re.findall(r"[0-9]+", index)], message))
         return None
     if not kinds:
         return read
-    return [read_object(kinds, item, [*place, number], errors) for number, item in enumerate(value)]
+    return [read_object(kinds, item, [*path, number], errors) for number, item in enumerate(value)]
 
 
-def read_object(kinds: list[type[NamedObject]], value: Any, place: list[Any], errors: Errors) -> dict[str, Any]:
+def read_object(kinds: list[type[NamedObject]], value: Any, path: list[Any], errors: Errors) -> dict[str, Any]:
     """Return the sent fields of an object; its ``op`` says which of several kinds it is of."""
     if not isinstance(value, dict):
-        errors.append((place, "must be an object"))
+        errors.append((path, "must be an object"))
         return {}
     if len(kinds) > 1:
         by_op = {get_args(each.fields["op"].kind)[0]: each for each in kinds}
         op = value.get("op")
         if not isinstance(op, str) or op not in by_op:
             needed = "is required; it selects the type of the change; use" if op is None else "must be"
-            errors.append(([*place, "op"], f"{needed} one of {', '.join(by_op)}"))
+            errors.append(([*path, "op"], f"{needed} one of {', '.join(by_op)}"))
             return {}
         kinds = [by_op[op]]
     fields, given = kinds[0].fields, {}
     unknown = next((name for name in value if name not in fields), None)
     if unknown is not None and not kinds[0].is_open:
-        errors.append((place, unknown_field_message("field", unknown, fields)))
+        errors.append((path, unknown_field_message("field", unknown, fields)))
     for name, field in fields.items():
         if name in value:
-            given[name] = _read_value(field.kind, value[name], [*place, name], errors)
+            given[name] = _read_value(field.kind, value[name], [*path, name], errors)
         elif field.default is REQUIRED:
-            errors.append(([*place, name], "is required"))
+            errors.append(([*path, name], "is required"))
     return given
 
 
@@ -281,16 +281,17 @@ def body_of(operation: Operation) -> type[NamedObject] | None:
 class Parameter(NamedTuple):
     """A parameter in a path, a query or a header."""
 
-    place: str
+    #: ``path``, ``query`` or ``header``.
+    location: str
     field: Field
     doc: str = ""
 
     def described(self, name: str) -> Schema:
         """Return the parameter as OpenAPI describes it."""
-        schema = self.field.schema if self.place == "query" else schema_of(self.field.kind)
+        schema = self.field.schema if self.location == "query" else schema_of(self.field.kind)
         needed = self.field.default is REQUIRED
         doc = {"description": self.doc} if self.doc else {}
-        return {"name": name, "in": self.place, "required": needed, "schema": _as_text(schema), **doc}
+        return {"name": name, "in": self.location, "required": needed, "schema": _as_text(schema), **doc}
 
 
 def _as_text(schema: Schema) -> Schema:
@@ -313,7 +314,7 @@ class Inputs:
     @property
     def query(self) -> Mapping[str, bool]:
         """The parameters of the query, and whether each may be repeated."""
-        return {name: is_list(each.field.kind) for name, each in self.parameters.items() if each.place == "query"}
+        return {name: is_list(each.field.kind) for name, each in self.parameters.items() if each.location == "query"}
 
     @property
     def fields(self) -> Mapping[str, Field]:
@@ -335,23 +336,25 @@ class Inputs:
         for name, each in self.parameters.items():
             sent, default = _sent(request, name, each), each.field.default
             if sent is not None:
-                given[name] = _read_value(each.field.kind, sent, [each.place, name], errors, text=isinstance(sent, str))
+                given[name] = _read_value(
+                    each.field.kind, sent, [each.location, name], errors, text=isinstance(sent, str)
+                )
             elif default is REQUIRED:
-                errors.append(([each.place, name], "is required"))
+                errors.append(([each.location, name], "is required"))
             elif default is not None:
                 given[name] = [] if default == () else default
         body = _expand_single_edit(request.parsed) if "changes" in self.fields else request.parsed
         if self.body is not None and (body is not None or self.needs_body):
             given |= read_object([self.body], body, ["body"], errors)
         if errors:
-            raise invalid_input([(".".join(map(str, place)), message) for place, message in errors])
+            raise invalid_input([(".".join(map(str, path)), message) for path, message in errors])
         return given
 
 
 def _sent(request: StrictRequest, name: str, parameter: Parameter) -> str | list[str] | None:
-    if parameter.place == "path":
+    if parameter.location == "path":
         return str(request.path_params[name])
-    if parameter.place == "header":
+    if parameter.location == "header":
         return request.headers.get(name)
     if is_list(parameter.field.kind):
         return request.query_params.getlist(name) or None

@@ -78,8 +78,8 @@ def answers(operation: Operation, types: Mapping[int, Any], inputs: Inputs) -> d
 def _link(operation: str, *pairs: str) -> dict[str, Any]:
     parameters, body = {}, {}
     for pair in pairs:
-        name, _, place = pair.partition("=")
-        value = f"$response.{place}" if place.startswith("header.") else f"$response.body#/{place}"
+        name, _, path = pair.partition("=")
+        value = f"$response.{path}" if path.startswith("header.") else f"$response.body#/{path}"
         if name.startswith("body."):
             body[name.removeprefix("body.")] = value
         else:

@@ -118,12 +118,10 @@ def problem_of(exc: Exception, *, conditional: bool = False) -> Problem:
             status = 412 if conditional and isinstance(exc, errors.StaleVersion) else STATUS_OF_CODE.get(exc.code, 500)
             return Problem(status, exc.code, str(exc), headers={"Retry-After": "1"} if status == 503 else None)
         case RequestValidationError():
-            # Only of routes that are no operations. The last name of a place may be an unknown field.
-            places = [each["loc"][:-1] if each["type"] == "extra_forbidden" else each["loc"] for each in exc.errors()]
+            # Only of routes that are no operations. The last name of a path may be an unknown field.
+            paths = [each["loc"][:-1] if each["type"] == "extra_forbidden" else each["loc"] for each in exc.errors()]
             messages = [str(each["msg"]) for each in exc.errors()]
-            return invalid_input(
-                [(".".join(map(str, place)), said) for place, said in zip(places, messages, strict=True)]
-            )
+            return invalid_input([(".".join(map(str, path)), said) for path, said in zip(paths, messages, strict=True)])
         case HTTPException():
             code, detail = _PROBLEM_OF_STATUS.get(exc.status_code, ("bad_request", "The request cannot be read."))
             return Problem(exc.status_code, code, detail, headers=exc.headers)
