@@ -23,9 +23,10 @@ _STATUS_TEXT = {
 }
 #: OpenAPI links to next requests, by operation.
 _LINKS: Mapping[str, Mapping[str, str]] = load_toml(__package__, "links.toml")
+_NAME = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"}
 #: Parameters of the query of every address below ``/memory``.
 _HANDLE_PARAMETERS: Mapping[str, Schema] = {
-    name: {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": doc}
+    name: {"name": name, "in": "query", "required": False, "schema": _NAME, "description": doc}
     for name, doc in {
         "user": "Use the handle of this user, as the header `Keepward-User` does.",
         "agent": "Use the handle of this agent, as the header `Keepward-Agent` does.",
