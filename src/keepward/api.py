@@ -1040,7 +1040,7 @@ class MemoryAPI(ABC):
         "POST /memory/train", by="services.reranker:train_reranker", right="owner", owner="training the reranker"
     )
     def train_reranker(self) -> Training:
-        """Train the reranker from all feedback.
+        """Train the reranker from all feedback, in one commit.
 
         It is used only if it ranks held-out feedback better. Requires the owner.
         """

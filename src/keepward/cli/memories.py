@@ -83,8 +83,9 @@ def remember(
     content = None if file is None else _content_of(file)
 
     def store(memory: Memory) -> Any:
-        blob = {} if content is None else {"blob": memory.put_blob(content, media_type=media_type).ref}
-        return memory.remember(text, **fields, **blob)
+        if content is not None:
+            fields["blob"] = memory.put_blob(content, media_type=media_type).ref
+        return memory.remember(text, **fields)
 
     result = write_result(call.rehearse_then_run(store))
     warn_if_missing(call)

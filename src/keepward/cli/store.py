@@ -46,8 +46,7 @@ def tenants(call: CommandContext) -> CommandResult:
     from keepward.services.status import tenants
 
     names = tenants(request_context_of(call.memory("decide")))
-    data = {"tenants": names, "count": len(names)}
-    return CommandResult(data, lambda screen, data: screen.labelled("tenants", data["tenants"]))
+    return CommandResult({"tenants": names, "count": len(names)}, hidden=("count",))
 
 
 @command()
