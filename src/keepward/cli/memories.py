@@ -412,14 +412,6 @@ def list_(
 get = simple_command("get", present=lambda record: CommandResult(record.to_dict()))
 
 
-@operation_command()
-def history(call: CommandContext, memory_id: str) -> CommandResult:
-    """Show every version of a memory: who changed what, when and why."""
-    versions = call.memory().history(memory_id)
-    full_id = versions[-1].record.id if versions else memory_id
-    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
-
-
 def _version_data(version: Any) -> dict[str, Any]:
     from keepward.core.commit import Step
 
@@ -428,6 +420,14 @@ def _version_data(version: Any) -> dict[str, Any]:
     details = {name: getattr(version.details, name) for name in ("actor", "approved_by", "reason", "receipt")}
     commit = version.commit
     return {**step, "commit": commit.id, "seq": commit.seq, "at": as_json(commit.at), **details}
+
+
+@operation_command()
+def history(call: CommandContext, memory_id: str) -> CommandResult:
+    """Show every version of a memory: who changed what, when and why."""
+    versions = call.memory().history(memory_id)
+    full_id = versions[-1].record.id if versions else memory_id
+    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
 
 
 @operation_command()

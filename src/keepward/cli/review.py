@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from keepward.cli.command import EXIT_CODE_OF, argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, to_json_object
 from keepward.cli.memories import write_result
-from keepward.cli.parameters import operation_command
+from keepward.cli.parameters import operation_command, simple_command
 from keepward.core.proposal import ProposalState
 from keepward.core.value import pluralize
 from keepward.errors import InvalidInput, KeepwardError
@@ -20,6 +20,7 @@ from keepward.errors import InvalidInput, KeepwardError
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.commit import Receipt
+    from keepward.core.journal import Contradictions
     from keepward.memory import Memory
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
@@ -270,17 +271,14 @@ def receipt(call: CommandContext, receipt_id: str) -> CommandResult:
 APPLY = option("--apply", "Apply the plan with this digest.", "DIGEST")
 
 
-@operation_command()
-def impact(call: CommandContext, **args: Any) -> CommandResult:
-    """Show everything that one source, actor, session, commit or memory touched, including each context it was in."""
-    return CommandResult(_impact_data(call.memory("decide").impact(**args)))
-
-
 def _impact_data(report: Any) -> dict[str, Any]:
     data = to_json_object(report, "selector", by=to_json_object(report.selector))
     for context in data["contexts"]:
         context["items"] = [{"id": memory_id, "version": version} for memory_id, version in context["items"]]
     return data
+
+
+impact = simple_command("impact", "decide", lambda report: CommandResult(_impact_data(report)))
 
 
 @operation_command(APPLY, without="digest")
@@ -328,14 +326,14 @@ def bisect(call: CommandContext, query: str, **args: Any) -> CommandResult:
     return CommandResult({"commit": commit, "compiled": result.compiled, "events": events, "next": next_commands})
 
 
-@operation_command(without="content_types min_importance")
-def contradictions(call: CommandContext, **args: Any) -> CommandResult:
-    """List pairs of memories with nearly the same text, and the differences; nothing is changed."""
-    result = call.memory("decide").contradictions(**args)
+def _contradictions(result: Contradictions) -> CommandResult:
     data = result.to_dict()
     for pair in data["items"]:
         pair["next"] = f"keepward supersede {pair['older']['id']} --by {pair['newer']['id']} --reason TEXT"
     return CommandResult(data, messages=result.notes, hidden=("notes",))
+
+
+contradictions = simple_command("contradictions", "decide", _contradictions, without="content_types min_importance")
 
 
 @operation_command()
