@@ -174,7 +174,7 @@ def simple_command(
         return present(result) if present else CommandResult(to_json_object(result))
 
     # What concerns HTTP only is left out.
-    run.__doc__ = "\n\n".join(part for part in about.doc.split("\n\n") if "over HTTP" not in part.replace("O", "o"))
+    run.__doc__ = "\n\n".join(part for part in about.doc.split("\n\n") if "over http" not in part.lower())
     return operation_command(of=operation, **{"name": operation, **options})(run)
 
 
