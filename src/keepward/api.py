@@ -526,7 +526,7 @@ class MemoryAPI(ABC):
         "POST /memory/items/{id}/supersede", by="services.edits:supersede", right="propose", makes=change.Supersede
     )
     def supersede(self, memory_id: str, by: str, *, reason: str = "") -> Outcome:
-        """Propose to replace one memory by another."""
+        """Propose to replace one memory by another. The old one becomes inactive; its history names the new one."""
 
     @operation("POST /memory/items/merge", by="services.edits:merge", right="propose", makes=change.Insert)
     def merge(
@@ -1040,7 +1040,7 @@ class MemoryAPI(ABC):
         "POST /memory/train", by="services.reranker:train_reranker", right="owner", owner="training the reranker"
     )
     def train_reranker(self) -> Training:
-        """Train the reranker from all feedback.
+        """Train the reranker from all feedback, in one commit.
 
         It is used only if it ranks held-out feedback better. Requires the owner.
         """

@@ -197,6 +197,12 @@ Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier"
 Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
 ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
 
+
+def _described(kind: Any, doc: str) -> Any:
+    """Return a type with a description."""
+    return Annotated[kind, Limit(doc)]
+
+
 #: Types of the fields of a memory. ``core.change`` defines the fields of each change and their defaults.
 FIELDS: Mapping[str, Any] = {
     "id": Id,
@@ -206,22 +212,22 @@ FIELDS: Mapping[str, Any] = {
     "key": Annotated[ShortText, GateLimit("A stable name; a write with a known key updates that memory.", **_LINE)]
     | None,
     "scope": Scope | None,
-    "subject": ShortText | None,
-    "category": ShortText | None,
+    "subject": _described(ShortText, "Who or what it is about.") | None,
+    "category": _described(ShortText, "A label of your own.") | None,
     "tags": Tags,
     "content_type": Annotated[str, one_of("content_type")],
     "blob": Annotated[str, GateLimit("Reference of stored bytes, from `POST /memory/blobs`.")] | None,
-    "metadata": dict[str, Any] | None,
+    "metadata": _described(dict[str, Any], "A JSON object of your own.") | None,
     "source": SourceName | None,
-    "evidence": References,
-    "derived_from": References,
-    "confidence": Fraction | None,
-    "importance": Fraction | None,
+    "evidence": _described(References, "References that support it, such as `chat:42`."),
+    "derived_from": _described(References, "Ids of memories from which it was derived."),
+    "confidence": _described(Fraction, "How likely it is true.") | None,
+    "importance": _described(Fraction, "How useful it is.") | None,
     "ttl": Ttl | None,
     "stability": Annotated[str, one_of("stability")] | None,
     "sensitivity": SensitivityName | None,
     "access": Annotated[str, one_of("access")] | None,
-    "session": ShortText | None,
+    "session": _described(ShortText, "The session it comes from.") | None,
     "speaker": ShortText | None,
     "job": ShortText | None,
     "aliases": Tags,
@@ -234,7 +240,7 @@ FIELDS: Mapping[str, Any] = {
     | None,
     "if_version": Version | None,
     "by": Id,
-    "gain": Fraction,
+    "gain": _described(Fraction, "Added to the importance, up to 1; 0.2 raises 0.6 to 0.8."),
     "confirms": bool,
 }
 
@@ -258,12 +264,12 @@ PARAMETERS: Mapping[str, Any] = {
     "kinds": Kinds,
     "tags": FilterTexts,
     "content_types": ContentTypes,
-    "subject": FilterText,
-    "category": FilterText,
-    "session": FilterText,
-    "key": FilterText,
+    "subject": _described(FilterText, "Only about this subject."),
+    "category": _described(FilterText, "Only of this category."),
+    "session": _described(FilterText, "Only of this session."),
+    "key": _described(FilterText, "Only under this key."),
     "job": FilterText,
-    "min_importance": Threshold,
+    "min_importance": _described(Threshold, "Only memories of at least this importance."),
     "as_of": AsOf,
     "since": Annotated[Timestamp, Limit("Written at or after this instant.")],
     "until": Annotated[Timestamp, Limit("Written before this instant.")],
@@ -313,7 +319,7 @@ PARAMETERS: Mapping[str, Any] = {
     "if_version": Version,
     # Contexts and receipts.
     "objective": Annotated[str, Limit("What the model is about to do.", maxLength=MAX_QUERY_LENGTH)],
-    "budget_tokens": Tokens,
+    "budget_tokens": _described(Tokens, "Maximum number of tokens. Default: by policy."),
     "without": Annotated[
         list[Annotated[str, Limit(minLength=1, maxLength=200)]],
         Limit("Core blocks, by key or id, that may be missing if they are invalid.", maxItems=100),
@@ -381,13 +387,13 @@ PARAMETERS: Mapping[str, Any] = {
     "diff.later": AsOf,
     "rollback.with_later": Annotated[bool, Limit("Undo later commits on the same memories as well.")],
     "rollback.dry_run": Annotated[bool, Limit("Return what would happen; change nothing.")],
-    "memory": Id,
+    "memory": _described(Id, "A memory by id or alias."),
     "source": _line(512),
-    "actor": _line(128),
+    "actor": _described(_line(128), "Who wrote it, such as `agent:claude` or `user:ana`."),
     **{
         f"{name}.{what}": kind
         for name in ("impact", "plan_contain", "contain")
-        for what, kind in {"session": _line(256), "commit": _line(64)}.items()
+        for what, kind in {"session": _described(_line(256), "The session it comes from."), "commit": _line(64)}.items()
     },
     "contain.reason": Annotated[str, Limit(maxLength=900)],
     "bisect.query": QueryText,
@@ -404,8 +410,8 @@ PARAMETERS: Mapping[str, Any] = {
     "erase.reason": ErasureReason,
     "include_citing": Annotated[bool, Limit("Also erase memories that derive from these or cite them.")],
     "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Alias("receipt")],
-    "feedback.used": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
-    "feedback.ignored": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
+    "feedback.used": Annotated[list[Id], Limit("Memories that were used.", maxItems=MAX_ITEMS)],
+    "feedback.ignored": Annotated[list[Id], Limit("Memories that were not used.", maxItems=MAX_ITEMS)],
     "run_jobs.name": Annotated[str, RequiredInJson, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
     "run_jobs.force": Annotated[bool, Limit("Run it even if it is not due.")],
     "create_token.name": Annotated[

@@ -184,7 +184,7 @@ def test_forget_matching_asks_at_a_terminal(run, saved, typed, status):
 
 def test_forget_matching_with_yes_names_the_rollback(run, saved):
     done = run("forget", "--matching", "tabs", "--yes", "--as", "operator")
-    assert (done.code, "1 memory, in one commit" in done.out) == (0, True)
+    assert (done.code, "1 memory, in one commit" in done.err) == (0, True)
     undo = done.err.split("`keepward ")[1].split("`")[0]
     run(*undo.split(), "--as", "operator")
     assert run("get", saved["id"], "--json").json["status"] == "active"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, to_json_object
+from keepward.cli.parameters import operation_command
 from keepward.cli.review import APPLY
 from keepward.core.value import pluralize
 from keepward.errors import Conflict, InvalidInput
@@ -31,20 +32,21 @@ _COUNT_OF_OUTCOME = {"committed": "committed", "duplicate": "known", "quarantine
 _MAX_LINES_SHOWN = 10
 
 
-@command(
-    argument("[ID]...", "Ids of memories, or their aliases.", "ids"),
-    option("--subject", "Every memory about this subject.", "NAME"),
-    option("--source", "Every memory from this source, reference or external id.", "NAME"),
-    option("--reason", "request, consent, retention, mistake, secret or other.", "REASON", default="request"),
-    option("--include-citing", "Also erase memories that derive from one of these or cite it as evidence."),
+@operation_command(
     APPLY,
     option("--certificate", "Print the certificate of a completed erasure; takes one ID."),
+    of="plan_erase",
+    name="erase",
 )
 def erase(
-    call: CommandContext, ids: tuple[str, ...], apply: str | None, certificate: bool, **chosen: Any
+    call: CommandContext,
+    ids: tuple[str, ...] = (),
+    apply: str | None = None,
+    certificate: bool = False,
+    **chosen: Any,
 ) -> CommandResult:
     """Permanently destroy the text of memories everywhere. Without --apply, only the plan is shown."""
-    has_other = apply or any(chosen[name] for name in ("subject", "source", "include_citing"))
+    has_other = apply or chosen.keys() & {"subject", "source", "include_citing"}
     if certificate and (len(ids) != 1 or has_other):
         raise InvalidInput("--certificate takes the ID of one erased memory and no other option")
     memory = call.memory("decide")
@@ -109,8 +111,6 @@ def store(
         if to is None or broken is not None:
             raise InvalidInput("store migrate takes --to DB and no other argument")
         return _migrated(call, to, dry_run)
-    if action != "recover":
-        raise InvalidInput("store takes migrate or recover")
     if broken is None or new is None or to is not None or dry_run:
         raise InvalidInput("store recover takes BROKEN and NEW, the paths of two stores, and no other option")
     return _recovered(call, broken, new)

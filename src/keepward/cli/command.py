@@ -61,15 +61,17 @@ def option(flag: str, meaning: str, metavar: str | None = None, name: str = "", 
 
 
 class argument(click.Argument):  # noqa: N801  named like ``option``
-    """An argument with its meaning. `[ID]` is optional; `ID...` may be given several times."""
+    """An argument with its meaning. `[ID]` is optional; `ID...` may be given several times; `a|b` is one of these."""
 
     def __init__(self, metavar: str, meaning: str, name: str, *, required: bool = True, default: Any = None) -> None:
         self.meaning = meaning
+        words = metavar.strip("[]")
         super().__init__(
             [name],
             metavar=metavar,
             required=required and not metavar.startswith("["),
-            nargs=-1 if metavar.endswith("...") else 1,
+            nargs=-1 if "..." in metavar else 1,
+            type=click.Choice(words.split("|")) if words.islower() else str,
             **({} if default is None else {"default": default}),
         )
 

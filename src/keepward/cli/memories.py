@@ -7,15 +7,16 @@ file that only its owner can read, and replaces no file.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
+from keepward.api import OPERATIONS
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
 from keepward.cli.model import warn_if_missing
+from keepward.cli.parameters import HELP, operation_command, simple_command
 from keepward.core.proposal import is_too_long_for_tier
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
@@ -27,207 +28,110 @@ if TYPE_CHECKING:
     from keepward.core.query import Memories, Recall
     from keepward.memory import Memory
 
-MEMORY = argument("ID", "The memory's id, the first 8 or more characters of it, or its key.", "memory_id")
-REASON = option("--reason", "Why; it is stored in the journal.", "TEXT", default="")
-IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
-CONSENT = option("--consent", "The person consents: store personal identifiers in the text.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: detected from the bytes]", "TYPE")
-CATEGORY = option("--category", "A label of your own.", "NAME")
-SUBJECT = option("--subject", "Who or what it is about.", "NAME")
-SENSITIVITY = option("--sensitivity", "normal or sensitive.", "SENSITIVITY")
-AS_OF = option("--as-of", "Read a past state: a commit's number or id, or a time.", "TIME")
-PURPOSE = option("--purpose", "What the result is used for: answer, act or core.", "PURPOSE", default="answer")
-SENSITIVE = option("--include-sensitive", "Include sensitive memories.")
-THRESHOLD = option("--floor", "Minimum score of a hit.", "0..1")
-MEMORY_FILTERS = (
-    option("--tier", "Only this tier. May be repeated.", "TIER", "tiers", multiple=True),
-    option("--kind", "Only this kind. May be repeated.", "KIND", "kinds", multiple=True),
-    option("--tag", "Only with any of these tags. May be repeated.", "TAG", "tags", multiple=True),
-)
-TIME_FILTERS = (
-    option("--since", "Only if written at or after this time.", "TIME"),
-    option("--until", "Only if written before this time.", "TIME"),
-    option("--occurred-since", "Only if it happened at or after this time.", "TIME"),
-    option("--occurred-until", "Only if it happened before this time.", "TIME"),
-    option("--within", "Only from this scope and the scopes below it.", "SCOPE"),
-    option("--where", 'Only if the metadata match, for example \'{"stars": {"$gte": 4}}\'.', "JSON"),
-)
-NAME_FILTERS = (
-    option("--subject", "Only about this subject.", "NAME"),
-    option("--category", "Only of this category.", "NAME"),
-    option("--session", "Only of this session.", "NAME"),
-)
 
 
-@command(
-    argument("TEXT", "What to remember; - reads stdin.", "text"),
-    option("--tier", "core, working, episodic or archival. [default: archival]", "TIER"),
-    option("--kind", "rule, fact, state, event, summary or document.", "KIND"),
-    option("--key", "A stable name; writing to it again updates the memory.", "NAME"),
-    option("--if-version", "Write to the key only if N is its newest version; 0: only if the key is unused.", "N"),
-    SUBJECT,
-    CATEGORY,
-    option("--tag", "May be repeated.", "TAG", "tags", multiple=True),
-    option("--source", "user_message, tool, document, web, inference ...", "SOURCE"),
-    option("--evidence", "A reference that supports it, such as chat:42. May be repeated.", "REF", multiple=True),
-    option("--confidence", "How likely it is true. [default: by source]", "0..1"),
-    option("--importance", "How useful it is. [default: by source]", "0..1"),
-    option("--ttl", "Time to live, such as 90s, 15m, 24h, 30d or 2w.", "DURATION"),
-    option("--stability", "volatile, stable or permanent.", "STABILITY"),
-    option("--access", "Who may change it without approval: read_only, approval, append or read_write.", "ACCESS"),
-    option("--occurred-at", "When it happened.", "TIME"),
-    SENSITIVITY,
-    option("--session", "The session it comes from.", "NAME"),
-    option("--derived-from", "A memory from which it was derived. May be repeated.", "ID", multiple=True),
-    option("--metadata", "A JSON object of your own.", "JSON"),
-    CONSENT,
-    REASON,
+#: Exit code by outcome of a write.
+_EXIT_CODE_OF_OUTCOME = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
+
+
+def write_result(result: Outcome) -> CommandResult:
+    """Return the result of a write, with the next step if there is one."""
+    data = result.to_dict()
+    codes = {each["code"] for each in data["reasons"]}
+    messages = [redaction_note(data["redacted"])] if data["redacted"] else []
+    data["next"] = None
+    if data["proposal"]:
+        data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
+        messages += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
+    elif is_too_long_for_tier(result):
+        data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; - reads stdin"
+        messages.append(data["next"])
+    elif "memory_off" in codes:
+        messages.append("nothing was stored, not even a receipt")
+    elif data["outcome"] == "refused":
+        messages.append("nothing was stored except a receipt")
+    elif "unchanged" in codes:
+        messages.append("nothing was changed")
+    hidden = ("memories", "next")
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
+
+    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[data["outcome"]], tuple(messages))
+
+
+promote = simple_command("promote", present=write_result)
+reinforce = simple_command("reinforce", present=write_result)
+supersede = simple_command("supersede", present=write_result)
+archive = simple_command("archive", present=write_result)
+restore = simple_command("restore", present=write_result)
+
+
+@operation_command(
     option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
-    option("--blob", "A blob that TEXT describes, stored by `blob put`.", "REF"),
     MEDIA_TYPE,
+    without="scope content_type speaker job aliases vector",
 )
 def remember(
-    call: CommandContext,
-    text: str,
-    metadata: str | None,
-    file: str | None,
-    blob: str | None,
-    media_type: str | None,
-    **fields: Any,
+    call: CommandContext, text: str, file: str | None = None, media_type: str | None = None, **fields: Any
 ) -> CommandResult:
     """Remember a text. The store is created if it is missing."""
-    parsed_metadata = _object(metadata)
-    if (file is not None and blob is not None) or (media_type is not None and file is None):
+    if (file is not None and "blob" in fields) or (media_type is not None and file is None):
         raise InvalidInput("give --file, with or without --media-type, or --blob for a blob that is already stored")
     # The file is read before the store is open: closing a handle on the store's own file would drop its locks.
     content = None if file is None else _content_of(file)
-    full_text = read_text(text)
 
     def store(memory: Memory) -> Any:
-        ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
-        return memory.remember(full_text, metadata=parsed_metadata, blob=ref, **fields)
+        if content is not None:
+            fields["blob"] = memory.put_blob(content, media_type=media_type).ref
+        return memory.remember(text, **fields)
 
     result = write_result(call.rehearse_then_run(store))
     warn_if_missing(call)
     return result
 
 
-#: Fields that an edit may change.
-EDIT = (
-    option("--tag", "New tags, which replace the old ones. May be repeated.", "TAG", "tags", multiple=True),
-    CATEGORY,
-    SUBJECT,
-    option("--metadata", "A JSON object.", "JSON"),
-    option("--source", "Where the text comes from. Without a new text, only the owner may change it.", "SOURCE"),
-    option("--evidence", "A reference that supports it. May be repeated.", "REF", multiple=True),
-    option("--confidence", "How likely it is true.", "0..1"),
-    option("--importance", "How useful it is.", "0..1"),
-    SENSITIVITY,
-    option("--ttl", "New time to live from now; `never` removes it.", "DURATION"),
-)
-NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
-
-
-@command(MEMORY, NEW_TEXT, REASON, IF_VERSION, *EDIT, option("--append", "Add TEXT to the old text."), CONSENT)
-def revise(
-    call: CommandContext, memory_id: str, text: str | None, append: bool, consent: bool, **args: Any
-) -> CommandResult:
+@operation_command(option("--append", "Add TEXT to the old text."))
+def revise(call: CommandContext, memory_id: str, append: bool = False, **fields: Any) -> CommandResult:
     """Change the text or fields of a memory; the old version stays in its history."""
-    fields = edit_fields(args)
-    if append:
-        if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
-            raise InvalidInput("--append takes only a text, --source, --evidence and --confidence")
-        return write_result(call.memory().append(memory_id, read_text(text), **fields))
-    changed: dict[str, Any] = {} if text is None else {"text": read_text(text)}
-    return write_result(call.memory().revise(memory_id, **changed, consent=consent, **fields))
+    if not append:
+        return write_result(call.memory().revise(memory_id, **fields))
+    if "text" not in fields or fields.keys() - OPERATIONS["append"].arguments.keys():
+        raise InvalidInput("--append takes only a text, --source, --evidence and --confidence")
+    return write_result(call.memory().append(memory_id, **fields))
 
 
-def edit_fields(args: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that an edit names; the others stay as they are."""
-    fields = {name: value for name, value in args.items() if value not in (None, ())}
-    if "metadata" in fields:
-        fields["metadata"] = _object(fields["metadata"])
-    if fields.get("ttl") == "never":
-        fields["ttl"] = None
-    return fields
-
-
-@command(
-    MEMORY,
-    option("--tier", "core, working, episodic or archival.", "TIER"),
-    option("--to", "Another scope, such as shared or /agents/orion.", "SCOPE", name="target"),
-    option("--key", "Another stable name; in core, the name of a block.", "NAME"),
-    option("--no-key", "Remove its stable name."),
-    REASON,
-    IF_VERSION,
-)
-def move(
-    call: CommandContext,
-    memory_id: str,
-    tier: str | None,
-    target: str | None,
-    key: str | None,
-    no_key: bool,
-    **args: Any,
-) -> CommandResult:
+@operation_command(option("--no-key", "Remove its stable name."))
+def move(call: CommandContext, memory_id: str, no_key: bool = False, **fields: Any) -> CommandResult:
     """Move a memory to another tier or scope, or give it another key.
 
     A move into core needs approval, unless the owner makes it with `--as operator`.
     """
-    if key is not None and no_key:
+    if "key" in fields and no_key:
         raise InvalidInput("--key and --no-key exclude each other")
-    targets: dict[str, Any] = {"tier": tier, "scope": target, "key": key}
-    targets = {name: value for name, value in targets.items() if value is not None}
-    targets |= {"key": None} if no_key else {}
-    if not targets:
+    fields |= {"key": None} if no_key else {}
+    if not fields.keys() & {"tier", "scope", "key"}:
         raise InvalidInput("name the target: --tier, --to, --key or --no-key; `store migrate` moves a whole store")
-    return write_result(call.memory().move(memory_id, **targets, **args))
+    return write_result(call.memory().move(memory_id, **fields))
 
 
-@command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), REASON)
-def promote(call: CommandContext, memory_id: str, text: str, reason: str) -> CommandResult:
-    """Make a memory permanent with a new text. It moves into core if its key is the name of a block."""
-    return write_result(call.memory().promote(memory_id, read_text(text), reason=reason))
-
-
-@command(
-    argument("ID...", "Two memories or more, of one subject, scope and sensitivity.", "memory_ids"),
-    option("--text", "Text of the summary; - reads stdin. [default: the texts, one per line]", "TEXT"),
-    REASON,
-    option("--tier", "Tier of the summary. [default: episodic]", "TIER"),
-    option("--key", "Its stable name.", "NAME"),
-    option("--tag", "May be repeated.", "TAG", "tags", multiple=True),
-    CATEGORY,
-    option("--importance", "How useful it is.", "0..1"),
-)
-def merge(
-    call: CommandContext, memory_ids: tuple[str, ...], text: str | None, reason: str, **args: Any
-) -> CommandResult:
+@operation_command(only="memory_ids text reason tier key tags category importance")
+def merge(call: CommandContext, memory_ids: tuple[str, ...], **fields: Any) -> CommandResult:
     """Write one summary that supersedes several memories; `keepward rollback` undoes it."""
     if len(set(memory_ids)) < 2:
         raise InvalidInput("merge takes two memories or more")
-    fields = {name: value for name, value in args.items() if value not in (None, ())}
-    outcome = call.memory().merge(memory_ids, None if text is None else read_text(text), reason=reason, **fields)
+    outcome = call.memory().merge(memory_ids, **fields)
     if outcome is None:
         raise InvalidInput("these ids and keys name one memory; merge takes two or more")
     return write_result(outcome)
 
 
 @command(
-    MEMORY,
-    option("--reason", "Why; it is stored in the journal.", "TEXT", default=""),
-    option("--gain", "Added to the importance, up to 1; 0.2 raises 0.6 to 0.8.", "0..1", default=0.0),
-)
-def reinforce(call: CommandContext, **args: Any) -> CommandResult:
-    """Confirm a memory: the decay of its confidence starts again now."""
-    return write_result(call.memory().reinforce(**args))
-
-
-@command(
     argument("[KEY]", "A block, such as mission; without a key all are listed.", "key"),
-    argument("[TEXT]", "The new text; - reads stdin.", "text"),
+    argument("[TEXT]", HELP["text"], "text"),
     option("--access", "Who may change it: read_only, approval, append or read_write.", "ACCESS"),
-    REASON,
+    option("--reason", HELP["reason"], "TEXT", default=""),
     option("--if-version", "Write only if N is its newest version; 0: only if the block is new.", "N"),
 )
 def block(call: CommandContext, key: str | None, text: str | None, **args: Any) -> CommandResult:
@@ -269,133 +173,47 @@ def _blocks(memory: Memory, key: str | None) -> CommandResult:
     return CommandResult({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
 
 
-@command(
-    argument("[ID]", "The memory's id, the first 8 or more characters of it, or its key.", "memory_id"),
+@operation_command(
     option("--matching", "Forget all memories that match these words, instead of one ID.", "TEXT"),
     option("--yes", "Do not ask for confirmation."),
-    REASON,
-    IF_VERSION,
+    optional="memory_id",
 )
 def forget(
-    call: CommandContext, memory_id: str | None, matching: str | None, yes: bool, reason: str, if_version: int | None
+    call: CommandContext, matching: str | None = None, yes: bool = False, reason: str = "", **named: Any
 ) -> CommandResult:
     """Retire a memory, or all memories that match some words; `restore` makes one active again.
 
     `--matching` lists the matches with scores and asks for confirmation. One commit retires all; `rollback` undoes it.
     """
-    if (memory_id is None) == (matching is None):
+    if ("memory_id" in named) == (matching is not None):
         raise InvalidInput("name one memory by its ID, or give --matching TEXT")
-    if memory_id is not None:
+    if matching is None:
         if yes:
             raise InvalidInput("--yes goes with --matching")
-        return write_result(call.memory().forget(memory_id, reason=reason, if_version=if_version))
-    if if_version is not None:
+        return write_result(call.memory().forget(reason=reason, **named))
+    if named:
         raise InvalidInput("--if-version goes with an ID")
-    text, memory, show = read_text(str(matching)), call.memory(), _show_forget_result
+    text, memory, hidden = read_text(matching), call.memory(), ["digest", "why", "version"]
     done = memory.plan_forget_matching(text)
     if done.matches and not yes and not call.as_json and sys.stdin.isatty() and sys.stdout.isatty():
         import click
 
         from keepward.cli.render import Screen
 
-        _show_matches(Screen(sys.stdout), to_json_object(done))
+        Screen(sys.stdout).result(to_json_object(done), hidden)
         yes = click.confirm(f"Forget {pluralize(len(done.matches), 'memory', 'memories')}?")
-        show = _show_forgotten
+        hidden += ["matches", "notes"]
     if done.matches and yes:
         done = memory.forget_matching(text, digest=done.digest, reason=reason)
     data = to_json_object(done, outcome=done.outcome and done.outcome.to_dict())
     if done.outcome is None:
-        hint = ("nothing was changed; --yes forgets them",) if done.matches else ()
-        return CommandResult(data, show, messages=hint)
+        hint = "nothing was changed; --yes forgets them" if done.matches else "no memory of this scope matches"
+        return CommandResult(data, messages=(hint,), hidden=tuple(hidden))
     result = write_result(done.outcome)
-    undo = (f"undo it with `keepward rollback {data['outcome']['commit']}`",) if done.outcome.ok else ()
-    return CommandResult(data, show, result.code, (*result.messages, *undo))
-
-
-def _show_forget_result(screen: Screen, data: dict[str, Any]) -> None:
-    _show_matches(screen, data)
-    _show_forgotten(screen, data)
-
-
-def _show_forgotten(screen: Screen, data: dict[str, Any]) -> None:
-    if data["outcome"] and data["outcome"]["outcome"] == "committed":
-        count = pluralize(len(data["matches"]), "memory", "memories")
-        screen.labelled("forgotten", f"{count}, in one commit", "bold green")
-    elif data["outcome"]:
-        screen.result(data["outcome"])
-
-
-def _show_matches(screen: Screen, data: dict[str, Any]) -> None:
-    if not data["matches"]:
-        screen.line("no memory of this scope matches these words", "bold cyan")
-    for match in data["matches"]:
-        screen.labelled(f"{match['score']:.2f}", match["text"][:200])
-        screen.labelled("", f"{match['id']} · {match['tier']} · {match['created_at'][:10]}", "dim")
-    screen.labelled("note", data["notes"], "yellow")
-
-
-@command(
-    MEMORY,
-    option("--by", "The memory that replaces it: its id, the first characters of it, or its key.", "ID", required=True),
-    REASON,
-)
-def supersede(call: CommandContext, **args: Any) -> CommandResult:
-    """Replace a memory by another one. The old one becomes inactive, and its history names the new one."""
-    return write_result(call.memory().supersede(**args))
-
-
-@command(MEMORY, REASON, IF_VERSION)
-def archive(call: CommandContext, **args: Any) -> CommandResult:
-    """Archive a memory; `restore` makes it active again."""
-    return write_result(call.memory().archive(**args))
-
-
-@command(MEMORY, REASON, option("--ttl", "A new time to live, for an expired memory.", "DURATION"), IF_VERSION)
-def restore(call: CommandContext, **args: Any) -> CommandResult:
-    """Make a retired, archived or expired memory active again."""
-    return write_result(call.memory().restore(**args))
-
-
-#: Exit code by outcome of a write.
-_EXIT_CODE_OF_OUTCOME = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
-
-
-def write_result(result: Outcome) -> CommandResult:
-    """Return the result of a write, with the next step if there is one."""
-    data = result.to_dict()
-    codes = {each["code"] for each in data["reasons"]}
-    messages = [redaction_note(data["redacted"])] if data["redacted"] else []
-    data["next"] = None
-    if data["proposal"]:
-        data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
-        messages += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
-    elif is_too_long_for_tier(result):
-        data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; - reads stdin"
-        messages.append(data["next"])
-    elif "memory_off" in codes:
-        messages.append("nothing was stored, not even a receipt")
-    elif data["outcome"] == "refused":
-        messages.append("nothing was stored except a receipt")
-    elif "unchanged" in codes:
-        messages.append("nothing was changed")
-    hidden = ("memories", "next")
-
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
-
-    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[data["outcome"]], tuple(messages))
-
-
-def _object(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError as fault:
-        raise InvalidInput("--metadata is not JSON") from fault
-    if not isinstance(value, dict):
-        raise InvalidInput("--metadata takes a JSON object")
-    return value
+    count = pluralize(len(done.matches), "memory", "memories")
+    undo = f"{count}, in one commit; undo it with `keepward rollback {data['outcome']['commit']}`"
+    messages = (*result.messages, *([undo] if done.outcome.ok else ()))
+    return CommandResult(data, None, result.code, messages, (*hidden, "memories"))
 
 
 @command(
@@ -411,8 +229,6 @@ def blob(
 
     A blob that no memory refers to is deleted after a day. `remember TEXT --file FILE` does both in one step.
     """
-    if action not in {"put", "get", "show"}:
-        raise InvalidInput("blob takes put, get, show")
     if (out is None) == (action == "get") or (media_type is not None and action != "put"):
         raise InvalidInput("blob put takes FILE and --media-type, blob get takes REF and OUT, blob show takes REF")
     if action == "put":
@@ -482,8 +298,6 @@ def identity(
     A rollback of its commit restores the previous edition. `adopt` accepts a manual edit of the document, if its
     version is still the one that was shown.
     """
-    if action not in {None, "propose", "adopt"}:
-        raise InvalidInput("identity takes propose or adopt; without an action it shows the document")
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
@@ -507,25 +321,12 @@ def identity(
     return write_result(call.memory().update_identity(text, reason=reason or ""))
 
 
-@command(
-    argument("QUERY", "The search text; - reads stdin.", "query"),
-    option("--limit", "Maximum number of hits.", "N", default=10),
-    PURPOSE,
-    *MEMORY_FILTERS,
-    *NAME_FILTERS,
-    *TIME_FILTERS,
-    option("--min-importance", "Only memories of at least this importance.", "0..1", default=0.0),
-    SENSITIVE,
-    AS_OF,
-    option("--order", "learned, fused or cosine.", "ORDER", default="learned"),
-    THRESHOLD,
-    option("--receipt", "Store a receipt that `feedback` can name."),
-)
-def recall(call: CommandContext, query: str, **args: Any) -> CommandResult:
+@operation_command(without="content_types")
+def recall(call: CommandContext, as_of: str | None = None, **args: Any) -> CommandResult:
     """Find memories by words and meaning, best first, and show why each was found. Weak hits are labelled."""
-    result = call.memory().recall(read_text(query), **args)
+    result = call.memory().recall(as_of=as_of, **args)
     warn_if_missing(call)
-    notes = _notes(call, result, args["as_of"])
+    notes = _notes(call, result, as_of)
     return CommandResult({**result.to_dict(), "notes": list(notes)}, _show_recall, messages=notes)
 
 
@@ -551,19 +352,10 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("receipt", data["receipt"], "dim")
 
 
-@command(
-    argument("OBJECTIVE", "The task of the model; - reads stdin.", "objective"),
-    option("--budget", "Maximum number of tokens. [default: by policy]", "TOKENS", "budget_tokens"),
-    PURPOSE,
-    option("--format", "markdown or messages.", "FORMAT", default="markdown"),
-    SENSITIVE,
-    option("--include-weak", "Include weak hits."),
-    AS_OF,
-    option("--without", "A core block, by key or id, that may be missing. May be repeated.", "NAME", multiple=True),
-)
-def context(call: CommandContext, objective: str, **args: Any) -> CommandResult:
+@operation_command(without="preview")
+def context(call: CommandContext, **args: Any) -> CommandResult:
     """Compile the context for a model within a token budget. A receipt records what is in it and what is not."""
-    data = compiled_data(call.memory().context(read_text(objective), **args))
+    data = compiled_data(call.memory().context(**args))
     parts = ", ".join(f"{section['name']} {section['tokens']}" for section in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
@@ -586,7 +378,7 @@ def compiled_data(compiled: Any) -> dict[str, Any]:
     return data
 
 
-@command(argument("RECEIPT", "Receipt of a context.", "receipt_id"))
+@operation_command()
 def replay(call: CommandContext, receipt_id: str) -> CommandResult:
     """Compile a context again from its receipt, byte for byte."""
     replayed = call.memory().replay(receipt_id)
@@ -596,41 +388,28 @@ def replay(call: CommandContext, receipt_id: str) -> CommandResult:
     return CommandResult(data, _show_text, 0 if replayed.same else 1, (verdict,))
 
 
-@command(
-    *MEMORY_FILTERS,
-    option("--key", "Only under this key.", "NAME"),
-    *NAME_FILTERS,
-    *TIME_FILTERS,
-    option("--limit", "Maximum number of memories.", "N", default=50),
+@operation_command(
     option("--no-limit", "List all.", name="everything"),
-    option("--include-ended", "Include retired, archived, superseded and expired memories."),
-    AS_OF,
+    of="list_memories",
     name="list",
+    only="tiers kinds tags key subject category session since until occurred_since occurred_until within where limit "
+    "include_ended as_of",
 )
-def list_(call: CommandContext, limit: int, everything: bool, **args: Any) -> CommandResult:
+def list_(
+    call: CommandContext, limit: int, everything: bool = False, as_of: str | None = None, **args: Any
+) -> CommandResult:
     """List memories, newest first."""
     # One record above the limit shows whether there are more.
-    records = call.memory().list_memories(limit=None if everything else limit + 1, **args)
+    records = call.memory().list_memories(limit=None if everything else limit + 1, as_of=as_of, **args)
     shown = records if everything else records[:limit]
     cut = [] if len(shown) == len(records) else [f"only the newest {limit} are shown; --no-limit shows all"]
-    notes = [*_notes(call, records, args["as_of"]), *cut]
+    notes = [*_notes(call, records, as_of), *cut]
     memories = [record.to_dict() for record in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(records.withheld), "notes": notes}
     return CommandResult(data, messages=tuple(notes), hidden=("count", "notes", "withheld"))
 
 
-@command(MEMORY, AS_OF)
-def get(call: CommandContext, **args: Any) -> CommandResult:
-    """Show one memory with all its fields."""
-    return CommandResult(call.memory().get(**args).to_dict())
-
-
-@command(MEMORY)
-def history(call: CommandContext, memory_id: str) -> CommandResult:
-    """Show every version of a memory: who changed what, when and why."""
-    versions = call.memory().history(memory_id)
-    full_id = versions[-1].record.id if versions else memory_id
-    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
+get = simple_command("get", present=lambda record: CommandResult(record.to_dict()))
 
 
 def _version_data(version: Any) -> dict[str, Any]:
@@ -643,11 +422,15 @@ def _version_data(version: Any) -> dict[str, Any]:
     return {**step, "commit": commit.id, "seq": commit.seq, "at": as_json(commit.at), **details}
 
 
-@command(
-    argument("RECEIPT", "The receipt of a `context` or a `recall --receipt`.", "receipt_id"),
-    option("--used", "A memory that was used. May be repeated.", "ID", multiple=True),
-    option("--ignored", "A memory that was not used. May be repeated.", "ID", multiple=True),
-)
+@operation_command()
+def history(call: CommandContext, memory_id: str) -> CommandResult:
+    """Show every version of a memory: who changed what, when and why."""
+    versions = call.memory().history(memory_id)
+    full_id = versions[-1].record.id if versions else memory_id
+    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
+
+
+@operation_command()
 def feedback(call: CommandContext, **args: Any) -> CommandResult:
     """Report which memories of a recall or context were used; `train` learns from it.
 
@@ -661,7 +444,4 @@ def feedback(call: CommandContext, **args: Any) -> CommandResult:
     return CommandResult(to_json_object(stored, "tenant", "n", number=stored.n), messages=messages)
 
 
-@command()
-def train(call: CommandContext) -> CommandResult:
-    """Train the reranker from feedback, in one commit. It is used only if it ranks held-out feedback better."""
-    return CommandResult(to_json_object(call.memory("decide").train_reranker()))
+train = simple_command("train_reranker", "decide", name="train")

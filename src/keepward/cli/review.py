@@ -10,18 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from keepward.cli.command import EXIT_CODE_OF, argument, command, option
-from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
-from keepward.cli.memories import (
-    CONSENT,
-    EDIT,
-    MEMORY_FILTERS,
-    NAME_FILTERS,
-    NEW_TEXT,
-    REASON,
-    SENSITIVE,
-    edit_fields,
-    write_result,
-)
+from keepward.cli.command_context import CommandContext, CommandResult, as_json, to_json_object
+from keepward.cli.memories import write_result
+from keepward.cli.parameters import operation_command, simple_command
 from keepward.core.proposal import ProposalState
 from keepward.core.value import pluralize
 from keepward.errors import InvalidInput, KeepwardError
@@ -29,6 +20,7 @@ from keepward.errors import InvalidInput, KeepwardError
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.commit import Receipt
+    from keepward.core.journal import Contradictions
     from keepward.memory import Memory
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
@@ -136,22 +128,10 @@ def approve(call: CommandContext, ids: tuple[str, ...], digest: str | None) -> C
     return _decide_each(memory, ids, decide, "approved")
 
 
-@command(
-    argument("ID", "Id of a proposal.", "proposal_id"),
-    NEW_TEXT,
-    option("--digest", "The digest that was shown; another one is not approved.", "HEX"),
-    option("--memory", "Which memory is changed, if the proposal has several.", "ID"),
-    option("--if-version", "The version that was shown, if the memory has changed since.", "N", "if_version"),
-    option("--leave-out", "A memory whose change is not made. May be given several times.", "ID", multiple=True),
-    *EDIT,
-    CONSENT,
-)
-def amend(call: CommandContext, proposal_id: str, text: str | None, consent: bool, **args: Any) -> CommandResult:
+@operation_command()
+def amend(call: CommandContext, **args: Any) -> CommandResult:
     """Approve a proposal with your own changes; the gates check it again."""
-    changed: dict[str, Any] = {} if text is None else {"text": read_text(text)}
-    if consent:
-        changed["consent"] = True
-    return write_result(call.memory("decide").amend(proposal_id, **changed, **edit_fields(args)))
+    return write_result(call.memory("decide").amend(**args))
 
 
 @command(IDS, option("--reason", "Why; the proposer reads it.", "TEXT", required=True))
@@ -203,19 +183,10 @@ def _decide_each(
     return CommandResult(data, None, code, hidden=("item", "memories"))
 
 
-COMMIT = argument("COMMIT", "A commit's number, id or first characters of the id.", "commit")
-
-
-@command(
-    option("--limit", "Maximum number of commits.", "N", default=50),
-    option("--before", "Only commits before this number.", "SEQ"),
-    option("--actor", "Who made or approved it: kind:name, or a name.", "ACTOR", "writer"),
-    option("--kind", "write, approve, job, rollback ...", "KIND"),
-    option("--until", "Up to and including a commit's number or id, or a time.", "TIME"),
-)
-def log(call: CommandContext, limit: int, writer: str | None, **args: Any) -> CommandResult:
+@operation_command()
+def log(call: CommandContext, limit: int, **args: Any) -> CommandResult:
     """List commits, newest first."""
-    commits = [view.to_dict() for view in call.memory("decide").log(limit=limit, actor=writer, **args)]
+    commits = [view.to_dict() for view in call.memory("decide").log(limit=limit, **args)]
     next_before = commits[-1]["seq"] if commits and len(commits) == limit and commits[-1]["seq"] > 1 else None
     return CommandResult({"commits": commits, "next_before": next_before}, _show_log)
 
@@ -234,7 +205,7 @@ def _show_log(screen: Screen, data: dict[str, Any]) -> None:
         screen.line(f"older commits: keepward log --before {data['next_before']}", "dim")
 
 
-@command(COMMIT)
+@operation_command()
 def show(call: CommandContext, commit: str) -> CommandResult:
     """Show one commit: who, when, why, and each memory before and after."""
     view = call.memory("decide").show(commit)
@@ -265,13 +236,8 @@ def diff(call: CommandContext, earlier: str, later: str) -> CommandResult:
     return CommandResult(data, messages=messages)
 
 
-@command(
-    COMMIT,
-    option("--with-later", "Also undo later commits that changed the same memories."),
-    option("--dry-run", "Show the plan and change nothing."),
-    REASON,
-)
-def rollback(call: CommandContext, dry_run: bool, **args: Any) -> CommandResult:
+@operation_command()
+def rollback(call: CommandContext, dry_run: bool = False, **args: Any) -> CommandResult:
     """Undo one commit with a new one. If later commits changed the same memories, nothing changes (a conflict)."""
     data = rollback_data(call.memory("decide").rollback(dry_run=dry_run, **args), dry_run=dry_run)
     conflicting = bool(data["conflicts"])
@@ -295,28 +261,14 @@ def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
     )
 
 
-@command(argument("ID", "Id of a receipt.", "receipt_id"))
+@operation_command()
 def receipt(call: CommandContext, receipt_id: str) -> CommandResult:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
     data = as_json(call.memory("decide").receipt(receipt_id))
     return CommandResult(data, hidden=("sections", "excluded", "parts"))
 
 
-#: Options that select the subject of an inquiry.
-SELECTOR = (
-    option("--source", "A source such as web, or a reference in evidence.", "NAME"),
-    option("--actor", "Who wrote it: agent:claude, user:ana ...", "ACTOR", "writer"),
-    option("--session", "The session it comes from.", "NAME"),
-    option("--commit", "A commit's number, id or first characters of the id.", "COMMIT"),
-    option("--memory", "A memory by id or alias.", "ID"),
-)
 APPLY = option("--apply", "Apply the plan with this digest.", "DIGEST")
-
-
-@command(*SELECTOR)
-def impact(call: CommandContext, writer: str | None, **args: Any) -> CommandResult:
-    """Show everything that one source, actor, session, commit or memory touched, including each context it was in."""
-    return CommandResult(_impact_data(call.memory("decide").impact(actor=writer, **args)))
 
 
 def _impact_data(report: Any) -> dict[str, Any]:
@@ -326,15 +278,14 @@ def _impact_data(report: Any) -> dict[str, Any]:
     return data
 
 
-@command(*SELECTOR, APPLY, option("--reason", "Why; it is stored in the commit.", "TEXT", default=""))
-def contain(call: CommandContext, writer: str | None, apply: str | None, **args: Any) -> CommandResult:
+impact = simple_command("impact", "decide", lambda report: CommandResult(_impact_data(report)))
+
+
+@operation_command(APPLY, without="digest")
+def contain(call: CommandContext, apply: str | None = None, reason: str = "", **args: Any) -> CommandResult:
     """Retire everything that one source, actor, session, commit or memory touched. Without --apply, show the plan."""
     memory = call.memory("decide")
-    if apply is None:
-        args.pop("reason")
-        plan = memory.plan_contain(actor=writer, **args)
-    else:
-        plan = memory.contain(apply, actor=writer, **args)
+    plan = memory.plan_contain(**args) if apply is None else memory.contain(apply, reason=reason, **args)
     messages: tuple[str, ...] = ()
     if plan.items and not plan.applied:
         messages = (f"nothing was changed; apply it with the same options and --apply {plan.digest}",)
@@ -343,7 +294,7 @@ def contain(call: CommandContext, writer: str | None, apply: str | None, **args:
     return CommandResult(to_json_object(plan, impact=_impact_data(plan.impact)), messages=messages, hidden=("impact",))
 
 
-@command(argument("NAME", "A memory's id, alias or key.", "name"))
+@operation_command()
 def blame(call: CommandContext, name: str) -> CommandResult:
     """Show which commit, actor, source and approval set each value of a memory."""
     report = call.memory("decide").blame(name)
@@ -365,11 +316,7 @@ def blame(call: CommandContext, name: str) -> CommandResult:
     )
 
 
-@command(
-    argument("QUERY", "The query of the context.", "query"),
-    option("--contains", "The text to search for in the context.", "TEXT", required=True),
-    option("--since", "A commit whose context does not contain it.", "SEQ", default=0),
-)
+@operation_command(without="purpose")
 def bisect(call: CommandContext, query: str, **args: Any) -> CommandResult:
     """Find the first commit after which the context for a query contains a text."""
     result = call.memory("decide").bisect(query, **args)
@@ -379,17 +326,17 @@ def bisect(call: CommandContext, query: str, **args: Any) -> CommandResult:
     return CommandResult({"commit": commit, "compiled": result.compiled, "events": events, "next": next_commands})
 
 
-@command(*MEMORY_FILTERS, *NAME_FILTERS, SENSITIVE, option("--limit", "Maximum number of pairs.", "N", default=50))
-def contradictions(call: CommandContext, **args: Any) -> CommandResult:
-    """List pairs of memories with nearly the same text, and the differences; nothing is changed."""
-    result = call.memory("decide").contradictions(**args)
+def _contradictions(result: Contradictions) -> CommandResult:
     data = result.to_dict()
     for pair in data["items"]:
         pair["next"] = f"keepward supersede {pair['older']['id']} --by {pair['newer']['id']} --reason TEXT"
     return CommandResult(data, messages=result.notes, hidden=("notes",))
 
 
-@command(*(argument("RECEIPT", "Receipt of a compiled context.", name) for name in ("first", "second")))
+contradictions = simple_command("contradictions", "decide", _contradictions, without="content_types min_importance")
+
+
+@operation_command()
 def context_diff(call: CommandContext, first: str, second: str) -> CommandResult:
     """Show the differences between two compiled contexts, and the commit responsible for each."""
     result = call.memory("decide").context_diff(first, second)

@@ -91,11 +91,7 @@ def open_(call: CommandContext, port: int | None) -> CommandResult:
 
     opened = webbrowser.open(link)
     messages = () if opened else ("no browser was found: open the link yourself",)
-    return CommandResult(
-        {"console": link, "opened": opened},
-        lambda screen, data: screen.verbatim(f"{data['console']}\n"),
-        messages=messages,
-    )
+    return CommandResult({"console": link, "opened": opened}, messages=messages)
 
 
 def _fresh_link(options: ServerOptions, token: str) -> str:
@@ -488,26 +484,8 @@ def _revoke_token(call: CommandContext, existing: ExistingToken) -> tuple[str | 
 
 
 def _show_connected(screen: Screen, data: dict[str, Any], *, title: str) -> None:
-    state = {"absent": "has no entry for keepward", "unchanged": "is connected already"}.get(data["action"])
-    action = f"{'would be ' if data['dry_run'] else ''}{data['action']}"
-    screen.labelled("client", f"{title}: {state or action}")
-    screen.labelled("file", data["path"])
-    for line in data["diff"].splitlines():
-        screen.labelled("", line, "green" if line.startswith("+") else "red")
-    if data["token"]:
-        screen.labelled(
-            "token", "{state}, agent {name} at {scope}: ".format(**data["token"]) + ", ".join(_TOKEN_RIGHTS)
-        )
-    if data["user"]:
-        screen.labelled("user", f"{data['user']}, your login")
-        screen.labelled("project", f"the repository of the folder you work in; here {data['project'] or 'none'}")
-    screen.labelled("revoked", data["ended"] and f"token {data['ended']} of the earlier entry")
-    screen.labelled("copy", data["backup"] and f"the earlier file is {data['backup']}")
-    if data["hooks"]:
-        action = "would be " if data["dry_run"] and data["hooks"]["action"] != "unchanged" else ""
-        screen.labelled("hooks", f"{action}{data['hooks']['action']} in {data['hooks']['path']}")
-        screen.labelled("", data["hooks"]["next"])
-    screen.labelled("next", data["next"])
+    revoked = data["ended"] and f"token {data['ended']} of the earlier entry"
+    screen.result({**data, "client": title, "revoked": revoked}, ("ended", "command"))
 
 
 def _login_and_project(folder: Path | None) -> dict[str, str | None]:

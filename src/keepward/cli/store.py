@@ -46,8 +46,7 @@ def tenants(call: CommandContext) -> CommandResult:
     from keepward.services.status import tenants
 
     names = tenants(request_context_of(call.memory("decide")))
-    data = {"tenants": names, "count": len(names)}
-    return CommandResult(data, lambda screen, data: screen.labelled("tenants", data["tenants"]))
+    return CommandResult({"tenants": names, "count": len(names)}, hidden=("count",))
 
 
 @command()
@@ -236,8 +235,6 @@ def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, 
             raise InvalidInput("--due and --force go with `jobs run`")
         listed = [to_json_object(job) for job in call.memory("decide").jobs()]
         return CommandResult({"jobs": listed, "count": len(listed)}, hidden=("count", "does", "last_receipt"))
-    if action != "run":
-        raise InvalidInput("jobs takes run; without an action it lists the jobs")
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
     if due and force:
@@ -273,8 +270,6 @@ def token(
     at --scope and below. With `share` it also writes above. For example, the token of `token create --user ana` writes
     Ana's memories only, and reads them and the shared ones.
     """
-    if action not in {"create", "list", "revoke"}:
-        raise InvalidInput("token takes create, list or revoke")
     if (target is None) == (action == "revoke"):
         raise InvalidInput("token revoke takes an ID; create and list take none")
     if action != "create" and (name, can, expires) != (None, None, None):
@@ -359,8 +354,8 @@ def key(call: CommandContext, action: str, path: str, replace: bool) -> CommandR
     from keepward.keys import export_key, import_key
     from keepward.settings import config_folder
 
-    if action not in {"export", "import"} or (replace and action == "export"):
-        raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")
+    if replace and action == "export":
+        raise InvalidInput("--replace goes with import")
     if not call.is_owner:
         raise Unauthorised("only the owner copies a key")
     file, folder = Path(path).expanduser(), config_folder(call.environ)

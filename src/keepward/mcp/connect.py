@@ -40,30 +40,45 @@ SERVER_NAME = "keepward"
 class ClientConfig(NamedTuple):
     name: str
     title: str
-    #: The file in a project's folder (empty if it has none), and the key that contains its servers.
-    project: str
+    #: The key that contains its servers.
     container: str
-    #: What the user must do next.
-    next_step: str = "start a new session; `/mcp` lists it"
+    #: The file in a project's folder; empty if it has none.
+    project: str
+    #: The user's own file, below a folder of `file_of`.
+    user: str
+    #: Environment variable that names another folder for its settings.
+    variable: str = ""
+
+    @property
+    def next_step(self) -> str:
+        """What the user must do next."""
+        return _NEXT_STEPS.get(self.name, "start a new session; `/mcp` lists it")
 
 
-CLIENTS = {
-    each.name: each
-    for each in (
-        ClientConfig("claude", "Claude Code", ".mcp.json", "mcpServers"),
-        ClientConfig("codex", "Codex", ".codex/config.toml", "mcp_servers"),
-        ClientConfig("gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers"),
-        ClientConfig(
-            "opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"
-        ),
-        ClientConfig("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
-        ClientConfig("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
-        ClientConfig("claude-desktop", "Claude Desktop", "", "mcpServers", "quit Claude Desktop and start it again"),
-        ClientConfig("windsurf", "Windsurf", "", "mcpServers", "press Refresh in the MCP settings of Cascade"),
-        ClientConfig("zed", "Zed", ".zed/settings.json", "context_servers", "the agent panel's settings list it"),
-        ClientConfig("cline", "Cline", "", "mcpServers", "its list of MCP servers shows it"),
-    )
+_NEXT_STEPS = {
+    "opencode": "start a new session; `opencode mcp list` shows it",
+    "cursor": "switch it on in Settings, MCP",
+    "vscode": "start it with `MCP: List Servers`",
+    "claude-desktop": "quit Claude Desktop and start it again",
+    "windsurf": "press Refresh in the MCP settings of Cascade",
+    "zed": "the agent panel's settings list it",
+    "cline": "its list of MCP servers shows it",
 }
+_CLINE = "{programs}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+_CLAUDE_DESKTOP = "{programs}/Claude/claude_desktop_config.json"
+_CLIENTS = (
+    ("claude", "Claude Code", "mcpServers", ".mcp.json", "{home}/.claude.json", "CLAUDE_CONFIG_DIR"),
+    ("codex", "Codex", "mcp_servers", ".codex/config.toml", "{home}/.codex/config.toml", "CODEX_HOME"),
+    ("gemini", "Gemini CLI", "mcpServers", ".gemini/settings.json", "{home}/.gemini/settings.json"),
+    ("opencode", "OpenCode", "mcp", "opencode.json", "{config}/opencode/opencode.json"),
+    ("cursor", "Cursor", "mcpServers", ".cursor/mcp.json", "{home}/.cursor/mcp.json"),
+    ("vscode", "VS Code", "servers", ".vscode/mcp.json", "{programs}/Code/User/mcp.json"),
+    ("claude-desktop", "Claude Desktop", "mcpServers", "", _CLAUDE_DESKTOP),
+    ("windsurf", "Windsurf", "mcpServers", "", "{home}/.codeium/windsurf/mcp_config.json"),
+    ("zed", "Zed", "context_servers", ".zed/settings.json", "{zed}/settings.json"),
+    ("cline", "Cline", "mcpServers", "", _CLINE),
+)
+CLIENTS = {row[0]: ClientConfig(*row) for row in _CLIENTS}
 
 
 def client_of(name: str) -> ClientConfig:
@@ -80,56 +95,34 @@ def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, st
         if not project.is_dir():
             raise InvalidInput("--project takes an existing folder")
         return _existing_variant(project / client.project)
+    if environ.get(client.variable):
+        return Path(environ[client.variable]).expanduser() / Path(client.user).name
     home, xdg = home_folder(environ), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
-    programs = config
+    programs, zed = config, config / "zed"
     if sys.platform == "darwin":
         programs = home / "Library" / "Application Support"
     elif sys.platform == "win32":
         programs = Path(environ.get("APPDATA", home / "AppData" / "Roaming"))
-    code = programs / "Code" / "User"
-    match client.name:
-        case "codex" if environ.get("CODEX_HOME"):
-            return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
-        case "claude":
-            folder = environ.get("CLAUDE_CONFIG_DIR")
-            return (Path(folder).expanduser() if folder else home) / ".claude.json"
-        case "opencode":
-            return _existing_variant(config / "opencode" / "opencode.json")
-        case "vscode":
-            return code / "mcp.json"
-        case "claude-desktop":
-            return programs / "Claude" / "claude_desktop_config.json"
-        case "windsurf":
-            return home / ".codeium" / "windsurf" / "mcp_config.json"
-        case "zed":
-            return (programs if sys.platform == "win32" else config) / "zed" / "settings.json"
-        case "cline":
-            return code / "globalStorage" / "saoudrizwan.claude-dev" / "settings" / "cline_mcp_settings.json"
-    return home / client.project
+        zed = programs / "zed"
+    return _existing_variant(Path(client.user.format(home=home, config=config, programs=programs, zed=zed)))
 
 
 def vendor_command(client: ClientConfig, command: Sequence[str], env: Mapping[str, str], *, remove: bool) -> list[str]:
     """Return the client's own command that adds or removes our entry; empty if it has none."""
-    pairs = [f"{name}={value}" for name, value in env.items()]
-    match client.name, remove:
-        case (("claude" | "gemini"), True):
-            return [client.name, "mcp", "remove", "--scope", "user", SERVER_NAME]
-        case "codex", True:
-            return ["codex", "mcp", "remove", SERVER_NAME]
-        case "claude", False:
-            # Its option --env takes every word up to the next option.
-            flags = [word for pair in pairs for word in ("--env", pair)]
-            return ["claude", "mcp", "add", *flags, "--scope", "user", SERVER_NAME, "--", *command]
-        case "codex", False:
-            return ["codex", "mcp", "add", SERVER_NAME, *[w for pair in pairs for w in ("--env", pair)], "--", *command]
-        case "gemini", False:
-            flags = [word for pair in pairs for word in ("--env", pair)]
-            return ["gemini", "mcp", "add", "--scope", "user", *flags, SERVER_NAME, command[0], "--", *command[1:]]
-        case "vscode", False:
-            entry = {"name": SERVER_NAME, **entry_of(client, list(command), env, nested=False)}
-            return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
-    return []
+    if client.name == "vscode" and not remove:
+        entry = {"name": SERVER_NAME, **entry_of(client, list(command), env, nested=False)}
+        return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
+    if client.name not in {"claude", "codex", "gemini"}:
+        return []
+    scope = [] if client.name == "codex" else ["--scope", "user"]
+    if remove:
+        return [client.name, "mcp", "remove", *scope, SERVER_NAME]
+    flags = [word for name, value in env.items() for word in ("--env", f"{name}={value}")]
+    # The option --env of some takes every word up to the next option.
+    names = [SERVER_NAME, *flags] if client.name == "codex" else [*flags, *scope, SERVER_NAME]
+    first = list(command[:1]) if client.name == "gemini" else []
+    return [client.name, "mcp", "add", *names, *first, "--", *command[len(first) :]]
 
 
 def vendor_program(name: str, environ: Mapping[str, str]) -> str | None:
@@ -390,21 +383,18 @@ def plan_connect(
             return Change(client, path, "added", before, "", False, vendor, env.get(TOKEN_VARIABLE, ""))
         before, keys_of_entry, existing = _entry(client, path)
         wanted = entry_of(client, list(command), env, nested=len(keys_of_entry) > 2)
-        if existing is None:
-            return Change(
-                client, path, "added", before, set_key(before, keys_of_entry, wanted, toml=path.suffix == ".toml")
-            )
-        _require_ours(path, existing)
-        # Other keys of the entry belong to the user, such as a time limit and whether it is enabled.
-        name = "environment" if client.name == "opencode" else "env"
-        merged = {**existing, **{key: value for key, value in wanted.items() if key not in {name, "enabled"}}}
-        if name in wanted:
-            merged[name] = environment_of(existing) | wanted[name]
-        if merged == existing:
+        if existing is not None:
+            _require_ours(path, existing)
+            # Other keys of the entry belong to the user, such as a time limit and whether it is enabled.
+            name = "environment" if client.name == "opencode" else "env"
+            merged = {**existing, **{key: value for key, value in wanted.items() if key != "enabled"}}
+            if name in wanted:
+                merged[name] = environment_of(existing) | wanted[name]
+            wanted = merged
+        if wanted == existing:
             return Change(client, path, "unchanged", before, before)
-        return Change(
-            client, path, "updated", before, set_key(before, keys_of_entry, merged, toml=path.suffix == ".toml")
-        )
+        after = set_key(before, keys_of_entry, wanted, toml=path.suffix == ".toml")
+        return Change(client, path, "added" if existing is None else "updated", before, after)
     except InvalidInput as fault:
         shown = json.dumps({SERVER_NAME: by_hand}, ensure_ascii=False)
         raise InvalidInput(
@@ -424,13 +414,8 @@ def plan_disconnect(client: ClientConfig, path: Path, program: str | None = None
         if program and (vendor := vendor_command(client, [], {}, remove=True)):
             return Change(client, path, "removed", before, "", False, tuple(vendor))
         toml = path.suffix == ".toml"
-        return Change(
-            client,
-            path,
-            "removed",
-            before,
-            restore_backup_text(path, delete_key(before, keys_of_entry, toml=toml), toml=toml),
-        )
+        after = restore_backup_text(path, delete_key(before, keys_of_entry, toml=toml), toml=toml)
+        return Change(client, path, "removed", before, after)
     except InvalidInput as fault:
         by_hand = f"remove the server `{SERVER_NAME}` by hand and revoke its token with `keepward token revoke`"
         raise InvalidInput(f"{path.name}: {fault}; {by_hand}") from fault

@@ -51,9 +51,8 @@ def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, st
     """Return the file with a client's hooks."""
     if client.name not in HOOK_SETTINGS:
         raise InvalidInput(f"hooks are supported for {', '.join(HOOK_SETTINGS)}")
-    variable = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}.get(client.name, "")
-    if project is None and environ.get(variable):
-        return Path(environ[variable]).expanduser() / Path(HOOK_SETTINGS[client.name].file).name
+    if project is None and environ.get(client.variable):
+        return Path(environ[client.variable]).expanduser() / Path(HOOK_SETTINGS[client.name].file).name
     if project is None and client.name == "opencode":
         return connect.file_of(client, None, environ).parent / "plugins" / "keepward.js"
     return (project or home) / HOOK_SETTINGS[client.name].file
