@@ -155,7 +155,7 @@ AsOf = Annotated[
     GateLimit(_AS_OF),
 ]
 OneTier: Any = _name_in(Tier)
-ANY_OF_16, ANY_OF_64 = (Limit("Any of them.", maxItems=most) for most in (16, 64))
+ANY_OF_16, ANY_OF_64 = (Limit("Only with one of these.", maxItems=most) for most in (16, 64))
 FilterTexts = Annotated[list[FilterText], ANY_OF_64]
 Tiers: Any = _list_of(Tier, ANY_OF_16, Alias("tier"))
 Kinds: Any = _list_of(Kind, ANY_OF_16, Alias("kind"))
@@ -163,11 +163,11 @@ ContentTypes: Any = _list_of(ContentType, ANY_OF_16, Alias("content_type"))
 
 # --- further filters of lists
 
-Scopes = Annotated[list[FilterText], Limit("Any of them, as exact paths.", maxItems=64), Alias("scope")]
+Scopes = Annotated[list[FilterText], Limit("Only in one of these, as exact paths.", maxItems=64), Alias("scope")]
 Sources = Annotated[list[FilterText], ANY_OF_64, Alias("source")]
 Trusts: Any = _list_of((trust.label for trust in Trust), ANY_OF_16, Alias("trust"))
-Statuses: Any = _list_of(Status, Limit("Any of them. Default: active memories.", maxItems=16), Alias("status"))
-Authors = Annotated[list[FilterText], Limit("Any of them, as `kind:name`.", maxItems=64), Alias("author")]
+Statuses: Any = _list_of(Status, Limit("Only with one of these. Default: active memories.", maxItems=16), Alias("status"))
+Authors = Annotated[list[FilterText], Limit("Only by one of these, as `kind:name`.", maxItems=64), Alias("author")]
 Substring = Annotated[str, Limit("Part of the text or key; case is ignored.", minLength=1, maxLength=1000)]
 Timestamp = Annotated[
     str,
