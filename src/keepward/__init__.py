@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory as Memory
     from keepward.tools import ToolResult as ToolResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Exported names by the module that has them.
 _HOMES = {

@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from keepward import __version__
 from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, Group, explain_usage_error, option
 from keepward.cli.command_context import print_json
 from keepward.cli.render import escape_invisible, replace_unencodable
@@ -73,9 +74,7 @@ def _root(
     """Store the options before a command, or run without a command."""
     ctx.obj = common
     if version:
-        from importlib.metadata import version as installed
-
-        click.echo(f"{PROGRAM} {installed(PROGRAM)}")
+        click.echo(f"{PROGRAM} {__version__}")
         ctx.exit()
     if install_completion or show_completion:
         _completion(install=install_completion)

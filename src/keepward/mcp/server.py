@@ -25,7 +25,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -47,7 +46,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from keepward import deadline
+from keepward import __version__, deadline
 from keepward.core.principals import Actor
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp import jsonrpc_error, profiles
@@ -102,7 +101,7 @@ def build(
     return Server(
         "keepward",
         title="Keepward",
-        version=version("keepward"),
+        version=__version__,
         description="Memory for AI agents that you can audit, approve and undo.",
         instructions=profile.instructions,
         cache_hints={
