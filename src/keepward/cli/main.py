@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The library also logs its warnings, in a line without paths and line numbers.
         warnings.simplefilter("ignore", UserWarning)
         if any("\udc80" <= char <= "\udcff" for char in "".join(args)):
-            # They are not decoded again: file names among them are right as they are.
+            # The arguments are not decoded again: file names among them are correct as they are.
             logging.getLogger(PROGRAM).warning("the arguments were not read as UTF-8: set PYTHONUTF8=1")
         return _run(args)
 

@@ -1,4 +1,4 @@
-"""Interchange: memories in and out of files; every line that comes in goes through the gates."""
+"""Interchange: import and export of files; every imported line passes the gates."""
 
 from keepward.interchange.exports import (
     plan_restore_export,
