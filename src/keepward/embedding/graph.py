@@ -1,13 +1,13 @@
 """The transformer blocks of all-MiniLM-L6-v2 as an ONNX graph with 8-bit matrices, written without the `onnx` package.
 
 Invariants
-(1) A matrix is rounded to 8 bits with one scale for each output, and its input with one scale for each run. So a run
-    contains one text: the vector of a text depends on no other text.
-(2) The first token is multiplied separately. Its states are up to ten times as large as the others, so a common scale
-    would leave the others five of 8 bits (cosine to single precision: 0.993 instead of 0.998).
-(3) Products of integers are summed exactly, even on processors that add two of them in 16 bits. For this, two
-    neighbours in a matrix never sum to more than 127 (plus 1 for rounding). All else is in single precision.
-(4) The same weights give the same bytes. Field numbers are those of `onnx.proto`, which never change.
+(1) Matrices are rounded to 8 bits with one step an output; what is multiplied with them is rounded to 8 bits with one
+    step a run. So a run holds one text, and its vector depends on nothing beside it.
+(2) The first token is multiplied apart: its states are up to ten times as large as those of all others, which its step
+    would leave five of the 8 bits (cosines to what single precision gives: 0.998, not 0.993).
+(3) Products of integers are summed exactly, on processors too that add two of them in 16 bits: no two neighbours of a
+    matrix add up to more than 127 (and 1 for rounding). All else is computed in single precision.
+(4) The graph is the same bytes for the same weights. Numbers of fields are those of `onnx.proto`, which never change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAYERS = 6
 _HEADS = 12
 _EPSILON = 1e-12
 
-#: Names of the input and the output: float32, shape (1, tokens, 384).
+#: Names of what goes in and what comes out: float32, shape (1, tokens, 384).
 INPUT, OUTPUT = "x", "states"
 
 #: Operators of onnxruntime itself, and the version of ONNX's own.
@@ -37,7 +37,7 @@ _OPERATORS = 17
 _FORMAT = 9
 _TYPES = {np.dtype(np.float32): 1, np.dtype(np.int8): 3, np.dtype(np.int64): 7}
 _FLOAT = 1
-#: Minimum of the maxima from which scales are computed, so that no scale is 0.
+#: What a step is made of, at least.
 _LEAST = np.finfo(np.float32).tiny
 #: Rows of a matrix that are rounded together.
 _ROWS = 32
@@ -92,10 +92,10 @@ class _Graph:
         return found
 
     def linear(self, x: str, names: Sequence[str], *, after: str | None = None) -> str:
-        """Multiply by several matrices side by side, rounded as in (1), and add their biases.
+        """Multiply with matrices side by side, rounded as (1) says, and add what they add.
 
-        ``after`` names the layer that normalised ``x``. Components with a wide range are divided by it, and their
-        weights multiplied by it, so that one scale fits all components.
+        ``after`` names the layer that normalised ``x``: what it spreads more than others is divided by as much, and its
+        weights are multiplied, so that one step suits all.
         """
         inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
         spread = None if after is None else self._spread(after)
@@ -110,22 +110,22 @@ class _Graph:
         return self.node("DynamicQuantizeMatMul", [x, *inputs])[0]
 
     def _spread(self, name: str) -> NDArray[np.float32]:
-        """Return the range of each component of a normalised layer, as a multiple of the median range, at least 1."""
+        """Return how far a normalised layer's states reach, as multiples of the median, at least 1."""
         reach = np.abs(self._weights[name + ".bias"]) + 3 * np.abs(self._weights[name + ".weight"])
         return np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
 
     def split_first_token(self, x: str) -> list[str]:
-        """Return the state of the first token, and the states of all others."""
+        """Return the state of the first token and those of all others."""
         bounds = [self.constant(f"bound.{at}", np.array([at], dtype=np.int64)) for at in (0, 1, 1 << 40)]
         return [self.node("Slice", [x, *pair, bounds[1]])[0] for pair in pairwise(bounds)]
 
     def joined(self, streams: Sequence[str], *, names: Sequence[str] = ()) -> str:
-        """Join the first token and the others again."""
+        """Put back together what was parted."""
         return self.node("Concat", streams, names=names, axis=1)[0]
 
     def normalised(self, inputs: Sequence[str], name: str) -> str:
-        """Apply the normalisation of a layer to the input, or to the sum of two inputs."""
-        # The runtime has one operator for sum and normalisation, which takes four times as long.
+        """Bring the input, or the sum of two, to the mean and the spread of a layer."""
+        # The runtime has one operator for both steps, which takes four times as long as the two of them.
         total = inputs[0] if len(inputs) == 1 else self.node("Add", inputs)[0]
         scale, shift = (self.constant(f"{name}.{part}", self._weights[f"{name}.{part}"]) for part in ("weight", "bias"))
         return self.node("LayerNormalization", [total, scale, shift], epsilon=_EPSILON)[0]
@@ -147,9 +147,9 @@ class _Graph:
 def _rounded(
     matrices: Sequence[NDArray[np.float32]], spread: NDArray[np.float32] | None
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return the joined matrices in 8 bits, shape (inputs, outputs), and the scale of each output; see (1), (3).
+    """Return matrices below each other in 8 bits, shape (inputs, outputs), and the step of each output; see (1), (3).
 
-    A few rows are rounded at a time: allocating memory for a complete matrix takes longer than the rounding.
+    A few rows at a time: what a whole matrix is worked out in would be fresh memory, which takes longer than the work.
     """
     total = sum(len(matrix) for matrix in matrices)
     rounded, steps = np.empty((matrices[0].shape[1], total), dtype=np.int8), np.empty(total, dtype=np.float32)
@@ -166,7 +166,7 @@ def _rounded(
 
 
 def _pairs(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return for each row the largest sum of two neighbours."""
+    """Return, of each row, the most that two neighbours add up to."""
     most: NDArray[np.float32] = (matrix[:, ::2] + matrix[:, 1::2]).max(axis=1)
     return np.maximum(most, _LEAST)
 
@@ -175,7 +175,7 @@ _ONNX = frozenset({"Add", "Concat", "Div", "LayerNormalization", "Slice", "Split
 
 
 def _field(number: int, value: int | float | str | bytes) -> bytes:
-    """Encode a field of a protocol buffer: an integer as a varint, a float in 4 bytes, all else after its length."""
+    """Encode a field of a protocol buffer: whole numbers as varints, floats in 4 bytes, all else behind its length."""
     if isinstance(value, float):
         return _varint(number << 3 | 5) + struct.pack("<f", value)
     if isinstance(value, int):
@@ -185,7 +185,7 @@ def _field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _message(number: int, *parts: _Part) -> list[_Part]:
-    """Encode a field of a protocol buffer from parts; they are joined later, so that large ones are copied once."""
+    """Encode a field of a protocol buffer that consists of these: large ones are copied once, in the whole model."""
     return [_varint(number << 3 | 2) + _varint(sum(memoryview(part).nbytes for part in parts)), *parts]
 
 

@@ -1,13 +1,13 @@
 """Vectors from hashed words and letters: the embedder that needs no model, no download and no extra package.
 
-It is lexical, not semantic: texts are near if they share words, word pairs or parts of words. In scripts without spaces
-they are near if they share pairs of characters. "car" and "automobile" are unrelated to it.
+It is lexical, not semantic: texts are near when they share words, word pairs, parts of words, or (in scripts
+written without spaces) pairs of characters. "car" and "automobile" are strangers to it.
 
 Invariants
-(1) A text has the same bytes on every machine, in every process and in every batch. Features are counted in integers,
-    and the only inexact steps are one square root and one division, both IEEE 754.
+(1) One text gives the same bytes on every machine, in every process and beside any neighbours: features are
+    counted in whole numbers, and the only inexact steps are one square root and one division, both IEEE 754.
 (2) Every row has length 1; no text raises, not even an empty one or one with lone surrogates.
-(3) A change of this module that changes a vector also changes the revision in `id`.
+(3) Whatever changes a vector changes the revision in `id`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keepward.core.patterns import lazy_regex
 
 _REVISION = 1
 
-#: Scripts written without spaces between words: runs of these are split into single characters and pairs.
+#: Scripts written without spaces between words: runs of these are cut into single characters and pairs.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
     "\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"  # kana, bopomofo
@@ -34,11 +34,11 @@ _UNSPACED = (
 )
 _TOKEN = lazy_regex(rf"(?P<run>[{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
-#: Weights in units of 1/16, so that sums are integers (1).
+#: Weights in units of 1/16, so that sums stay whole numbers (1).
 _WORD, _SHORT_WORD, _PAIR, _PIECE, _CHARACTER, _CHARACTER_PAIR = 16, 4, 6, 3, 6, 16
 
-#: Weight of a feature that occurs tf times: 1 + ln(tf) in units of 1/64, for tf from 0 to 16 (and 16 for more).
-#: They are integers because the logarithm may differ by a bit between machines.
+#: 1 + ln(tf) in units of 1/64 for tf from 0 to 16, and 16 for more: written as integers because libm
+#: may differ by a bit from machine to machine.
 _SUBLINEAR = (0, 64, 108, 134, 153, 167, 179, 189, 197, 205, 211, 217, 223, 228, 233, 237, 241)
 
 
@@ -53,7 +53,7 @@ class HashedEmbedder:
     in Bojanowski et al. (2017), "Enriching Word Vectors with Subword Information".
     """
 
-    #: Embedding is so fast that it may run inside a transaction.
+    #: It takes so little time that a text is embedded inside of a transaction.
     in_transaction = True
 
     def __init__(self, dim: int = 384) -> None:
@@ -63,7 +63,7 @@ class HashedEmbedder:
 
     @property
     def id(self) -> str:
-        """Name, revision and dimension. Vectors are comparable if and only if ids are equal."""
+        """Name, revision and dimension: equal exactly when vectors can be compared."""
         return f"hashed:{_REVISION}:{self.dim}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -79,8 +79,8 @@ def _vector(text: str, dim: int) -> NDArray[np.float32]:
     for (feature, weight), times in Counter(_features(text)).items():
         place, sign = _slot(feature, dim)
         sums[place] += sign * weight * _SUBLINEAR[min(times, len(_SUBLINEAR) - 1)]
-    # The text has no features (blank, punctuation, emoji), or all of them cancel out. Then the complete text is the one
-    # feature, so that equal texts have equal vectors and (2) holds.
+    # Nothing countable (blank, punctuation, emoji), or everything cancelled by an accident of signs: the
+    # text as a whole becomes the one feature, so that equal texts still meet and (2) holds.
     if not sums.any():
         place, sign = _slot("t:" + text.strip(), dim)
         sums[place] = sign
@@ -111,7 +111,7 @@ def _of_run(run: str) -> Iterator[tuple[str, int]]:
 
 @lru_cache(maxsize=16_384)
 def _of_word(word: str) -> tuple[tuple[str, int], ...]:
-    # Very short words are mostly grammar in every script with spaces. Short numbers are not: they are names.
+    # Very short words are mostly grammar in every spaced script; numbers are names however short they are.
     short = len(word) < 4 and not any(character.isdigit() for character in word)
     features = [("w:" + word, _SHORT_WORD if short else _WORD)]
     if not short:
@@ -125,6 +125,6 @@ def _of_word(word: str) -> tuple[tuple[str, int], ...]:
 
 @lru_cache(maxsize=131_072)
 def _slot(feature: str, dim: int) -> tuple[int, int]:
-    """Return the index (0 to dim - 1) and the sign (1 or -1) of a feature."""
+    """Return the place (0 to dim - 1) and the sign (1 or -1) of a feature."""
     digest = int.from_bytes(blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     return (digest >> 1) % dim, 1 if digest & 1 else -1

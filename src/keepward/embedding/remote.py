@@ -1,4 +1,4 @@
-"""Embedders that are not built in: a server with the OpenAI embeddings protocol, or an installed runner.
+"""Vectors from somewhere else: a server that speaks the OpenAI embeddings protocol, or a runner that is installed.
 
 Servers are Ollama, vLLM, llama.cpp or a hosted service; runners are sentence-transformers and fastembed, which may
 fetch weights from a hub on first use.
@@ -6,11 +6,11 @@ fetch weights from a hub on first use.
 Invariants
 (1) The key goes to the host that was named and nowhere else: redirects are refused, not followed.
 (2) No error repeats a text, the key, or what the server wrote; it names the host, the status and what to do.
-(3) Attempts, waits and the size of an answer are limited. Waits call the injected `sleep`.
-(4) Rows are checked before they are used: their count, their dimension, and that they are finite and not zero.
+(3) Waiting happens through the injected `sleep`, and there is a bound on attempts, waits and answer size.
+(4) Rows are checked (count, dimension, finite, not zero) before they are believed.
 (5) A runner is imported and its model loaded at the first use of `id`, `dim` or `embed`, once.
 
-A server may return different bytes for the same text.
+Whether one text gives the same bytes on every call is up to the server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from keepward.locks import ForkSafeLock
 _BATCH = 64
 _ATTEMPTS = 4
 _FIRST_WAIT_SECONDS = 0.5
-#: Seconds without requests to a server after it has failed.
+#: How long a server that failed is not asked.
 PAUSE_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
@@ -47,12 +47,11 @@ _LARGEST_ANSWER_BYTES = 64 * 2**20
 class Server:
     """One endpoint that takes JSON and answers with JSON; thread safe.
 
-    `what` names it in errors, such as "embedding". If a server is busy (429, 5xx, no answer in
-    `timeout_seconds`), the request is sent up to `attempts` times. The waits are 0.5, 1 and 2 seconds, or up to 30 as
-    `Retry-After` says.
+    `what` names it in errors, such as "embedding". Busy servers (429, 5xx, no answer in `timeout_seconds`) are asked
+    up to `attempts` times, waiting 0.5, 1 and 2 seconds, or what `Retry-After` says up to 30.
 
     Raises:
-        ValueError: `url` is not http or https, or contains a user name or password.
+        ValueError: `url` is not http or https, or carries a user name or password.
     """
 
     def __init__(
@@ -126,12 +125,12 @@ class Server:
         raise self.error(f"{trouble} in {self._attempts} attempts; it is asked again in a minute")
 
     def error(self, trouble: str) -> ModelUnavailable:
-        """Return the error with the host, what happened, and what to do."""
+        """Return the error that says what this server did."""
         return ModelUnavailable(f"the {self._what} server at {self.host} {trouble}")
 
 
 def as_utf8_text(text: str) -> str:
-    """Return a text that UTF-8 can encode and that is not empty."""
+    """Return a text as bytes of UTF-8 can say it; never empty."""
     return text.encode("utf-8", "replace").decode("utf-8") or " "
 
 
@@ -165,7 +164,7 @@ class HttpEmbedder:
 
     @property
     def id(self) -> str:
-        """Host, model and dimension. If a server changes the weights behind a name, the id stays the same."""
+        """Host, model and dimension; a server that swaps the weights behind a name cannot be noticed."""
         return f"http:{self._server.host}:{self._model}:{self.dim}"
 
     @property
@@ -186,7 +185,7 @@ class HttpEmbedder:
         return np.concatenate([self._request(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
 
     def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        # Servers refuse a batch with empty or malformed text, so one such text would lose the other 63.
+        # Servers refuse empty input and bytes that are not UTF-8; neither is worth losing the other 63 texts.
         body = {"model": self._model, "input": [as_utf8_text(text) for text in texts], "encoding_format": "float"}
         rows = self._rows(self._server.send(body), len(texts))
         with self._lock:
@@ -213,7 +212,7 @@ class HttpEmbedder:
 
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
-        """Follow no redirect (1); its status becomes an error."""
+        """Follow nothing (1); the redirect then surfaces as its own status."""
 
 
 def _endpoint(path: str, end: str) -> str:
@@ -242,7 +241,7 @@ def _advice(status: int) -> str:
 
 
 class RunnerEmbedder:
-    """A model of sentence-transformers or fastembed, one text at a time, so that a vector depends on its text alone."""
+    """A model of sentence-transformers or fastembed, one text at a time so that neighbours change nothing."""
 
     def __init__(self, runner: str, model: str) -> None:
         self._runner = runner

@@ -1,8 +1,8 @@
 """Sessions of Google's Agent Development Kit as memories: events are turns, states are structured, with a key.
 
 Invariants
-(1) An event and its changes to states are one commit, based on the versions that were read.
-(2) An event is stored once in its session, by its id, even if it is passed again.
+(1) An event and what it changes in states are one commit, based on the versions that were read.
+(2) An event is one turn of its session, by its id, however often it is given.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from keepward.memory import Memory
 #: Tag of sessions and states.
 ADK_TAG = "adk"
 _FIELDS: Any = {"tags": [ADK_TAG], "tier": "archival", "kind": "fact", "content_type": "structured"}
-#: Maximum number of attempts while other processes write the same states.
+#: So often something else may be written in between.
 _MAX_WRITE_ATTEMPTS = 50
-#: Maximum number of events, such as calls of tools, between a question and its answer.
+#: Events of one answer, such as calls of tools, behind which the question is still recognised.
 _MAX_STEPS = 200
-#: Keys of states: of a session (followed by its name), of a user and of an app.
+#: Keys of states: of a session with its name, of a user and of an app.
 SESSION, USER_STATE, APP_STATE = "session:", "user_state", "app_state"
 
 
@@ -43,13 +43,12 @@ class UserSessions:
 
     def __init__(self, mem: Memory, app_name: str, user_id: str) -> None:
         self.names = {"app_name": app_name, "user_id": user_id}
-        #: The subject of memories; None if the id has other characters, such as a mail address. Then only the scope
-        #: names the user.
+        #: Whom memories are about: an id that has other letters, such as an address, is one of a scope alone.
         self.subject = user_id if segment_of(user_id) == user_id else None
         self.app, self.own = (mem.at(scope=to_scope(mem.scope, each)) for each in ([app_name], [app_name, user_id]))
 
     def session(self, name: str, config: GetSessionConfig | None = None, *, bare: bool = False) -> Session | None:
-        """Return a session, without its events if ``bare``; None if it does not exist."""
+        """Return a session, with its events unless it is to be ``bare``; None where there is none."""
         held = _record_under(self.own, SESSION + name)
         if held is None:
             return None
@@ -71,7 +70,7 @@ class UserSessions:
         )
 
     def write(self, name: str, delta: dict[str, Any], event: Event | None = None) -> bool:
-        """Create a session, or append an event to it; return False if it has the event already."""
+        """Make a session, or append an event to one; False where it has that event already."""
         tries = 0
         while True:
             tries += 1
@@ -82,7 +81,7 @@ class UserSessions:
                 raise SessionNotFoundError(f"Session {name} not found.")
             if event is not None and session_turns(self.own, key_of(name), 1, where={"id": event.id}):
                 return False
-            # If a memory that is no state has the key, every attempt is stale.
+            # A key that something else holds stays stale, however often it is read.
             with suppress(StaleVersion) if tries < _MAX_WRITE_ATTEMPTS else nullcontext():
                 with self.own.draft(reason="a session went on") as draft:
                     self._set(draft, held, name, _split(delta))
@@ -131,7 +130,7 @@ def _record_under(mem: Memory, key: str) -> Record | None:
 
 
 def state_under(mem: Memory, key: str) -> dict[str, Any]:
-    """Return a state; an empty one if none is stored."""
+    """Return a state; an empty one where there is none."""
     held = _record_under(mem, key)
     return {} if held is None else held.metadata
 
@@ -139,14 +138,14 @@ def state_under(mem: Memory, key: str) -> dict[str, Any]:
 def _put(draft: Draft, mem: Memory, current: Record | None, key: str, value: dict[str, Any]) -> None:
     text = index_text(texts_of(value.get("state", value)), mem.policy.text_limit[Tier.ARCHIVAL])
     if current is None:
-        # If two processes create it at once, the second one starts again and reads what the first one wrote.
+        # Of two processes that make it at once the second begins anew, with what the first one wrote.
         draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)
     else:
         draft.replace(current.id, text, metadata=value, if_version=current.version)
 
 
 def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the changed fields of the states of app, user and session, by their prefix."""
+    """Return what is set of the state of an app, of a user and of a session, by prefix."""
     found: dict[str, dict[str, Any]] = {State.APP_PREFIX: {}, State.USER_PREFIX: {}, State.TEMP_PREFIX: {}, "": {}}
     for name, value in to_jsonable_python(state, fallback=str).items():
         prefix = next(each for each in found if name.startswith(each))
@@ -155,12 +154,12 @@ def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def speaker_of(event: Event) -> str:
-    """Return the role of an event's author; facts are extracted from the user's events only."""
+    """Return whose turn an event is; facts are taken from those of users."""
     return "user" if event.author == "user" else "assistant"
 
 
 def is_unanswered(own: Memory, turn: Record) -> bool:
-    """Whether an event of the user is the newest of its session and has no final answer yet."""
+    """Whether a turn of the user is the newest of its session and has no final answer yet."""
     if turn.speaker != "user" or turn.session is None or turn.content_type != "structured":
         return False
     for each in session_turns(own, turn.session, _MAX_STEPS):
@@ -173,5 +172,5 @@ def is_unanswered(own: Memory, turn: Record) -> bool:
 
 
 def texts_in(content: Content | None) -> list[str]:
-    """Return the texts of a message, without the thoughts of a model."""
+    """Return the texts of a message, without what a model thought."""
     return [each.text for each in (content.parts if content else None) or () if each.text and not each.thought]

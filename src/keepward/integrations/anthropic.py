@@ -1,10 +1,10 @@
-"""Anthropic's memory tool on a handle: ``MemoryTool``, and ``AsyncMemoryTool`` for an event loop.
+"""The backend of Anthropic's memory tool over a handle on memories: ``MemoryTool``, and awaited ``AsyncMemoryTool``.
 
-The files below ``/memories`` are the memories below the handle's scope, also those that other surfaces wrote. Needs the
-extra ``anthropic``.
+What lies below ``/memories`` are the files below the handle's scope: what other surfaces keep there is listed and read.
+Needs the extra ``anthropic``.
 
 Invariants
-(1) A refused write is a ``ToolError``. The answer says if a write was quarantined or redacted. The model reads both.
+(1) What a gate refuses is a ``ToolError``, and what it holds or changes is said in the answer: the model reads both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MISSING = "The path {} does not exist. Please provide a valid path."
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool, whose files are memories of a store."""
+    """Claude's memory tool, kept in a store of memories."""
 
     def __init__(self, mem: Memory, **options: Any) -> None:
         super().__init__(**options)
         self.files = Files(mem)
 
     def view(self, command: Any) -> str:
-        """Return a file with numbered lines, or the contents of a folder up to two levels deep."""
+        """Return a file with numbered lines, or what a folder holds up to two levels deep."""
         place = self._place(command.path)
         record = self.files.get(place)
         if record is None:
@@ -54,7 +54,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return f"Here's the content of {command.path} with line numbers{mark}:\n{_numbered(lines, first, last)}"
 
     def create(self, command: Any) -> str:
-        """Create a file; an existing one is an error."""
+        """Make a file that is not there yet."""
         place = self._place(command.path)
         if not place or self.files.get(place) is not None:
             raise ToolError(f"File {command.path} already exists")
@@ -62,7 +62,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return f"File created successfully at: {command.path}{note}"
 
     def str_replace(self, command: Any) -> str:
-        """Replace a text that occurs exactly once in a file."""
+        """Replace a text that stands in a file once."""
         place, record = self._require_file(command.path)
         content, old = content_of(record), command.old_str
         starts = [each.start() for each in re.finditer(f"(?={re.escape(old)})", content)]
@@ -81,7 +81,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return f"{head}\n{shown}{note}"
 
     def insert(self, command: Any) -> str:
-        """Insert lines after a line of a file; 0 is its beginning."""
+        """Put lines behind a line of a file, 0 for its beginning."""
         place, record = self._require_file(command.path)
         content = content_of(record)
         lines = content.removesuffix("\n").split("\n") if content else []
@@ -101,7 +101,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         return f"Successfully deleted {command.path}{self._retire(gone, 'deleted')}"
 
     def rename(self, command: Any) -> str:
-        """Move a file, or all files of a folder, to a name that does not exist."""
+        """Move a file, or all files of a folder, to a name that is free."""
         old, new = self._place(command.old_path, act="rename"), self._place(command.new_path)
         moved = self.files.all(old)
         if not new or self.files.all(new):
@@ -161,7 +161,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """``MemoryTool`` for an event loop: each command runs in a thread."""
+    """The same, awaited: each command is carried out in a thread."""
 
     view, create, str_replace = (async_method(each, "tool") for each in ("view", "create", "str_replace"))
     insert, delete, rename = (async_method(each, "tool") for each in ("insert", "delete", "rename"))
@@ -182,7 +182,7 @@ def _size(count: int) -> str:
 
 
 def _note(outcomes: Iterable[Outcome]) -> str:
-    """Return the note on quarantined and redacted writes for the model (1)."""
+    """Return what the model is told of its writes (1)."""
     try:
         notes = warnings_for(outcomes)
     except NotStored as fault:

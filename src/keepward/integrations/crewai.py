@@ -1,12 +1,12 @@
-"""A storage for CrewAI's memory on a handle.
+"""The storage of CrewAI's memory over a handle on memories.
 
-A scope of CrewAI is a scope below the handle's. A record is a memory, and its categories are tags. CrewAI searches by
-vectors. So pass the storage's ``embedder`` to CrewAI's memory: it remembers the text of each vector, so that a search
-becomes a recall of the text. Needs the extra ``crewai``.
+A scope of CrewAI is one below the handle's own, a record a memory whose tags are its categories. CrewAI searches by
+vectors: its memory is given ``embedder`` of the storage as well, which knows again of which text a vector was made, so
+that a search is a recall. Needs the extra ``crewai``.
 
 Invariants
-(1) A refused or quarantined record is an error, which CrewAI reports as a failed save; the other records are stored.
-(2) Deleted records are retired and can be restored.
+(1) What a gate refuses or holds is an error, which CrewAI tells as a failed save; the other records are stored.
+(2) What is deleted is retired: it can be restored.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from keepward.integrations.messages import async_method
 from keepward.integrations.namespaces import key_of, labels_of, name_of, to_namespace, to_scope
 from keepward.memory import Memory
 
-#: Prefix of the keys of CrewAI's records; other memories are named by their ids.
+#: What keys of CrewAI's records begin with; what other surfaces keep is named by its id.
 _KEY_PREFIX = "crewai:"
 _PRIVATE = "_private"
 
 
 class KeepwardStorage:
-    """CrewAI's storage on a handle; its scopes are below the handle's.
+    """CrewAI's storage over a handle; scopes lie below the handle's.
 
-    ``embed`` computes the vectors by which CrewAI compares records before it saves them; the default is hashed words.
-    Recall uses the embedder of the handle's store.
+    ``embed`` makes the vectors by which CrewAI itself compares what it is about to save; without one they are made of
+    hashed words. What is recalled is decided by the embedder of the handle's store.
     """
 
     def __init__(self, mem: Memory, embed: Callable[[list[str]], Any] | None = None) -> None:
@@ -48,7 +48,7 @@ class KeepwardStorage:
         """Save records.
 
         Raises:
-            NotStored: a gate refused or quarantined one; the others are stored.
+            NotStored: a gate refused one, or holds it for a person; the others are stored.
         """
         outcomes = []
         for scope in dict.fromkeys(each.scope for each in records):
@@ -57,7 +57,7 @@ class KeepwardStorage:
         require_all_stored(outcomes)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record with the same id."""
+        """Save a record in the place of that of the same id."""
         place = (self._at(record.scope).scope, _KEY_PREFIX + key_of(record.id))
         others = [each for each in self._named(record.id) if (each.scope, each.key) != place]
         self.save([record])
@@ -72,12 +72,12 @@ class KeepwardStorage:
         limit: int = 10,
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
-        """Return the memories nearest to the text of a vector, nearest first, with their cosine from 0 to 1."""
+        """Return what bears on the text of a vector, nearest first, with its cosine from 0 to 1."""
         handle, text = self._at(scope_prefix), self.embedder.text_of(query_embedding)
         asked: dict[str, Any] = {"within": handle.scope, "kinds": KINDS, "where": metadata_filter or None}
         # CrewAI compares scores with thresholds for cosines.
         hits = handle.recall(text, **asked, tags=categories or (), limit=limit, order="cosine").hits
-        # Common words alone never give a cosine of 1; an equal text does.
+        # Words alone never count as equal in meaning. An equal text is.
         scored = [(each.memory, 1.0 if each.memory.text == text else each.score) for each in hits]
         return [(self._record(memory), score) for memory, score in scored if score >= min_score]
 
@@ -89,7 +89,7 @@ class KeepwardStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Retire the records that match every condition; return their number."""
+        """Retire what meets every condition, and return how many that were."""
         found = self._find(scope_prefix, tags=categories or (), where=metadata_filter or None)
         gone = [each for each in found if record_ids is None or _id(each) in record_ids]
         gone = [each for each in gone if older_than is None or _naive(each.created_at) < older_than]
@@ -117,7 +117,7 @@ class KeepwardStorage:
         )
 
     def list_scopes(self, parent: str = "/") -> list[str]:
-        """Return the scopes directly below another one that have records, in them or below."""
+        """Return the scopes right below another that have records, or have some that do."""
         labels = labels_of(parent)
         every = (to_namespace(self.memory.scope, each) for each in self._counts(parent, "scope"))
         return sorted({"/" + "/".join(each[: len(labels) + 1]) for each in every if len(each) > len(labels)})

@@ -1,4 +1,4 @@
-"""Embedding functions of frameworks: as the embedder of a store, and to find the text of a vector."""
+"""Embedding functions of frameworks: as the embedder of a store, and as the way back from a vector to its text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionEmbedder:
-    """An embedder that calls a function from a list of texts to as many lists of numbers."""
+    """Vectors by a function from a list of texts to as many lists of numbers."""
 
-    #: Names model, weights and dimension. Vectors are comparable if and only if ids are equal.
+    #: Names the model, its weights and dimension: vectors of equal names are compared.
     id: str
     dim: int
     function: Callable[[list[str]], Sequence[Sequence[float]]]
@@ -26,9 +26,9 @@ class FunctionEmbedder:
 
 
 class TextByVector:
-    """An embedding function that remembers the text of each vector, for searches that get only a vector."""
+    """An embedding function that knows again of which text a vector was made: for searches that are given vectors."""
 
-    #: Maximum number of remembered texts; the oldest are forgotten first.
+    #: Texts that are known again; the oldest are forgotten first.
     MOST = 10_000
 
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
@@ -43,7 +43,7 @@ class TextByVector:
         return vectors
 
     def learn(self, vector: Sequence[float], text: str) -> None:
-        """Remember the text of a vector."""
+        """Know of which text a vector was made."""
         name = np.asarray(vector, dtype=np.float32).tobytes()
         self._texts[name] = text
         self._texts.move_to_end(name)
@@ -51,10 +51,10 @@ class TextByVector:
             self._texts.popitem(last=False)
 
     def text_of(self, vector: Sequence[float]) -> str:
-        """Return the text of a vector.
+        """Return the text that a vector was made of.
 
         Raises:
-            ValueError: this function did not compute the vector.
+            ValueError: it was not made here.
         """
         found = self._texts.get(np.asarray(vector, dtype=np.float32).tobytes())
         if found is None:

@@ -1,13 +1,13 @@
-"""The session service and the memory service of Google's Agent Development Kit, on a handle.
+"""The session service and the memory service of Google's Agent Development Kit over a handle on memories.
 
-An app and a user are scopes below the handle's. An event is a message of its session, with ADK's event in its metadata.
-The states of an app, a user and a session are memories with a key. Needs the extra ``google-adk``.
+An app and a user are scopes below the handle's. An event is a turn of its session, with the event as its fields; the
+states of an app, a user and a session are structured memories with a key. Needs the extra ``google-adk``.
 
 Invariants
-(1) An event and its changes to states are one commit, based on the versions that were read.
-(2) A refused or quarantined event raises ``NotStored``: nothing of it is stored, and the session does not get it. For
-    facts and other memories the outcome is a warning.
-(3) When a session is added to memory, its stored events are not added again.
+(1) An event and what it changes in states are one commit, based on the versions that were read.
+(2) Of an event that a gate refuses or holds nothing is stored, and the session does not get it: ``NotStored``. What
+    became of facts and other memories is a warning.
+(3) What is a turn of a session already is not added again when the session is added to memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from keepward.integrations.messages import run_shielded
 from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
-#: Maximum number of memories that a search returns, as in ADK's own services.
+#: Most memories that a search returns, as in the framework's own services.
 MAX_RESULTS = 10
 
 
@@ -57,7 +57,7 @@ class KeepwardSessionService(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Create a session; raise ``AlreadyExistsError`` if its id exists."""
+        """Make a session; raise ``AlreadyExistsError`` where there is one of that id."""
         user, name = UserSessions(self.memory, app_name, user_id), (session_id or "").strip() or uuid.new_uuid()
         await run_shielded(user.write, name, state or {})
         return await asyncio.to_thread(user.session, name)
@@ -69,7 +69,7 @@ class KeepwardSessionService(BaseSessionService):
         return await asyncio.to_thread(UserSessions(self.memory, app_name, user_id).session, session_id.strip(), config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of a user, or of all users, without their events; the latest last."""
+        """Return the sessions of a user, or of all, without their events; the latest one last."""
         found = await asyncio.to_thread(sessions_of, self.memory, app_name, user_id)
         return ListSessionsResponse(
             sessions=sorted(found, key=lambda each: (each.last_update_time, each.user_id, each.id))
@@ -80,11 +80,11 @@ class KeepwardSessionService(BaseSessionService):
         await run_shielded(UserSessions(self.memory, app_name, user_id).delete, session_id.strip())
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return the state of a user in an app; the names have no prefix."""
+        """Return the state of a user in an app, by names without their prefix."""
         return await asyncio.to_thread(state_under, UserSessions(self.memory, app_name, user_id).own, USER_STATE)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Store an event and its changes to states, once even if it is passed again; see (1), (2)."""
+        """Store an event and what it changes in states, once, however often it is given; see (1), (2)."""
         if event.partial:
             return event
         self._apply_temp_state(session, event)
@@ -97,20 +97,20 @@ class KeepwardSessionService(BaseSessionService):
 
 
 class KeepwardMemoryService(BaseMemoryService):
-    """The memories of a user in an app, and the memories of other surfaces in that scope and above."""
+    """What is remembered of a user in an app, and what other surfaces keep in that scope and above it."""
 
     def __init__(self, mem: Memory, *, extract: bool = True) -> None:
         self.memory, self.extract = mem, extract
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Add the events of a session, and propose the facts in them."""
+        """Add the events of a session and the facts that they tell."""
         given: Any = {"app_name": session.app_name, "user_id": session.user_id, "session_id": session.id}
         await self.add_events_to_memory(**given, events=session.events)
 
     async def add_events_to_memory(
         self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None, **_: Any
     ) -> None:
-        """Add events, and propose the facts in them unless ``extract=False``."""
+        """Add events and the facts that they tell; with ``extract=False`` without the facts."""
         said = [
             {"role": speaker_of(each), "id": each.id, "timestamp": each.timestamp}
             | {"content": "\n".join(texts_in(each.content))}
@@ -126,7 +126,7 @@ class KeepwardMemoryService(BaseMemoryService):
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Any = None
     ) -> None:
-        """Remember facts with their metadata."""
+        """Remember facts; their metadata comes back with them."""
         user = UserSessions(self.memory, app_name, user_id)
         items = [
             {
@@ -141,7 +141,7 @@ class KeepwardMemoryService(BaseMemoryService):
         emit_notes(await run_shielded(lambda: user.own.remember_many(items, reason="memories of a user")))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return memories for a query, best first, without states and without the message that is being answered."""
+        """Return what bears on a query, best first, without states and without the turn that is being answered."""
         own = UserSessions(self.memory, app_name, user_id).own
         if not query.strip():
             return SearchMemoryResponse()
@@ -150,14 +150,14 @@ class KeepwardMemoryService(BaseMemoryService):
 
     @staticmethod
     def _search(own: Memory, query: str) -> list[Record]:
-        # Two conversations of a user may have an unanswered message at the same time.
+        # Two conversations of a user may wait for answers at once.
         hits = own.recall(query, limit=2 * MAX_RESULTS).hits
         near = [each.memory for each in hits if not each.weak and ADK_TAG not in each.memory.tags]
         others = (each for each in near if each.kind != "event" or not (each.text == query or is_unanswered(own, each)))
         return list(islice(others, MAX_RESULTS))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Retire a memory of the user; it can be restored. Memories of other users do not change."""
+        """Retire a memory of the user, which can be restored; one of others is left alone."""
         own = UserSessions(self.memory, app_name, user_id).own
         with suppress(NotFound):
             if memory_id and (found := await asyncio.to_thread(own.get, memory_id)).scope == own.scope:

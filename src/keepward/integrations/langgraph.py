@@ -1,10 +1,10 @@
-"""LangGraph's ``BaseStore`` on a handle: ``KeepwardStore``, and ``AsyncKeepwardStore`` for an event loop.
+"""LangGraph's ``BaseStore`` over a handle on memories, for threads (``KeepwardStore``) and for an event loop.
 
-A namespace is a scope below the handle's. An item is a memory with a key; the value is its metadata. The text of its
-indexed fields is the text of the memory. Needs the extra ``langgraph``.
+A namespace is a scope below the handle's own, and an item is a memory with a key whose metadata is the value; it is
+found by the text of its indexed fields. Needs the extra ``langgraph``.
 
 Invariants
-(1) A read that renews a time to live makes a commit only if at most half of that time is left.
+(1) A read that renews a time to live makes a commit only where at most half of that time is left.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _FILTER = re.compile(r"[a-zA-Z0-9_.-]+")
 
 
 def embedder_of(index: base.IndexConfig) -> FunctionEmbedder:
-    """Return the embeddings of an index configuration as an embedder for ``Memory.open``."""
+    """Return the embeddings of an index configuration as the embedder that a store is opened with."""
     found, dims = base.ensure_embeddings(index["embed"]), index["dims"]
     return FunctionEmbedder(id=f"langchain:{type(found).__name__}:{dims}", dim=dims, function=found.embed_documents)
 
 
 class KeepwardStore(base.BaseStore):
-    """LangGraph's store on a handle; namespaces are below the handle's scope.
+    """LangGraph's store over a handle; namespaces lie below the handle's scope.
 
-    Texts are compared by the embedder of the handle's store; ``embedder_of`` makes one from an index configuration.
-    With an ``index``, hits are ordered by cosine.
+    Texts are compared by the embedder of the handle's store; ``embedder_of`` makes one of an index configuration.
+    Given an ``index``, searches are in order of their cosines.
     """
 
     supports_ttl = True
@@ -50,7 +50,7 @@ class KeepwardStore(base.BaseStore):
         self._swept: set[str] = set()
 
     def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Run operations: first the reads, then the writes. Of several writes to a key the last one counts."""
+        """Carry operations out: the reads, then the writes, of which the last to a key counts."""
         return self._run(list(ops))
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
@@ -58,15 +58,14 @@ class KeepwardStore(base.BaseStore):
         return await run_shielded(self._run, list(ops))
 
     def sweep_ttl(self) -> Any:
-        """Return how many items have expired since the last call. Expired items are never returned, even before this
-        call."""
+        """Return how many items have run out since this was last called; they were read no more before."""
         found = self.memory.list_memories(within=self.memory.scope, statuses=["expired"], kinds=KINDS, limit=None)
         ended = {each.id for each in found}
         fresh, self._swept = ended - self._swept, ended
         return len(fresh)
 
     def start_ttl_sweeper(self, *_: Any, **__: Any) -> Any:
-        """Return True and start nothing: reads omit expired items, and the job ``expire`` marks them as expired."""
+        """Return True: nothing has to run. What has run out is not read, and the job ``expire`` tidies it away."""
         return True
 
     stop_ttl_sweeper = start_ttl_sweeper
@@ -75,7 +74,7 @@ class KeepwardStore(base.BaseStore):
         for op in ops:
             base.validate_op_namespace(op)
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, base.PutOp)}
-        # Reads return the state before the writes of the same batch.
+        # Reads see what was there before the writes beside them.
         results = [None if isinstance(op, base.PutOp) else self._read(op) for op in ops]
         for namespace in dict.fromkeys(namespace for namespace, _ in puts):
             self._put(namespace, [op for op in puts.values() if op.namespace == namespace])
@@ -109,7 +108,7 @@ class KeepwardStore(base.BaseStore):
         return [base.SearchItem(**each, score=score) for each, score in zip(shown, scores, strict=True)]
 
     def _item_of(self, record: Record, renews: bool) -> dict[str, Any]:
-        # Expiries that other surfaces set are fixed: only items that a put stored are renewed.
+        # Other surfaces set fixed expiries: only values that a put stored are renewed.
         if renews and record.expires_at is not None and record.content_type == "structured":
             ttl = record.expires_at - (record.updated_at or record.created_at)
             if (record.expires_at - self.memory.now) * 2 <= ttl:
@@ -165,12 +164,12 @@ class KeepwardStore(base.BaseStore):
 
 
 class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
-    """``KeepwardStore`` for an event loop: calls made at the same time run together, in one thread."""
+    """The same for an event loop: calls of one moment are carried out together, in a thread."""
 
     batch = AsyncBatchedBaseStore.batch
 
     async def sweep_ttl(self) -> int:
-        """Return how many items have expired since the last call."""
+        """Return how many items have run out since this was last called."""
         return int(await run_shielded(KeepwardStore.sweep_ttl, self))
 
     async def start_ttl_sweeper(self, *_: Any, **__: Any) -> bool:
@@ -181,7 +180,7 @@ class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
 
 
 def _where(args: dict[str, Any]) -> dict[str, Any]:
-    """Return a filter as conditions; ``$ne`` needs the field to exist, as in LangGraph."""
+    """Return a filter as conditions: what is not equal has to be there."""
     if not all(map(_FILTER.fullmatch, args)):
         raise ValueError("Invalid filter key: use letters, digits, dots, hyphens and underscores")
     differs = {name for name, asked in args.items() if isinstance(asked, dict) and "$ne" in asked}

@@ -1,10 +1,10 @@
-"""A memory block of LlamaIndex on a handle.
+"""A memory block of LlamaIndex over a handle on memories.
 
-The block is the compiled context for the newest message of the user. Messages that leave the short-term memory are
-added to the session, and the facts in them are proposed. Needs the extra ``llama-index``.
+The block gives the compiled context for the newest message of the user. Messages that leave the short-term memory are
+added to the session, with the facts that they tell. Needs the extra ``llama-index``.
 
 Invariants
-(1) A quarantined, refused or redacted write is a warning; the chat does not fail.
+(1) What gates held, refused or changed is a warning; no chat fails by it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ASSISTANTS = frozenset({"chatbot", "model"})
 
 
 class KeepwardMemoryBlock(BaseMemoryBlock[str]):
-    """Adds the context for a chat, and stores its older messages."""
+    """What is remembered that bears on a chat, and what becomes of its older messages."""
 
     name: str = "Memories"
     mem: Memory = Field(exclude=True, description="The handle.")

@@ -1,11 +1,11 @@
-"""The session of the OpenAI Agents SDK on a handle: its items are messages of a session.
+"""The session of the OpenAI Agents SDK over a handle on memories: a conversation whose items are turns of a session.
 
-An item is an event of the session; its metadata contains the item, and its text is what the item says. Other surfaces
-can recall it and list it. Needs the extra ``openai-agents``.
+An item is an event of the session with the item as its fields, found by what is said in it: other surfaces recall it
+and read it in the session. Needs the extra ``openai-agents``.
 
 Invariants
-(1) Items are returned as they were added, in order. The items of one call are stored together or not at all.
-(2) Removed items are retired and can be restored.
+(1) Items come back as they went in, in their order. Those of one call are stored together or not at all.
+(2) What is taken back is retired: it can be restored, and the journal has it.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class KeepwardSession(SessionABC):
         self._name, self._closed = key_of(session_id), False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the items, oldest first; with a limit only the newest ones."""
+        """Return the items, oldest first; with a limit the newest so many."""
         self._check()
         most = resolve_session_limit(limit, self.session_settings)
         records = await asyncio.to_thread(session_turns, self.memory, self._name, most)
         return [each.metadata for each in reversed(records)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Append items.
+        """Add items behind the others.
 
         Raises:
             NotStored: a gate refused one of them, and none is stored.
-            TypeError: one of them is not JSON, and none is stored.
+            TypeError: one of them is no JSON, and none is stored.
         """
         self._check()
         if items:
             await run_shielded(self._add, list(items))
 
     async def pop_item(self) -> Any | None:
-        """Remove the newest item and return it; None if there is none."""
+        """Take the newest item back and return it; None where there is none."""
         self._check()
         return await run_shielded(self._pop)
 
@@ -67,7 +67,7 @@ class KeepwardSession(SessionABC):
         await run_shielded(self._clear)
 
     def close(self) -> None:
-        """Close the session: later calls raise RuntimeError. The handle stays open."""
+        """Use this session no more: every later call is a RuntimeError. The handle stays open."""
         self._closed = True
 
     def _check(self) -> None:
@@ -75,7 +75,7 @@ class KeepwardSession(SessionABC):
             raise RuntimeError(f"{type(self).__name__} is closed")
 
     def _add(self, items: list[Any]) -> None:
-        json.dumps(items)  # a TypeError for an item that is not JSON, as the SDK requires
+        json.dumps(items)  # what is none is a TypeError, as in every session of the SDK
         items = [turn_fields(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
         for start in range(0, len(items), MAX_ITEMS_PER_WRITE):
             outcomes = self.memory.remember_many(

@@ -1,13 +1,13 @@
-"""Pydantic AI on a handle: a toolset with the compiled context, and a store of conversations.
+"""Pydantic AI over a handle on memories: a toolset with the compiled context, and a store of conversations.
 
-The tools are those of the MCP server. A message is an event of the session with the conversation's id. Its metadata
-contains the message without instructions, and its text is what user and model say. Needs the extra ``pydantic-ai``.
+The tools are those of the MCP server. A message is an event of the session that has the conversation's id, with the
+message as its fields but for instructions, found by what user and model say in it. Needs the extra ``pydantic-ai``.
 
 Invariants
-(1) A context is compiled once for each run, so the instructions are the same in all its requests.
+(1) A context is compiled once a run, for its prompt: instructions do not change between two requests of it.
 (2) A save is one commit of a record and its entries, based on the version of the record that was read.
-(3) A wrong argument is a failed call that the model reads. The result of a call and its metadata say what a gate
-    quarantined or refused. If a message of a conversation is quarantined or refused, the save raises ``NotStored``.
+(3) What a model gets wrong is a failed call that it reads; what a gate held or refused stands in the result of the
+    call and in its metadata. A conversation of which something is held or refused is not saved: ``NotStored``.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from keepward.memory import Memory
 from keepward.tools import ToolProfile
 
 _RECORD: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
-#: Speaker of each kind of part; calls of tools and their results have none.
+#: Who says a part of a message; what tools are asked and return is not said.
 _SPEAKERS = {"user-prompt": "user", "text": "assistant"}
 _TAG = "conversation"
 _NEW: Any = {"tags": [_TAG], "tier": "archival", "kind": "fact", "content_type": "structured", "if_version": 0}
 
 
 class KeepwardToolset(FunctionToolset[Any]):
-    """The tools of a profile, and the context for a run's prompt as instructions.
+    """Remember, recall and the other tools of a profile, with what is known for a run's prompt as instructions.
 
-    ``budget_tokens`` limits the context: None means the policy's limit, 0 no context.
+    ``budget_tokens`` is for that context: None for the policy's own, 0 for no context.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class KeepwardToolset(FunctionToolset[Any]):
         return own
 
     async def get_instructions(self, ctx: Any) -> list[InstructionPart] | None:
-        """Return the toolset's own instructions, then the context for the prompt."""
+        """Return what is known for the prompt, after the instructions that the toolset was made with."""
         parts = list(await super().get_instructions(ctx) or ())
         if self._compiled:
             parts.append(InstructionPart(content=self._compiled, dynamic=True))
@@ -87,7 +87,7 @@ class KeepwardToolset(FunctionToolset[Any]):
 
 
 class KeepwardConversationStore(ConversationStore):
-    """Conversations at the scope of a handle. If two conversations share entries, deleting one leaves these."""
+    """Conversations at the scope of a handle. Entries that a fork shares stay when one of the two is deleted."""
 
     def __init__(self, mem: Memory) -> None:
         self.memory = mem
@@ -106,7 +106,7 @@ class KeepwardConversationStore(ConversationStore):
         return _entry(await asyncio.to_thread(self._turn, entry_id))
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
-        """Return the entries up to one, oldest first; with a limit only the newest ones."""
+        """Return the entries up to one, oldest first; with a limit the newest so many."""
         return await asyncio.to_thread(self._history, head_id, limit)
 
     async def write_record(
@@ -116,11 +116,11 @@ class KeepwardConversationStore(ConversationStore):
         new_entries: Sequence[ConversationEntry] = (),
         expected_revision: str | None,
     ) -> None:
-        """Store a record and its new entries; raise ``ConversationConflict`` if the stored record has changed (2)."""
+        """Store a record and its new entries; raise ``ConversationConflict`` where another one is stored (2)."""
         await run_shielded(self._write, record, new_entries, expected_revision)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        """Retire a conversation and the entries that no other conversation uses; they can be restored."""
+        """Retire a conversation and the entries that no other one reaches; they can be restored."""
         await run_shielded(self._delete, conversation_id, expected_revision)
 
     def _found(self, name: str) -> Record | None:
@@ -175,7 +175,7 @@ class KeepwardConversationStore(ConversationStore):
 
     @contextmanager
     def _saving(self, name: str, expected: str | None, reason: str) -> Iterator[tuple[Record | None, Draft]]:
-        """Yield the record of a conversation, which must be the expected one, and a draft based on it (2)."""
+        """Give the record of a conversation, which has to be the expected one, and a draft based on it (2)."""
         with self._lock:
             held = self._found(name)
             if (None if held is None else held.metadata["revision"]) != expected:
@@ -189,7 +189,7 @@ class KeepwardConversationStore(ConversationStore):
 
     def _fields(self, name: str, entry: ConversationEntry) -> dict[str, Any]:
         (message,) = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")
-        # Instructions are made for each run, so the context in them is not part of the conversation.
+        # They are made for each run: the context in them is no part of what was said.
         message.pop("instructions", None)
         said = [each for each in message["parts"] if each["part_kind"] in _SPEAKERS]
         speaker = _SPEAKERS[said[0]["part_kind"]] if said else "tool"

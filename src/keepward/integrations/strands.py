@@ -1,10 +1,12 @@
-"""A memory store for the ``MemoryManager`` of Strands Agents, on a handle.
+"""A memory store of Strands Agents over a handle on memories, for its ``MemoryManager``.
 
 Needs the extra ``strands``.
 
 Invariants
-(1) A refused or quarantined write is an error, which the tool ``add_memory`` shows the model; a redaction is a warning.
-(2) A message is added once, even if its batch is sent again: its id is made from its session, number and text.
+(1) What a gate refuses or holds is an error, which the tool ``add_memory`` tells the model; what it changes is a
+    warning.
+(2) Messages are added once, however often a batch of them is sent again: each has an id made of its session, number
+    and text.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from keepward.integrations.messages import run_shielded
 from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
-#: Default maximum of memories that a search returns.
+#: Most memories that a search returns unless it is said otherwise.
 DEFAULT_MAX_RESULTS = 10
 
 
 class KeepwardMemoryStore(MemoryStore):
-    """The memories that are visible to a handle.
+    """What is remembered in reach of a handle.
 
-    ``session`` names the conversation that messages are added to, and ``subject`` the user whom it is about. With
-    ``extraction``, ``Memory.add`` adds the messages; it also stores what a user asks to remember as a fact.
+    ``session`` names the conversation that messages are added to, and ``subject`` whom it is about: the user. With
+    ``extraction`` messages are added by ``Memory.add``, which keeps what a user asks to remember as a fact.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class KeepwardMemoryStore(MemoryStore):
         self.extraction, self.session, self.subject = extraction, session, subject
 
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
-        """Return memories for a query, best first, with id, score and trust in their metadata."""
+        """Return what bears on a query, best first, with id, score and trust of each in its metadata."""
         asked = (options or {}).get("max_search_results")
         limit = _checked(asked) if asked is not None else self.max_search_results or DEFAULT_MAX_RESULTS
         if not any(map(str.isalnum, query)):
@@ -64,11 +66,11 @@ class KeepwardMemoryStore(MemoryStore):
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Record:
-        """Remember a text; the same text again confirms the memory.
+        """Remember a text; the same text again strengthens what is there.
 
         Raises:
-            NotStored: a gate refused or quarantined it.
-            ValueError: the store is read-only, or the text is empty.
+            NotStored: a gate refused it, or holds it for a person.
+            ValueError: the store takes no writes, or there is no text.
         """
         self._writes()
         if not content.strip():
@@ -79,7 +81,7 @@ class KeepwardMemoryStore(MemoryStore):
         return require_all_stored([outcome], stacklevel=2)[0]
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> Added:
-        """Add messages to the session, and propose the facts in them; a quarantined or refused write is a warning."""
+        """Add messages to the session, with the facts that they tell; what gates held or refused is a warning."""
         self._writes()
         numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
         talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]

@@ -1,4 +1,4 @@
-"""Interchange: import and export of files; every imported line passes the gates."""
+"""Interchange: memories in and out of files; every line that comes in goes through the gates."""
 
 from keepward.interchange.exports import (
     plan_restore_export,

@@ -1,10 +1,10 @@
-"""The files in folders and zip archives: which can be read, and which are left out.
+"""Folders and zip archives as the files in them: which can be read, and what is left out.
 
 Invariants
-(1) Nothing is unpacked to disk: members are read from the archive.
-(2) An archive that could do harm is refused before any file of it is used: a name that points outside, too many bytes,
-    encryption, damage. The unpacked bytes are counted; the sizes in the archive are not trusted.
-(3) Links and hidden files are not read; the notes name them.
+(1) Nothing is unpacked to disk: a member is read where it lies.
+(2) An archive that could harm its reader is refused whole, before anything of it is used: a name that leads out of it,
+    more bytes than it may give, encryption, damage. What comes out is counted; sizes that it claims are not believed.
+(3) Links are not followed, and what is hidden is not entered; both are said.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from keepward.interchange.parsing import TOTAL_LIMIT, ZIP_MAGIC, Source, open_so
 
 #: Endings of files that are looked into.
 _READABLE_SUFFIXES = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
-#: Maximum files in one folder or archive, maximum bytes of an archive's list of files, and bytes of one read.
+#: Files in one folder or archive; bytes of an archive's list of files, and of one read.
 _MAX_FILES, _MAX_DIRECTORY_BYTES, _PIECE = 100_000, 8_000_000, 1 << 20
-#: The accepted compressions: these unpack in steps of any size.
+#: What members may be packed with: these unpack in steps of any size.
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-#: Errors that a damaged archive raises.
+#: What the readers of archives raise where one is damaged.
 _DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(slots=True, kw_only=True)
 class Bundle:
-    """The files of an import: one file, or those of a folder or an archive."""
+    """What was named for an import: one file, or those of a folder or an archive."""
 
     name: str
-    #: How to open each file, by its path inside, in order; a single file has its own name.
+    #: How each file is opened, by its path inside, in order; a file that stands alone has its own name.
     files: dict[str, Callable[[], AbstractContextManager[Source]]] = field(default_factory=dict)
-    #: Notes, and the number of files that were left out, by reason.
+    #: Plain sentences, and what was left out, with how many of it.
     notes: list[str] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
     #: Whether it is a folder or an archive.
@@ -71,8 +71,7 @@ def open_bundle(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
 
 @dataclass(slots=True)
 class _LimitedStream:
-    """The stream of an archive. ``zipfile`` reads the list of files at once, so a list that is too long is refused
-    here."""
+    """The stream of an archive; ``zipfile`` reads a list of files at once, so a longer one is refused here."""
 
     stream: IO[bytes]
 
@@ -142,8 +141,8 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         _check_file_count(found)
     came = 0
     for info in kept:
-        # Everything is unpacked once, so that damage is found before anything is stored. `zipfile` stops at the claimed
-        # size, so a larger one is claimed here.
+        # All of it is unpacked once, so that damage shows before anything is stored. `zipfile` stops at the size that
+        # is claimed, so another one is named.
         more = copy.copy(info)
         more.file_size = TOTAL_LIMIT + 1
         began = came

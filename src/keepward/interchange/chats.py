@@ -1,6 +1,6 @@
-"""Data exports of ChatGPT and Claude: ``conversations.json`` and the files next to it.
+"""Data exports of ChatGPT and Claude: ``conversations.json`` and its neighbours, as they are downloaded.
 
-docs/howto/import-chats.md lists how each part is imported.
+docs/howto/import-chats.md lists what becomes of what.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the branch of each conversation that was shown last."""
     for number, value in source.elements():
         if isinstance(value, dict) and _is_account(value):
-            # A conversation does not name its user.
+            # A conversation does not say whose it is.
             run.groups.add(value["id"])
             continue
         if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
@@ -70,7 +70,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _branch_shown_last(value: dict[str, Any], run: ImportRun) -> list[dict[str, Any]]:
-    """Return the messages from the root to the current node, oldest first; in a cyclic tree each once."""
+    """Return the messages on the way to the current node, oldest first; of a cyclic tree each once."""
     nodes = {name: node for name, node in value["mapping"].items() if isinstance(node, dict)}
     messages = {name: said for name, node in nodes.items() if isinstance(said := node.get("message"), dict)}
     at = value.get("current_node")
@@ -86,7 +86,7 @@ def _branch_shown_last(value: dict[str, Any], run: ImportRun) -> list[dict[str, 
 
 
 def read_claude(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read conversations, projects and memory; each belongs to an account."""
+    """Read conversations, projects and memory; each is of an account."""
     for number, value in source.elements():
         if not isinstance(value, dict):
             yield number, UnusableItem("it is no conversation")

@@ -1,12 +1,12 @@
-"""Write the journal of a tenant as a vault file, and restore such a file; write notes and legacy lines.
+"""Write the journal of a tenant as a vault file and bring such a file back as it was; write notes and legacy lines.
 
 Invariants
-(1) A file under its final name is complete; see ``durable``.
-(2) The export ends at the head that was newest when it began; later commits are not included.
-(3) A damaged journal is not exported.
-(4) An import never restores: its texts pass the gates as new text, whoever imports them. To restore an export, an owner
-    gives the digest of the plan, which shows its core blocks.
-(5) An export replaces an earlier export or an empty file, and no other file.
+(1) A file under its final name is whole, see ``durable``.
+(2) The export ends at the head that was newest when it began, however much is written meanwhile.
+(3) A journal that does not hold is not exported as if it did.
+(4) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
+    exactly that; what an import brings passes the gates as new text, whoever imports it.
+(5) An export takes the place of an earlier export, and of nothing else that holds anything.
 """
 
 from __future__ import annotations
@@ -35,35 +35,36 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 
-#: Maximum bytes of the first line that are read; a line of an export is shorter.
+#: Of the first line of a file that is looked at; a line of an export is shorter.
 _MAX_LINE = 1 << 24
 
 
 def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True) -> int:
     """Write every version of every memory of the tenant, oldest first; return the number of lines.
 
-    A path is replaced atomically, and only its owner can read it; a stream stays open. An empty tenant gives no lines.
-    With ``blobs``, the content of blobs goes to a folder next to a path, see ``vault``; a stream has only the
-    references. The review queue, receipts, feedback, learned weights and counts of use are not exported.
+    A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
+    tenant gives no lines. ``blobs``: the content that lines refer to goes to a folder beside a path, see
+    ``vault``; a stream holds the references alone. Not in it are the review queue, receipts, feedback, learned
+    weights and counts of use.
 
     Raises:
-        Unauthorised: the handle is not the owner's; an export contains every scope.
+        Unauthorised: the handle is not the owner's; an export holds every scope.
         Tampered: a commit does not match its hash.
-        InvalidInput: the path is that of a store, or of another file that is not an export.
-        StoreUnavailable: the file cannot be written; the earlier file is unchanged.
+        InvalidInput: the path is a store's, or of anything else that is no export.
+        StoreUnavailable: the file cannot be written; what was there before is unchanged.
     """
     _require_owner(mem)
     refs = set[str]()
-    # Blobs are written first, so that a file under its final name is complete with them.
+    # First, so that a file under its final name never waits for what it refers to.
     before = (lambda path: vault.write_blobs(mem, path, refs)) if blobs else None
     return _write_lines(target, _lines(mem, refs), before)
 
 
 def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[str]]:
-    """Write the active memories as lines of a legacy vault; return their number, and notes on the omitted ones.
+    """Write the live memories as lines of a legacy vault; return their number, and notes on what was left out.
 
     Raises:
-        InvalidInput: the file exists; it may be the old vault, with its history.
+        InvalidInput: there is such a file: it may be the vault itself, with its history.
         Unauthorised, StoreUnavailable: as ``write_vault``.
     """
     _require_owner(mem)
@@ -83,12 +84,12 @@ def _require_owner(mem: Memory) -> None:
 def _write_lines(
     target: str | Path | TextIO, lines: Iterator[str], before: Callable[[Path], None] | None = None
 ) -> int:
-    """Write lines to a stream, or replace a file; ``before`` is called just before the file gets its name."""
+    """Write lines to a stream or in place of a file; ``before`` is called when the file is about to get its name."""
     count = 0
     if not isinstance(target, str | Path):
         plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
         for line in lines:
-            # A terminal that cannot show a letter gets its escape, not an error in the middle of the export.
+            # A terminal that cannot show every letter gets them escaped, and not an error half way.
             target.write((json.dumps(json.loads(line), separators=(",", ":")) if plain else line) + "\n")
             count += 1
         return count
@@ -107,9 +108,9 @@ def _write_lines(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Check that an export may replace the file at a path; see (5)."""
+    """Make sure that an export may take the place of what is at a path; see (5)."""
     if id_file(path).exists():
-        # The blobs of the store are where those of the export would be.
+        # Its blobs lie where those of an export would.
         raise InvalidInput(f"{path.name} is a store; name another file for the export")
     if not path.exists():
         return
@@ -150,12 +151,11 @@ def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
 
 
 def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
-    """Return what restoring an export would write, with a digest; change nothing.
+    """Return what bringing an export of one's own back as it was would restore, under a digest; change nothing.
 
     Raises:
         Unauthorised: the handle is not an owner's.
-        InvalidInput: it is not an export, is damaged or cut, contains a secret, or belongs to another tenant than the
-        handle.
+        InvalidInput: it is no export, is damaged or cut, holds a secret, or is of a tenant that the handle is not at.
         Conflict: the tenant is not empty, or memory is switched off.
     """
     _require_restorer(mem)
@@ -170,14 +170,14 @@ def restore_export(
     *,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RestoredExport:
-    """Write the journal of an export into an empty tenant, byte for byte, given the digest of its plan.
+    """Write the journal of an export into an empty tenant as it is, given the digest of its plan.
 
-    Ids, versions, core blocks and the head are those of the file. If the tenant of the handle is ``default``, it goes
-    to the tenant that the file names.
+    Ids, versions, core blocks and the head are those of the file. With the tenant ``default`` of the handle it goes to
+    the tenant that the file names.
 
     Raises:
-        Conflict: the plan was for another file; else as ``plan_restore_export``.
-        Tampered: the journal is damaged.
+        Conflict: it is not the file that was planned for; else as ``plan_restore_export``.
+        Tampered: the journal does not hold.
     """
     _require_restorer(mem)
     with open_source(target) as source:
@@ -226,7 +226,7 @@ def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vaul
 def _restore_journal(
     mem: Memory, place: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
 ) -> RestoredExport:
-    # Blobs come before the journal, so that every stored reference has its blob.
+    # Before the journal: what refers to them is stored only when they are there.
     errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(place, source.path, ref))}
     commits = _report_progress(vault.commits_of(source, found.head), found.lines, report)
     head = place.restore_journal(commits)
@@ -265,7 +265,7 @@ _UNSAFE = re.compile(r"[^\w .,-]+")
 
 
 def write_notes(mem: Memory, folder: str | Path) -> int:
-    """Write every active memory of the tenant as a note into a new or empty folder; return their number."""
+    """Write every live memory of the tenant as a note into a folder that is new or empty; return how many."""
     _require_owner(mem)
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):

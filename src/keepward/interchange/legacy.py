@@ -1,7 +1,6 @@
 """The legacy vault: an append-only JSONL file with three tiers, one line a version.
 
-docs/reference/formats.md lists how each tier is imported. If two lines have the same version of an id, the later one
-counts.
+What becomes of a tier stands in docs/reference/formats.md. Of equal versions of an id the later line counts.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def detect(value: Any) -> bool:
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the newest version of each active memory, in the order of their lines."""
+    """Read the newest live version of each memory, in the order of their lines."""
     newest: dict[str, tuple[int, int]] = {}
     deleted: set[str] = set()
     lines = 0
@@ -100,7 +99,7 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
     item |= {"tier": "core" if topic in core_keys else "archival", "key": topic}
     if tier == "canon":
         return item | {"stability": "permanent", "confidence": 0.9, "owner_decides": True}
-    # A state with a key is not an event and has no time to live of its own.
+    # A keyed line of state is not an event; it has no term of its own.
     return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
 
 
@@ -133,7 +132,7 @@ _SOURCE_OF |= {"promotion": "promotion", "operator": "operator"}
 
 
 def lines_of(records: list[Record], skipped: Counter[str]) -> Iterator[str]:
-    """Yield a line for each memory that this format can represent; the others are counted in ``skipped``."""
+    """Yield a line for each memory that this format can hold; the others are counted in ``skipped``."""
     for record in records:
         agent = record.scope.removeprefix("/agents/")
         if record.scope != SHARED_SCOPE and (agent == record.scope or "/" in agent):

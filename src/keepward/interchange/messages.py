@@ -1,9 +1,8 @@
-"""Messages: the list of ``{role, content, name?, timestamp?}`` of every chat API.
+"""Messages: the list of ``{role, content, name?, timestamp?}`` that every chat API speaks.
 
-A file is a JSON list, ``{"messages": [...]}``, or JSONL with one message or one such object on each line. Each message
-becomes an episodic event without a time to live. Its speaker is its name, or else its role. Messages without text
-(calls of tools, pictures alone) are left out and counted. A ``user_id`` of a message, or of the object around it, names
-its user.
+Accepted are a JSON list, ``{"messages": [...]}``, and JSONL with one message or one such object a line. Each message
+becomes an episodic event that stays, said by its name or else its role. Messages without text (calls of tools, pictures
+alone) are left out and counted. A ``user_id`` of a message, or of the object around it, says whose it is.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from keepward.services.splitter import UnusableItem
 _SESSIONS = ("session", "session_id", "conversation_id", "thread_id")
 _USERS = ("user_id", "userId")
 _MAX_NAME = 200
-#: Number of lines that are searched for an object before the file counts as one document.
+#: How many lines are looked at for an object before the file is taken for one document.
 _PROBE = 50
-#: Line or item number, its own session if any, position in the session from 1, the message.
+#: Line or item number, session of its own if any, place in the session from 1, the message.
 _Message = tuple[int, str | None, int, Any]
 
 
 def detect(value: Any) -> bool:
-    """Whether a JSON value is a message or an object that contains messages."""
+    """Whether a JSON value is a message or an object that holds messages."""
     if not isinstance(value, dict):
         return False
     return isinstance(value.get("messages"), list) or ("role" in value and "content" in value)
@@ -44,8 +43,7 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[str]) -> Iterator[Row]:
-    """Yield the events of one session from (position, message) in order; messages without text are counted in
-    ``skipped``."""
+    """Yield the events of one session from (place, message) in order; what has no text is counted in ``skipped``."""
     for place, value in messages:
         try:
             if isinstance(value, UnusableItem):
@@ -55,7 +53,7 @@ def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[s
             yield place, exc if isinstance(exc, UnusableItem) else UnusableItem(str(exc))
             continue
         if not message.text:
-            # A message whose parts all have no text counts as one.
+            # A message with nothing but parts that are no text is counted as a whole.
             skipped["messages without text (calls of tools, pictures)"] += 1
             continue
         if message.others:
@@ -80,13 +78,13 @@ def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[s
 
 
 def user_of(*values: Any) -> str | None:
-    """Return the user that these objects name; the first one that names a user counts."""
+    """Return the user that the first of these objects names."""
     named = (value.get(name) for value in values if isinstance(value, dict) for name in _USERS)
     return next((str(each) for each in named if isinstance(each, str | int) and str(each).strip()), None)
 
 
 def messages_in(source: Source) -> list[Any]:
-    """Return the messages of a file, unchanged and in order."""
+    """Return the messages of a file in their order, as they stand there."""
     found = []
     for number, _, _, message in _messages(source):
         if isinstance(message, UnusableItem):
@@ -96,13 +94,13 @@ def messages_in(source: Source) -> list[Any]:
 
 
 def _messages(source: Source) -> Iterator[_Message]:
-    """Yield messages in order; the messages of one object are a session of their own."""
+    """Yield messages one after the other; those inside an object count as a session of their own."""
     lines = source.first() != "[" and any(
         isinstance(value, dict) for _, value in itertools.islice(source.values(), _PROBE)
     )
     if not lines and source.first() != "[" and not detect(source.document()):
         raise InvalidInput("not a list of messages: each is an object with role and content")
-    # If a document has one conversation, its session has the name of the file.
+    # The one conversation of a document has the name of the file.
     many = lines or sum(_has_messages(row) for _, row in source.elements()) > 1
     place = 0
     for number, row in source.objects() if lines else source.elements():

@@ -1,12 +1,12 @@
-"""Parse files of other programs into lines, JSON values and rows, with a reason for each part that cannot be read.
+"""Reading foreign files: bytes to lines, JSON values and rows, with a plain reason for whatever cannot be read.
 
 Invariants
-(1) A file is read in passes over a seekable source; a pass has at most one row in memory, see ``ROW_LIMIT``.
-(2) An unreadable part never looks like an empty file. It is an error with a position and a reason: ``Unusable`` for a
-    line, an item or a value, ``InvalidInput`` for a file.
-(3) A parsed value contains no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
-(4) A stream is read into memory and never written to a file, because no gate has checked it yet.
-(5) An item's number is its line in a JSONL or Markdown file, else its position among the file's items, from 1.
+(1) A file is read in passes over a seekable source; no pass holds more of it than one row, see ``ROW_LIMIT``.
+(2) What cannot be read is an error with a place and a reason, and never looks like an empty file: ``Unusable`` of a
+    line, an item or a value, ``InvalidInput`` of a file.
+(3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
+(4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
+(5) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from keepward.errors import InvalidInput
 from keepward.services.splitter import UnusableItem
 from keepward.storage.forks import refuse_if_open
 
-#: Maximum bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
+#: Most bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
 ROW_LIMIT = 20_000_000
-#: Maximum total bytes of an archive, a SQLite file, or a stream that can be read only once.
+#: Most bytes that an archive, a SQLite file, or a stream that cannot be read twice gives in all.
 TOTAL_LIMIT = 100_000_000
-#: Maximum items of one file, and maximum values in one JSON text (each comma and bracket counts, also in a string).
+#: Most items of one file, and most values in one JSON text (each comma and bracket counts, also within a text).
 ITEM_LIMIT = 500_000
 VALUE_LIMIT = 2_000_000
-#: First bytes of archives and SQLite files; any other file with a NUL near its beginning is not read.
+#: How archives and SQLite files begin; anything else with a NUL at its beginning is not read.
 ZIP_MAGIC, SQLITE_MAGIC = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
-#: Number of lines that are searched for an object.
+#: How many lines are looked at for an object.
 _PROBE = 50
 _BOM = b"\xef\xbb\xbf"
 _BLANKS: Any = re.compile(r"[ \t\r\n]*")
@@ -51,7 +51,7 @@ class Source:
     stream: IO[bytes]
     #: File name without folders, or ``stream``.
     name: str
-    #: Path of the file; None for a stream.
+    #: Where the file lies; None for a stream.
     path: Path | None = None
 
     @property
@@ -65,7 +65,7 @@ class Source:
         return PurePath(self.name).suffix.lower()
 
     def first(self) -> str:
-        """Return the first character that is not blank; the empty text if it is not ASCII."""
+        """Return the first character that is not blank, or nothing when it is no ASCII."""
         self.stream.seek(0)
         while piece := self.stream.read(4096):
             start = piece.removeprefix(_BOM).lstrip()
@@ -80,8 +80,9 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str | UnusableItem]]:
         """Yield (line number from 1, text without its line end) for each line that is not blank.
 
-        Only one pass runs at a time: a new pass, or any other read, ends it. A line that is not UTF-8, or longer than
-        ``ROW_LIMIT``, is yielded as ``Unusable``.
+        One pass at a time: a new one, or any other read, ends the one before.
+
+        A line that is not UTF-8 or longer than ``ROW_LIMIT`` is an ``Unusable`` in its place.
         """
         self.stream.seek(0)
         number = 0
@@ -103,7 +104,7 @@ class Source:
                 yield number, text
 
     def values(self) -> Iterator[tuple[int, Any]]:
-        """Yield (line number, value) of each line, parsed as JSON; an unreadable line is yielded as ``Unusable``."""
+        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place."""
         for number, line in self.lines():
             try:
                 yield number, line if isinstance(line, UnusableItem) else parse(line)
@@ -114,7 +115,7 @@ class Source:
         """Yield the same.
 
         Raises:
-            InvalidInput: raised at the end, if the file was cut or no line is an object.
+            InvalidInput: at the end: the file was cut there, or no line of it is an object.
         """
         good, first_error, number, last = False, "no line is an object", 0, None
         for number, last in self.values():
@@ -131,7 +132,7 @@ class Source:
             raise InvalidInput(f"{self.name} ends within line {number}: it was cut. Nothing was imported")
 
     def document(self) -> Any:
-        """Return the value of the file, which is one JSON text."""
+        """Return the value of the whole file as one JSON text."""
         try:
             return parse(self.text())
         except UnusableItem as exc:
@@ -141,10 +142,9 @@ class Source:
         return InvalidInput(f"{self.name} cannot be read, nothing was imported: {reason}")
 
     def elements(self) -> Iterator[tuple[int, Any]]:
-        """Yield (number from 1, value) of each element of a JSON list, or of the one value. One element is in memory at
-        a time.
+        """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
 
-        In a list, NULs and lone surrogates are not searched for. Only one pass runs at a time, as with ``lines``.
+        In a list NULs and lone surrogates are not looked for. One pass at a time, as with ``lines``.
 
         Raises:
             InvalidInput: the file is damaged or was cut.
@@ -174,14 +174,14 @@ class Source:
                     break
                 value, end = _DECODER.raw_decode(text, start)
                 if end >= len(text):
-                    # The list has not ended, or a number may continue in the next bytes.
+                    # The end of the list is still to come, or a number goes on.
                     raise json.JSONDecodeError("nothing more is read", text, end)
             except json.JSONDecodeError as exc:
                 if ended:
                     raise UnusableItem(f"not valid JSON behind item {number}: it seems damaged or cut") from exc
                 if len(text) - at > ROW_LIMIT:
                     raise UnusableItem(f"item {number + 1} is longer than {ROW_LIMIT // 10**6} MB") from exc
-                # Read as much as is buffered, so that a long item is not parsed once for each piece.
+                # As much again as is there, so that a long item is not tried once for each piece.
                 piece = self.stream.read(max(_PIECE, len(text) - at))
                 try:
                     text, at, ended = text[at:] + decode(piece, not piece), 0, not piece
@@ -210,15 +210,14 @@ class Source:
 
 
 def _check_value_count(text: str) -> None:
-    """Check that a JSON text has so few values that they fit in memory: three bytes of JSON may become a list of 60
-    bytes."""
+    """See that a JSON text has so few values that their objects fit in memory: three bytes may make a list of 60."""
     if len(text) > VALUE_LIMIT and sum(map(text.count, ",[{")) > VALUE_LIMIT:
         raise UnusableItem(f"it holds more than {VALUE_LIMIT} values")
 
 
 @contextmanager
 def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
-    """Open a path or a stream for reading in passes; a stream that can be read only once is read into memory.
+    """Open a path or a stream for reading in passes; a stream that can be read only once is held in memory.
 
     Raises:
         InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, a store that this process has open, or a
@@ -247,7 +246,7 @@ def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
 
 
 def _buffer_stream(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
-    """Read a stream into memory, so that it can be read again; see (4)."""
+    """Hold a stream where it can be read again; see (4)."""
     try:
         while piece := stream.read(_PIECE):
             held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
@@ -277,7 +276,7 @@ def require_readable(source: Source) -> Source:
 
 
 def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Return the value of one JSON text; ``pairs`` builds an object from its names and values."""
+    """Return the value of one JSON text; ``pairs`` makes an object of its names and values."""
     _check_value_count(text)
     try:
         value = json.loads(
@@ -310,12 +309,12 @@ def rows(source: Source, *lists: str) -> Iterator[tuple[int, Any, dict[str, Any]
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """Return a JSON value that is a list; an empty list for any other value."""
+    """Return a JSON value that is a list; none where it is something else."""
     return value if isinstance(value, list) else []
 
 
 def require_well_formed(value: Any) -> None:
-    """Check that no text in a JSON value contains a NUL or a lone surrogate."""
+    """See that no text in a JSON value holds a NUL or a lone surrogate."""
     try:
         flat = json.dumps(value, ensure_ascii=False, default=str)
         flat.encode()
@@ -360,10 +359,10 @@ def _parse_float(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_parse_int, parse_float=_parse_float)
 
 
-#: A row of a reader: a line or item number, and the item, or the reason why there is none.
+#: What a reader yields: a line or item number, and the item that stands there or why there is none.
 Row = tuple[int, dict[str, Any] | UnusableItem]
 
 
 def permanent_item(text: Any, **fields: Any) -> dict[str, Any]:
-    """Return a permanent item; it is a fact unless ``fields`` name another kind."""
+    """Return an item that the file says for good, a fact unless ``fields`` say otherwise."""
     return {"text": text.strip() if isinstance(text, str) else text, "tier": "archival", "kind": "fact", **fields}

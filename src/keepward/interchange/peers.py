@@ -1,6 +1,6 @@
-"""Files of other memory systems: mem0 and OpenMemory, Letta, Zep and Graphiti, and the reference memory server of MCP.
+"""Files of other memories: mem0 and OpenMemory, Letta, Zep and Graphiti, and the reference memory server of MCP.
 
-docs/howto/import-agents.md lists how each part is imported.
+docs/howto/import-agents.md lists what becomes of what.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keepward.services.splitter import UnusableItem
 
 
 def is_mem0(value: Any) -> bool:
-    """Whether a JSON value is a memory of mem0 or OpenMemory, or a response that lists them."""
+    """Whether a JSON value is a memory of mem0 or OpenMemory, or an answer that lists them."""
     if not isinstance(value, dict):
         return False
     lists = next((value[name] for name in ("results", "memories") if isinstance(value.get(name), list)), None)
@@ -35,7 +35,7 @@ def is_mem0(value: Any) -> bool:
 
 
 def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the active memories that have not expired, and relations; the metadata of each has its run."""
+    """Read the active memories that hold, and relations; the run of each is in its metadata."""
     for number, row, around in rows(source, "results", "memories", "relations"):
         if not isinstance(row, dict):
             yield number, row if isinstance(row, UnusableItem) else UnusableItem("a memory is an object")
@@ -43,7 +43,7 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
         user = user_of(row, around)
         whose = around.get("user")
         if isinstance(whose, dict) and whose.get("id") == row.get("user_id"):
-            # In OpenMemory a user is named by the id of a row.
+            # OpenMemory names its users by ids of rows.
             user = user_of(whose)
         if isinstance(row.get("relationship"), str):
             parts = (str(row.get(name) or "").replace("_", " ") for name in ("source", "relationship"))
@@ -76,14 +76,14 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _holds_for(day: Any, now: datetime) -> timedelta | UnusableItem | None:
-    """Return the time to live of a memory of mem0, to the end of its last day; None if it does not expire."""
+    """Return how long a memory of mem0 holds, to the end of its last day; None for good."""
     if day is None:
         return None
     try:
         left = parse_instant(day) - now
     except (InvalidInput, TypeError):
         return UnusableItem("its expiration date is not a day such as 2026-03-01")
-    # A later day means that it never expires.
+    # A day that is further away stands for never.
     return left + timedelta(days=1) if left < MAX_DURATION - timedelta(days=1) else None
 
 
@@ -121,7 +121,7 @@ def read_letta(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
-    """Return a message in the format of chat APIs; None if it is not part of the conversation."""
+    """Return a message as chat APIs write it, None where it is none of the talk."""
     if not isinstance(row, dict):
         return row
     role, content = row.get("role"), row.get("content", row.get("text"))
@@ -131,7 +131,7 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
     calls = (each.get("function") for each in list_or_empty(row.get("tool_calls")) if isinstance(each, dict))
     sent = [each for each in calls if isinstance(each, dict)]
     if sent:
-        # The text next to a call is a thought of the model; the message is the call's argument.
+        # What stands beside a call are thoughts; what was said is what it sent.
         content = [_message_in(each.get("arguments")) for each in sent if each.get("name") == "send_message"]
     elif role == "user":
         parts = content if isinstance(content, list) else [content]
@@ -142,11 +142,11 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
 
 
 def _message_in(text: Any) -> str:
-    """Return the message in its JSON envelope, or the text itself if it has none."""
+    """Return the message in its JSON envelope; the text itself where it has none."""
     with suppress(ValueError):
         value = json.loads(text) if isinstance(text, str) else text
         if isinstance(value, dict):
-            # A heartbeat or a login is a message of the system, whatever its role says.
+            # A heartbeat or a login is of the system, whoever's role it has.
             plain = value.get("type", "user_message") == "user_message"
             return value["message"] if plain and isinstance(value.get("message"), str) else ""
     return text if isinstance(text, str) else ""
@@ -168,7 +168,7 @@ def is_zep(value: Any) -> bool:
 
 
 def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read episodes and the valid facts. A row without a user belongs to its group, which may be a user."""
+    """Read episodes and the facts that hold. A row that names no user is of its group, which may be one."""
     places = Counter[str]()
     for number, row, around in rows(source, "episodes", "edges", "facts"):
         if not isinstance(row, dict):
@@ -197,7 +197,7 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _episode(row: dict[str, Any]) -> dict[str, Any]:
-    """Return an episode as a message. Its speaker is its role, or the name before a colon at its beginning."""
+    """Return an episode as a message, whose speaker is its role, or stands before a colon at its beginning."""
     content, when = str(row.get("content") or ""), row.get("valid_at") or row.get("created_at")
     if row.get("role_type"):
         role = row["role_type"] if row["role_type"] in _ROLES else "user"
@@ -216,7 +216,7 @@ _MAX_SUBJECT = 256
 
 
 def is_server_memory(value: Any) -> bool:
-    """Whether a JSON value is a line of the memory server's file, or a result of ``read_graph``."""
+    """Whether a JSON value is a line of the memory server's file, or what ``read_graph`` answers."""
     if not isinstance(value, dict):
         return False
     whole = {"entities", "relations"} <= value.keys()
@@ -225,7 +225,7 @@ def is_server_memory(value: Any) -> bool:
 
 
 def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read each entity, observation and relation as a fact; equal facts count once."""
+    """Read entities, observations and relations as a fact each; what is said twice counts once."""
     for number, row, _ in rows(source, "entities", "relations"):
         record = row if isinstance(row, dict) else {}
         names = ("from", "relationType", "to") if "relationType" in record else ("name", "entityType")
@@ -241,7 +241,7 @@ def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
             continue
         yield number, permanent_item(f"{subject} ({texts[1]})", category="entity", subject=subject)
         for content in texts[2:]:
-            # A text that does not name its entity gets the name, so that recall finds it by the name.
+            # One that does not name its entity is found by that name, too.
             named = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", content, re.IGNORECASE)
             yield (
                 number,

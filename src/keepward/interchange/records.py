@@ -1,4 +1,4 @@
-"""Memories as JSON objects: of the console, ``list --json`` and the API, and of other programs."""
+"""Memories as JSON objects: what the console, ``list --json`` and the API give, and what other programs keep."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from keepward.services.splitter import UnusableItem
 if TYPE_CHECKING:
     from datetime import datetime
 
-#: Fields that are copied unchanged from another store.
+#: What a memory brings from one store to another as it is.
 COPIED_FIELDS = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {"id", "source", "derived_from"}
-#: Fields that are not imported from another store.
+#: What is left out of another store's memories.
 INACTIVE_NOTE = "memories that are not active"
-#: Fields that mark a record as inactive: by false, by true, or by any value except null.
+#: Fields by which programs say that a record is not active: false, true, or set to anything but null.
 _INACTIVE_IF_FALSE = ("active", "is_active", "enabled")
 _INACTIVE_IF_TRUE = (
     "archived",
@@ -45,7 +45,7 @@ _INACTIVE_IF_SET = (
     "invalid_at",
     "expired_at",
 )
-#: Names of fields for a date, a time to live, parents and a vector; the first one that is set counts.
+#: Where records name a date, a term, what they were made from, and their vector; the first one counts.
 _TIME_FIELDS = ("occurred_at", "created_at", "created", "timestamp", "date")
 _EXPIRY_FIELDS = ("expires_at", "expiration_date", "valid_until")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
@@ -69,12 +69,12 @@ _KNOWN_FIELDS = frozenset(
     }
 )
 _KNOWN_FIELDS |= {"user_id", "userId"}
-#: Maximum number of omitted fields that are listed by name, and the form of a name that may be listed.
+#: How many names of fields are listed among those left out, and what is listed as a name.
 _MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 
 def detect(value: Any) -> bool:
-    """Whether a JSON value is a memory in the format of the API, or an object that lists such memories."""
+    """Whether a JSON value is a memory as the API gives it, or an object that lists such."""
     if isinstance(value, dict) and "text" not in value:
         value = next(
             (value[name][0] for name in ("items", "memories") if isinstance(value.get(name), list) and value[name]),
@@ -84,13 +84,13 @@ def detect(value: Any) -> bool:
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read memories: a list, one object on each line, or a response that lists them."""
+    """Read memories: a list, an object a line, or an answer that lists them."""
     for number, row, _ in rows(source, "items", "memories"):
         yield from item_of(number, row, run)
 
 
 def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
-    """Yield the item of a record, or the reason why there is none; nothing for an inactive record."""
+    """Yield the item of a record, or why there is none; nothing for one that is not active."""
     try:
         if isinstance(row, UnusableItem):
             raise row
@@ -105,7 +105,7 @@ def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
 
 
 def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
-    """Return the item of a record; None for an inactive one. Omitted fields are counted."""
+    """Return what a record asks for; None for one that is not active. What is left out is counted."""
     now, ends = run.mem.now, _instant(row, _EXPIRY_FIELDS)
     if _is_inactive(row) or (ends is not None and ends <= now):
         run.skipped[INACTIVE_NOTE] += 1
@@ -113,7 +113,7 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
     item = {name: row[name] for name in sorted(COPIED_FIELDS) if row.get(name) not in (None, [], {})}
     item |= {
         "metadata": row.get("metadata") or None,
-        # A person approved a core block there and decides on it again here, so the minimum confidence does not matter.
+        # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if row.get("tier") == Tier.CORE else row.get("confidence"),
         "ttl": None if ends is None else ends - now,
         "when": _instant(row, _TIME_FIELDS),
@@ -130,7 +130,7 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
 
 
 def _is_inactive(row: Mapping[str, Any]) -> bool:
-    """Whether a record is marked as inactive by one of the usual fields."""
+    """Whether a record says of itself, in one of the usual ways, that it is not active."""
     no, yes = (False, 0, "false", "no", "0"), (True, 1, "true", "yes", "1")
     status = str(row.get("status") or row.get("state") or "active").lower()
     return (
@@ -154,7 +154,7 @@ def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
-    """Count the fields of a record that an imported memory does not have."""
+    """Count the fields of a record that have no place in an imported memory."""
     for name, value in row.items():
         if name in _KNOWN_FIELDS or value in (None, "", 0, False, [], {}):
             continue

@@ -334,7 +334,7 @@ class ImportRun:
         self._report(sum(map(len, self._pending.values())))
 
     def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], held: bool) -> None:
-        """Propose a batch and count the outcomes. If it fails, propose each half, to find the failing items."""
+        """Have a batch judged and count what became of it; by halves, what cannot be part of it is singled out."""
         items = [{**item, "source": "import"} for _, item in batch]
         judged: _Judged | None
         try:
@@ -371,8 +371,8 @@ class ImportRun:
         return [(each.outcome, each.reasons) for each in outcomes]
 
     def _propose(self, items: list[dict[str, Any]]) -> _Judged | None:
-        """Make one proposal of items that need approval; None if one of several is refused, which refuses all."""
-        # The owner may approve the proposal, so another actor must make it.
+        """Put items before a person as one proposal; None where one of several is refused, and all with it."""
+        # The owner decides what waits, so somebody else has to ask.
         asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
         with self.mem.as_actor(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
             for item in items:
@@ -383,17 +383,17 @@ class ImportRun:
         return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
 
     def _propose_facts(self, records: Sequence[Record]) -> None:
-        """Propose the facts in conversations, session by session."""
+        """Propose the facts that conversations tell, of each session by itself."""
         said = [each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for (_, subject), group in itertools.groupby(said, lambda each: (each.session, each.subject)):
             outcomes, notes = propose_facts(request_context_of(self.mem), list(group), self._subject or subject)
             self._fact_counts.update(each.outcome for each in outcomes)
             self._fact_notes += [note for note in notes if note not in self._fact_notes]
 
-    # --- reporting
+    # --- what is told
 
     def _report(self, waiting: int = 0) -> None:
-        """Report how many rows are done; ``waiting`` rows were read and are not done yet."""
+        """Report how many rows are through; ``waiting`` were read and are not."""
         self._reported = max(self._reported, self._done - waiting)
         if self._on_progress is not None:
             self._on_progress(self._reported, max(self._total, self._done))
@@ -428,36 +428,35 @@ _INACTIVE = "no longer held here (retired, archived or superseded); they were no
 
 
 class Deduplicator:
-    """Finds the memories and pending proposals of a tenant that an import contains again (2)."""
+    """Finds the memories and waiting proposals of a tenant that an import meets again (2)."""
 
     def __init__(self, mem: Memory) -> None:
         self._mem = mem
-        # An empty tenant has no duplicates; searching for each item would double the time.
+        # An empty tenant knows nothing; asking for each item would double the time.
         self._empty = mem.head.startswith("0:")
         self._views = {mem.scope: mem}
-        #: Session and alias, or session and text, of pending proposals.
+        #: Session and alias, or session and text, of what waits for review.
         self._waiting = set(_pending_names(mem))
         self._seen: set[tuple[str, str | None, str]] = set()
         self._repeats = Counter[tuple[str, ...]]()
         self._loaded: tuple[tuple[str, str], dict[str, Record]] = (("", ""), {})
-        #: Number of duplicates by the sentence that reports them.
+        #: How many of what was met again are told of, by the sentence that tells it.
         self.counts = Counter[str]()
 
     def name_of(self, item: Mapping[str, Any]) -> str:
-        """Return a name for an item without one: a digest of session, time, speaker, text, and a count of
-        repetitions."""
+        """Return a name for an item that has none: a digest of where, when, by whom and how often this was said."""
         from keepward.gates.detectors import pii, secrets
         from keepward.gates.detectors.matcher import redact
 
         text = redact(item["text"], [*secrets.scan(item["text"]), *pii.scan(item["text"])])
         said = (item["scope"], *(str(item.get(name) or "") for name in ("session", "speaker", "occurred_at")), text)
-        # Without a session, equal texts count once.
+        # Where there is no session, what is said twice counts once.
         self._repeats[said] += item.get("session") is not None
         digest = hashlib.sha256(json.dumps([*said[1:], self._repeats[said]]).encode())
         return f"text:{digest.hexdigest()[:32]}"
 
     def find(self, name: str, item: Mapping[str, Any]) -> Record | Literal["waiting", "seen"] | None:
-        """Return the memory that equals an item, or whether a proposal or an earlier item does; None for a new item."""
+        """Return the memory that an item is already, whether it waits or was met before; None for a new one."""
         scope, session = item["scope"], item.get("session")
         if (scope, session, name) in self._seen:
             return "seen"
@@ -475,15 +474,15 @@ class Deduplicator:
         return found
 
     def by_name(self, name: str, scope: str) -> Record | None:
-        """Return the memory with this name of the file, visible from a scope; None if there is none."""
+        """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""
         with suppress(NotFound, InvalidInput):
             found = self._view(scope).get(name)
-            # A key in this store is not a name of the file.
+            # A key here is no name of the file's.
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
     def _view(self, scope: str) -> Memory:
-        # A reader sees its own scope and those above, so each item is searched for from the scope that it goes to.
+        # A reader sees its own scope and those above, so each item is looked for from where it goes.
         if scope not in self._views:
             self._views[scope] = self._mem.at(scope=scope)
             self._waiting.update(_pending_names(self._views[scope]))
@@ -498,7 +497,7 @@ class Deduplicator:
 
 
 def _pending_names(view: Memory) -> Iterator[tuple[str | None, str]]:
-    """Yield the session with each name and text of the pending proposals that a handle sees."""
+    """Yield the session with each name and text of what waits for review and a handle sees."""
     for proposal in view.pending(limit=None):
         for step in proposal.steps:
             yield from (
@@ -514,8 +513,7 @@ def _scope_of(scope: str, user: str) -> str:
 
 
 def _user_name(own_id: str) -> str:
-    """Return the name of a user. For an address, a number, or a name that no scope can have, return one made from its
-    digest."""
+    """Return the name of a user; for an address, a number or what no scope can hold, one that is made of its digest."""
     from keepward.gates.detectors import pii
 
     if "/" not in own_id and is_scope(f"/users/{own_id}") and not pii.scan(own_id):

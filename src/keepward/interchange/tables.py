@@ -1,7 +1,7 @@
 """Tables of other memories: a LangGraph store, a table of notes and a MemoryBank in SQLite, and blocks of PostgreSQL.
 
-docs/howto/import-stores.md lists how each column is imported. A table is recognised by its columns. Names of columns
-may be written ``like_this`` or ``likeThis``.
+docs/howto/import-stores.md lists what becomes of what. A table is told by its columns. Names of columns may be written
+``like_this`` or ``likeThis``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keepward.services.splitter import UnusableItem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _Format = Literal["langgraph", "notes-table", "memory-bank"]
-#: The usual name of a table, and the columns by which it is recognised.
+#: The usual name of a table, and the columns by which it is told.
 _TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
     "langgraph": ("store", frozenset({"prefix", "key", "value"})),
     "notes-table": ("memory_notes", frozenset({"kind", "content", "stability"})),
@@ -32,7 +32,7 @@ _TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
 
 
 def detect(source: Source) -> _Format:
-    """Return the format of a SQLite file, by the columns of its tables."""
+    """Tell the format of a SQLite file by the columns of its tables."""
     tables = columns_in(source)
     for name, (_, wanted) in _TABLES.items():
         if any(there.issuperset(wanted) for there in tables.values()):
@@ -55,7 +55,7 @@ def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
 def _record(
     number: int, row: dict[str, Any], as_record: Callable[[dict[str, Any]], dict[str, Any]], run: ImportRun
 ) -> Iterator[Row]:
-    """Yield the item of a row; ``as_record`` turns the row into a record."""
+    """Yield the item of a row that ``as_record`` makes a record of."""
     named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
     try:
         record = as_record({name: value for name, value in named.items() if value not in (None, "")})
@@ -66,7 +66,7 @@ def _record(
 
 
 def _value_of(text: Any) -> Any:
-    """Return the value of a column with JSON as text; other text is a list of words separated by commas."""
+    """Return the value of a column that holds JSON as text; other text is a list of words with commas between."""
     if not isinstance(text, str):
         return text
     try:
@@ -105,7 +105,7 @@ def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> 
     require_well_formed([prefix, key])
     text = index_text(texts_of(held), run.mem.policy.text_limit["archival"])  # type: ignore[index]
     return {
-        # An item without text is found by its key.
+        # What has no text is found by its key.
         "text": text if text.strip() else key,
         "key": key_of(key),
         "scope": to_scope(run.scope, prefix.split(".") if prefix else ()),
@@ -119,7 +119,7 @@ def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> 
 
 # --- a table of notes
 
-#: Our kind for each kind of note. A soul has none: it corresponds to the identity document, which a person writes.
+#: What a kind of note is here. A soul is the identity document here, which a person writes.
 _NOTE_KINDS: dict[str, dict[str, str]] = {
     "log": {"tier": "episodic", "kind": "event"},
     "summary": {"tier": "episodic", "kind": "summary"},
@@ -156,7 +156,7 @@ def _note(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the active memories, with their content from ``blobs`` next to the file."""
+    """Read the active memories; their content in ``blobs`` beside the file comes along."""
 
     def as_record(row: dict[str, Any]) -> dict[str, Any]:
         record = {**row, "id": str(row.get("id", "")), "kind": row.get("kind") or "fact", "tier": "archival"}
@@ -174,7 +174,7 @@ def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _blob_of(place: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
-    """Return the fields for the content of a memory: its blob, or those of a text if the file is missing."""
+    """Return the content of a memory as a blob; without it the description stays as a text."""
     root = database.resolve().parent if database is not None else None
     if root is not None:
         for file in ((root / place).resolve(), (root / "blobs" / place).resolve()):
@@ -196,7 +196,7 @@ def is_block(value: Any) -> bool:
 
 
 def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read blocks as JSON rows; rows of other tables are left out."""
+    """Read blocks as JSON rows; those of other tables are left out."""
     core_keys = run.mem.policy.core_keys
 
     def as_record(row: dict[str, Any]) -> dict[str, Any]:

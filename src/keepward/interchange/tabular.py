@@ -26,7 +26,7 @@ _DELIMITERS = ",;\t"
 
 
 def is_csv(source: Source) -> bool:
-    """Whether the ending of the file's name is that of a table; for other endings name the format."""
+    """Whether the file's name says that it is a table; another one is named by its format."""
     return source.suffix in {".csv", ".tsv"}
 
 

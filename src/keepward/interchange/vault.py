@@ -1,17 +1,16 @@
-"""The vault format: the complete journal of a tenant as JSONL, one line for each version of a memory, and blobs next to
-it.
+"""The vault format: the whole journal of a tenant as JSONL, one line a memory version, and the blobs beside it.
 
-The first line names the head with which the file must end, so that a cut file is noticed. ``<file>.blobs/<64 hex
-digits>`` contains the bytes of the blobs that lines name.
+The first line names the head that the file must end in, so that a cut file is noticed. ``<file>.blobs/<64 hex digits>``
+holds the bytes of the blobs that lines name.
 
 Invariants
-(1) A line has the fields of a record, its seal, and, in the first line of a commit, the commit. Reading and writing
-    gives the same bytes: a payload or details in another form than this version writes are stored as text.
-(2) ``survey`` accepts a file only if every line, seal, number and hash is valid, up to the head of the first line. A
-    wrong line is ``Unusable``, and for the file an ``InvalidInput`` that names the line.
-(3) A pass has at most one commit, and the ids of the memories, in memory.
+(1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
+    again gives the same bytes: a payload or details in another form than this version writes are carried as text.
+(2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head. What does not hold
+    is ``Unusable`` where it is found, and for the file ``InvalidInput`` with its line.
+(3) No pass holds more than one commit and the ids of the memories.
 (4) The folder is 0700 and its files are 0600.
-(5) Content from the folder passes the same checks as any upload, and must have the hash that the line names.
+(5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
 
 FORMAT = "keepward-vault/1"
 _LEADING_FIELDS = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
-#: The fields for people, with the values that a payload leaves out.
+#: What a reader wants to see, and what the payload leaves out when it is so.
 _IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
-# Some readers treat these as line ends; JSON does not.
+# Line ends to some readers, though not to JSON.
 _LINE_BREAK_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
 
@@ -93,7 +92,7 @@ def _details_fields(commit: Commit) -> dict[str, Any]:
 
 
 def export_fields(tenant: str, head: Head) -> dict[str, Any]:
-    """Return what the first line says about the file."""
+    """Return what the first line says of the whole file."""
     return {"format": FORMAT, "tenant": tenant, "head": {"seq": head.seq, "hash": head.hash.hex()}}
 
 
@@ -104,13 +103,13 @@ def _record_fields(event: Event) -> dict[str, Any]:
     line = {name: record.pop(name, _IMPLIED.get(name)) for name in _LEADING_FIELDS}
     line["more"] = record
     if payload_of(line) != event.payload:
-        # This version would write it in another form: store it as text, so that no byte changes.
+        # Not in the form this version writes: carried as text, so that no byte changes.
         line = {name: line[name] for name in _LEADING_FIELDS} | {"payload": event.payload.decode()}
     return line
 
 
 def payload_of(line: dict[str, Any]) -> bytes | None:
-    """Return the record's canonical payload; None if it was erased."""
+    """Return the record's canonical payload, None where it was erased."""
     if line.get("erased") is True:
         return None
     if "payload" in line:
@@ -144,7 +143,7 @@ def declared_head(line: dict[str, Any]) -> tuple[str, Head]:
 
 
 def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
-    """Return the event of a line, which must have this position."""
+    """Return the event of a line, which must stand at this place."""
     if (line["seq"], line["n"]) != (seq, n):
         raise UnusableItem(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
     payload = payload_of(line)
@@ -188,7 +187,7 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
 
 _MAX_FAULTS_NAMED = 5
 _SHORTEST_SECRET = 8
-# Names of fields, actors and sessions repeat in every line; each is checked once.
+# Names of fields, actors and sessions come again in every line; they are screened once.
 _MAX_CACHED_TEXT_LENGTH = 64
 _MAX_CACHED_TEXTS = 10_000
 
@@ -272,7 +271,7 @@ def _picked(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int,
 
 
 def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> None:
-    """Check that lines contain only what their hashes cover."""
+    """Check that lines say what their hashes cover and nothing else."""
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
@@ -281,7 +280,7 @@ def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit
 
 
 def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
-    """Yield the head of the first line, then verified commits with their events and line numbers."""
+    """Yield the promised head, verified commits, their events, and the numbers of their lines."""
     tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
     events: list[Event] = []
@@ -344,14 +343,14 @@ def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the active memories of a valid file as new ones; the old ids become names."""
+    """Read the live memories of a whole and true file as new ones; old ids become names."""
     found = verify_file(source)
     told = "the live memories were imported as new ones, without their history"
     run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
     now = run.mem.now
     for number, record in records(source, frozenset(found.newest.values())):
         if not record.is_live(now):
-            # Records that the store itself wrote are not memories.
+            # What the store itself wrote is no memory of anybody's.
             run.skipped[INACTIVE_NOTE] += record.scope != RESERVED_SCOPE
         elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
             yield number, UnusableItem(f"it refers to a blob: {error}")
@@ -362,10 +361,10 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
 def _item(record: Record, run: ImportRun) -> dict[str, Any]:
     carried = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
     return {name: value.value if isinstance(value, Enum) else value for name, value in carried.items()} | {
-        # A memory cannot refer to a blob that was not imported.
+        # Bytes that are not taken over cannot be referred to.
         "blob": record.blob if run.storing else None,
         "metadata": record.metadata or None,
-        # A person approved a core block there and decides on it again here, so the minimum confidence does not matter.
+        # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
         "ttl": record.expires_at and record.expires_at - run.mem.now,
         "occurred_at": record.occurred_at or record.created_at,
@@ -375,12 +374,12 @@ def _item(record: Record, run: ImportRun) -> dict[str, Any]:
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder of blobs next to a vault file."""
+    """Return the folder of blobs beside a vault file."""
     return file.with_name(file.name + ".blobs")
 
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
-    """Write the blobs of a vault file next to it, in place of earlier ones; a blob that the store lost is left out."""
+    """Write the blobs of a vault file beside it, in place of what was there; one that the store lost is left out."""
     session = request_context_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
@@ -405,7 +404,7 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
 
 
 def blob_error(mem: Memory, file: Path | None, ref: str) -> str | None:
-    """Store a blob from the folder of a vault file; return why it could not be imported, None if it was."""
+    """Put a blob from beside a vault file into the store; return why it could not be taken over, None where it was."""
     if file is None:
         return "a stream has no folder of blobs beside it: import the file by its path"
     blob = folder_of(file) / parse_ref(ref).removeprefix(REF_PREFIX)

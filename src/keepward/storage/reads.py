@@ -5,8 +5,8 @@ Invariants
 (2) A damaged row is left out, named in ``damaged`` and logged; it is never returned.
 (3) Every order is total: newest arrival first, unless a docstring says otherwise.
 (4) A ranking row consists of a record and its features, each checked against its own seal.
-(5) Duplicate candidates are unchecked: the caller reads each, which checks its seal, and compares its partition,
-    because minhashes of two partitions can be equal.
+(5) Duplicate candidates are unchecked: the caller reads each, which checks it, and compares its partition, because
+    minhashes of two partitions can be equal.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from keepward.storage.uses import UseReads
 
 #: Most candidates for one text.
 MAX_DUPLICATE_CANDIDATES = 8
-#: Likely duplicates share at least this many of six minhashes, or have equal texts. Of pairs that share four fifths of
-#: their words, one in 600 shares fewer. See ``services.search_features``.
+#: How many of six minhashes likely duplicates share, unless the texts are equal. Of texts that share four fifths of
+#: their words, one in 600 pairs shares fewer. See ``services.search_features``.
 MIN_SHARED_MINHASHES = 2
-#: Most memories that are compared for one minhash: those changed last.
+#: Most memories that are counted for one minhash, those changed last.
 MAX_HOLDERS_PER_MINHASH = 32
 #: Tiers whose memories are all in the index of ``standing``.
 _LASTING_TIERS = frozenset({"core", "working"})
@@ -520,7 +520,7 @@ def _duplicate_candidates(
     for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
         first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
         if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
-            # Too few of the first candidates are active, so the others are checked too.
+            # Many of them have expired, so all of them are checked.
             first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append((first, some))
     return found
@@ -534,7 +534,7 @@ def _active_candidates(
     equal: Sequence[int],
     now: int,
 ) -> tuple[DuplicateCandidate, ...]:
-    """Return the first active candidates. A trait may be empty; then only reading the memory shows whether it fits."""
+    """Return the first active memories by their rows; one with an empty trait must be read."""
     found: list[DuplicateCandidate] = []
     for position in positions:
         row = rows_by_position.get(position)
