@@ -1,8 +1,8 @@
-"""A linear model that recognises instructions to a model, by hashed words and letter n-grams.
+"""A linear model of orders to a model, over hashed words and letter n-grams.
 
-The score of a piece of text is the sum of its features' weights, each counted once, divided by the square root of their
-number. Features are words, pairs of words and letters: "tell", "the user", and "ransf" in "transfer".
-``python -m evals.weights`` learns the weights. They are stored as integers, so every platform computes the same score.
+A score is the sum of the weights of what stands in a piece of text, each counted once, divided by the square root of
+how many there are. For example, "tell", "the user that" and the letters "ransf" of "transfer" each have a weight.
+Weights are learned by ``python -m evals.weights`` and stored as whole numbers: every platform comes to the same score.
 The model knows the languages of its training texts and no others.
 """
 
@@ -21,20 +21,20 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
-#: Maximum characters of a text that are scored, and of one piece.
+#: Characters of a text that are scored, and of a piece of it.
 MAX_CHARACTERS, PIECE_CHARACTERS = 6_144, 320
-#: Maximum number of pieces of a text that are scored.
+#: Pieces of a text that are scored.
 MAX_PIECES = 64
-#: Lengths of the letter n-grams, and bits of the hash that is the index of a weight.
+#: Lengths of the letter n-grams, and bits of the hash that names a weight.
 NGRAM_LENGTHS, HASH_BITS = (3, 4, 5), 16
 _SENTENCE_END = re.compile(r"(?<=[.!?。;])\s+|\n+")
-#: The odd base of a rolling hash: the hash of a substring is computed from the hashes of two prefixes.
+#: An odd number to multiply by, and its inverse: a hash of a stretch is the difference of two hashes of beginnings.
 _BASE = 0xD6E8FEB86659FD93
 _MIX, _NEXT, _AFTER_NEXT = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xA24BAED4963EE407, 0x9FB21C651E98DF25))
 
 
 class Piece(NamedTuple):
-    """The piece of a text that is most like an instruction: half-open span, and score, above 0 for a finding."""
+    """The piece of a text that is most like an order: its half-open span and its score, above 0 for an order."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ def _powers(base: int) -> Hashes:
 
 
 _POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
-#: The code that replaces each code point: 0 for a digit, a blank for a non-ASCII sign, else the code point itself.
+#: What stands for each code point: 0 for a digit, a blank for a sign beyond ASCII, else the code point itself.
 _CODES = np.arange(1 << 16, dtype=np.uint64)
 _CODES[ord("0") : ord("9") + 1] = ord("0")
 for _first, _last in ((0, 0x20), (0x7F, 0xBF), (0x2000, 0x206F), (0x3000, 0x3004), (0x3008, 0x301F), (0xFF00, 0xFF0F)):
@@ -70,7 +70,7 @@ _IS_WORD[:128] = [chr(code).isalnum() for code in range(128)]
 
 
 def features(text: str) -> tuple[Ints, Ints]:
-    """Return the position in the text and the index of the weight, for each word, pair of words and letter n-gram."""
+    """Return the place in a text and the weight's number of each word, pair of words and letter n-gram."""
     given = np.frombuffer(
         f" {text[:MAX_CHARACTERS].lower()[:MAX_CHARACTERS]} ".encode("utf-32-le", "replace"), np.uint32
     )
@@ -92,7 +92,7 @@ def features(text: str) -> tuple[Ints, Ints]:
 
 
 def pieces(text: str) -> list[tuple[int, int]]:
-    """Return the spans to score: a short text completely, else each sentence with the following ones that fit."""
+    """Return the spans that are scored: the whole of a short text, else each sentence with those that fit behind it."""
     end = min(len(text), MAX_CHARACTERS)
     if end <= PIECE_CHARACTERS:
         return [(0, end)]
@@ -121,7 +121,7 @@ def most_injection_like(text: str) -> Piece:
     for start, end in spans:
         within = numbers[slice(*np.searchsorted(places, (start, end + 1)))] if len(spans) > 1 else numbers
         found = model.weights[np.unique(within)]
-        # A sum of integers does not depend on the order.
+        # A sum of whole numbers is the same in any order.
         score = int(found.sum(dtype=np.int64)) * model.scale / math.sqrt(len(found) or 1) + model.bias
         if score > best.score:
             best = Piece(start, end, score)
