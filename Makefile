@@ -8,7 +8,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 # These folders contain only tests of `make test-proof` and are slow to collect.
 WITHOUT_PROOF := --ignore tests/console --ignore tests/proof
 
-.PHONY: up test test-slow test-proof compat console lint docs bench bench-peers clean
+.PHONY: up test test-slow test-proof compat console lint docs dist bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -47,6 +47,11 @@ lint: $(VENV)/.ready-dev
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+## the distributions in dist: the sdist, and the wheel that is built from it
+dist: $(VENV)/.ready-dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
+
 ## speed, as tables of ratios
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks
@@ -72,6 +77,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 
 $(VENV)/.ready-docs: $(VENV)/.ready-dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	touch $@
+
+$(VENV)/.ready-dist: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dist
 	touch $@
 
 $(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json console/package-lock.json

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# What type checkers take for true, and a start does not pay for.
+# Type checkers read this block; it costs nothing at a start, because it does not run.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory as Memory
     from keepward.tools import ToolResult as ToolResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Exported names by the module that has them.
 _HOMES = {

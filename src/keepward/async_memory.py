@@ -86,7 +86,7 @@ async def wait_shielded(job: Future[R]) -> R:
                 try:
                     await asyncio.wait([waiter])
                 except asyncio.CancelledError:
-                    # Cancelled again: the first one is passed on below.
+                    # A second cancellation: the first one is raised below.
                     continue
             if not waiter.cancelled():
                 # Retrieve the exception, so that asyncio does not log it as never retrieved.

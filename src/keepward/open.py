@@ -26,7 +26,7 @@ from keepward.settings_trust import host_of_key
 from keepward.storage.store import EventStore
 
 Model = TypeVar("Model")
-#: The method of each part that can be replaced, and whether a name may choose it.
+#: The method that each replaceable part must have.
 _REQUIRED_METHODS = {
     "embedder": "embed",
     "counter": "count",
@@ -37,6 +37,7 @@ _REQUIRED_METHODS = {
     "clock": "now",
     "ids": "new_id",
 }
+#: Parts that a caller may also name by a string, such as ``"minilm"``.
 _NAMED = frozenset({"embedder", "counter", "extractor", "redactor", "reranker"})
 
 
@@ -58,7 +59,7 @@ def open_engine(
     ids: IdSource | None = None,
     **more: Any,
 ) -> Engine:
-    """Open a store with all its parts; ``more`` are further parts of an engine, see ``Memory.open``."""
+    """Open a store with all its parts; ``more`` are further arguments of ``Memory.open``."""
     from keepward.storage.store import open_store
 
     given: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
@@ -92,7 +93,7 @@ def bare_engine(
     ids: IdSource | None = None,
     **more: Any,
 ) -> Engine:
-    """Return an engine for erasing in a store, without models except those given."""
+    """Return an engine that has no models unless they are passed; enough to erase in a store."""
     parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": IndexCache()}
     parts |= {"identity": IdentityFile(None), "user_file": IdentityFile(None), **more}
     if "counter" not in parts:
@@ -115,7 +116,7 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
 
 
 def _check_parts(**given: Any) -> None:
-    """Check that a part is a name, or has the method that is called.
+    """Check that each part is a name, or an object with its method in ``_REQUIRED_METHODS``.
 
     Raises:
         InvalidInput: it is neither.
@@ -139,7 +140,7 @@ def _plugin_part(group: str, choice: str | Model | None) -> Model | None:
 def _served_model(
     named: Callable[..., Model | None], choice: str | Model | None, part: str, config_dir: Path | None
 ) -> Model | None:
-    """Return the model with a name; the key in an environment variable is sent to its server only."""
+    """Return the model that a name chooses. Its key comes from an environment variable and goes to one server only."""
     if not isinstance(choice, str):
         return choice
     variable = f"KEEPWARD_{part.upper()}_KEY"

@@ -279,7 +279,7 @@ def async_method(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate
 
     @wraps(method)
     async def call(self: Any, /, *args: P.args, **named: P.kwargs) -> R:
-        # By name: a handle may be of a class that narrows a method.
+        # The method is found by name, because the class of the handle may override it.
         result: R = await self._threads.run(getattr(self._target, method.__name__), *args, **named)
         return result
 

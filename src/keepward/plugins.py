@@ -57,5 +57,5 @@ def _load_entry_point(group: str, name: str) -> Any:
 
 
 def _load_error(group: str, name: str, fault: Exception) -> InvalidInput:
-    # Its message may quote its input.
+    # Only the type: the plug-in's message may quote a memory.
     return InvalidInput(f"the plug-in {name} of keepward.{group} fails with {type(fault).__name__}")

@@ -7,6 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from keepward import __version__
 from keepward.cli.main import main
 from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES
 
@@ -24,9 +27,18 @@ def test_registry_entry_has_a_valid_name_and_description():
 def test_registry_entry_has_the_version_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extra = PACKAGE["runtimeArguments"][0]["value"]
-    assert {SERVER["version"], PACKAGE["version"]} == {project["version"]}
-    assert (PACKAGE["identifier"], extra) == (project["name"], f"{project['name']}[mcp]=={project['version']}")
+    assert {SERVER["version"], PACKAGE["version"]} == {__version__}
+    assert (PACKAGE["identifier"], extra) == (project["name"], f"{project['name']}[mcp]=={__version__}")
     assert "mcp" in project["optional-dependencies"]
+
+
+@pytest.mark.parametrize("path", ["plugins/keepward/.claude-plugin/plugin.json", "console/package.json"])
+def test_other_manifests_have_the_version_of_the_package(path):
+    assert json.loads((ROOT / path).read_text("utf-8"))["version"] == __version__
+
+
+def test_citation_has_the_version_of_the_package():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_readme_names_the_server_for_the_registry():

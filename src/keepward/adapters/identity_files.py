@@ -63,7 +63,7 @@ class IdentityFile:
         with durable.atomic_replace(path, mode=stat.S_IMODE(now.st_mode)) as out:
             out.write(text.replace("\n", ends).encode())
             with suppress(OSError):
-                # Set the owner by descriptor: the name may already belong to another file.
+                # Set the owner by descriptor: the path may already name another file.
                 os.fchown(out.fileno(), now.st_uid, now.st_gid)
 
     def _real_path(self) -> Path:

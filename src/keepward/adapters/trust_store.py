@@ -96,7 +96,7 @@ class TrustStore:
         here, there = self._location, _read_location(self._folder)
         if here is None:
             return "known"
-        # Another inode of the folder: the configuration directory was copied, and the store with it. That is no copy.
+        # The folder has another inode: store and configuration directory were copied together, so this is not a copy.
         if there is not None and there["folder"] == self._folder.stat().st_ino and there["path"] != here["path"]:
             same = (there["device"], there["inode"]) == (here["device"], here["inode"])
             if _is_store_at(there, store_id):

@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from keepward import __version__
 from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, Group, explain_usage_error, option
 from keepward.cli.command_context import print_json
 from keepward.cli.render import escape_invisible, replace_unencodable
@@ -73,9 +74,7 @@ def _root(
     """Store the options before a command, or run without a command."""
     ctx.obj = common
     if version:
-        from importlib.metadata import version as installed
-
-        click.echo(f"{PROGRAM} {installed(PROGRAM)}")
+        click.echo(f"{PROGRAM} {__version__}")
         ctx.exit()
     if install_completion or show_completion:
         _completion(install=install_completion)
@@ -120,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The library also logs its warnings, in a line without paths and line numbers.
         warnings.simplefilter("ignore", UserWarning)
         if any("\udc80" <= char <= "\udcff" for char in "".join(args)):
-            # They are not decoded again: file names among them are right as they are.
+            # The arguments are not decoded again: file names among them are correct as they are.
             logging.getLogger(PROGRAM).warning("the arguments were not read as UTF-8: set PYTHONUTF8=1")
         return _run(args)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keepward import __version__
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, owner_token, to_json_object
 from keepward.cli.model import warn_if_missing
@@ -189,9 +190,8 @@ def version(call: CommandContext) -> CommandResult:
     del call
     import platform
     import sqlite3
-    from importlib.metadata import version as installed
 
-    data = {"version": installed("keepward"), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    data = {"version": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     return CommandResult(data)
 
 

@@ -102,7 +102,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         heads = copy.heads()
         engine = bare_engine(copy, **world)
         if engine.erasures is not None:
-            # The backup is one of the restored store too.
+            # Later erasures of the restored store must reach this backup too.
             _list_backup(engine, store_id, source, target, {})
             restore_erasure_list(engine)
         # An existing folder may contain blobs that were erased since.
@@ -125,7 +125,7 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
     store, now = session.store, session.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:
-        # Another sealing key is the definition of untrusted, and no damage.
+        # A store is untrusted because its sealing key is another one, so this is not damage.
         faults = [fault for fault in faults if fault.row != "meta sealed_by"]
     with store.inspecting():
         heads = dict(sorted(store.heads().items()))

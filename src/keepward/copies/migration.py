@@ -63,7 +63,7 @@ def migrate_store(
             report(steps - len(names) + n, steps)
             _, faults = store.verify(tenant.tenant)
             source_head = engine.store.head(tenant.tenant)
-            # A source with later commits has another head, rightly.
+            # If commits were added to the source meanwhile, its head rightly differs.
             differs = source_head.name != tenant.head and source_head.seq <= tenant.commits
             if faults or differs or store.head(tenant.tenant).name != tenant.head:
                 raise Tampered(f"the copy of the tenant {tenant.tenant} is damaged; move again")

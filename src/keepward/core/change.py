@@ -82,7 +82,7 @@ class Insert(Data):
     job: str | None = None
     aliases: tuple[str, ...] = ()
     occurred_at: datetime | None = None
-    #: The person agreed to storing identifiers in the text: they are kept, and the memory becomes sensitive.
+    #: The person agreed to storing identifiers in the text: they are not redacted, and the memory becomes sensitive.
     consent: bool = False
     #: The embedding of this text, normalized to length 1; None: computed from the text.
     vector: tuple[float, ...] | None = None

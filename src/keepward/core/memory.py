@@ -133,7 +133,7 @@ class Record(Value, eq=False):
     importance: float
     sensitivity: Sensitivity = Sensitivity.NORMAL
     stability: Stability = Stability.STABLE
-    #: None: by the policy for the tier and block.
+    #: None: the policy's access for the tier and block applies.
     access: Access | None = None
     status: Status = Status.ACTIVE
     superseded_by: str | None = None

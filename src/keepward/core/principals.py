@@ -339,7 +339,7 @@ def parse_tenant(name: str) -> str:
     return name
 
 
-#: Replaces the id of the maker's token if the owner made it on the machine of the store, without a token.
+#: The maker's id of a token that the owner made on the machine of the store, without a token.
 AT_MACHINE = "machine"
 TOKEN_PREFIX = "kw_"  # noqa: S105  no password
 #: 62 to the power of 43 is more than 2 to the power of 256.

@@ -4,8 +4,8 @@ The store itself, its folder, its key and its recorded heads are not touched: th
 own, which is removed at the end.
 Every attack has a control: the same act by an actor with the right to it succeeds, or the store answered correctly just
 before. An attack whose control fails proves nothing and counts as a failure.
-The report contains what the store answered, and no text of its memories. What an attack makes the copy log is dropped;
-other code in the process logs as before.
+The report contains what the store answered, and no text of its memories. Log lines about the copy are dropped; other
+code in the process logs as before.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _is_logged(_: logging.LogRecord) -> bool:
 
 @contextmanager
 def _without_logging() -> Iterator[None]:
-    # A filter applies to its own logger alone, and modules imported since have new loggers.
+    # A filter applies to one logger, and modules that were imported since have new loggers.
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("keepward")]:
         logging.getLogger(name).addFilter(_is_logged)
     token = _attacking.set(True)

@@ -209,9 +209,10 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     """Quarantine instructions to the model, or lower their trust so that purpose ``act`` leaves them out.
 
     Trust decides; wording only adds evidence. A statement with a certain instruction is quarantined unless the owner
-    wrote it; one with a likely instruction if its trust is below an agent's. Messages, documents and program data with
-    a certain instruction are quarantined only below an agent's trust; a message that weakens a safeguard, unless a
-    person wrote it. Otherwise they are marked as if their writer had read them in a document.
+    wrote it. A statement with a likely instruction is quarantined if its trust is below an agent's. A message, a
+    document or program data with a certain instruction is quarantined only if its trust is below an agent's. A message
+    that weakens a safeguard is quarantined unless a person wrote it. Any other text with a certain instruction gets the
+    taint of a document.
     """
     del view, policy
     after = case.after

@@ -1,1 +1,1 @@
-"""Hooks of coding clients: what is remembered and put in without anybody asking for it."""
+"""Hooks of coding clients: they store prompts and add memories to them, without a call of the model."""

@@ -20,7 +20,6 @@ import socket
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -38,6 +37,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
+from keepward import __version__
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.app_state import AppState, ServerOptions
 from keepward.http.auth import (
@@ -282,7 +282,7 @@ def create_app(
     state = serving or AppState(memory=memory, options=chosen)
     app = FastAPI(
         title="Keepward",
-        version=version("keepward"),
+        version=__version__,
         description=API_DESCRIPTION,
         openapi_url=None,
         docs_url=None,

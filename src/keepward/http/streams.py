@@ -189,7 +189,7 @@ def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
         try:
             views.append(memory.show(str(seq)))
         except NotFound:
-            # The caller may see nothing of it.
+            # No change of the commit is visible to the caller.
             continue
     return views, seq
 

@@ -1,1 +1,1 @@
-"""Jobs: maintenance that proposes and never writes; see ``catalogue`` for what there is."""
+"""Jobs: maintenance that proposes and never writes; see ``registry`` for the list."""

@@ -25,7 +25,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -47,7 +46,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from keepward import deadline
+from keepward import __version__, deadline
 from keepward.core.principals import Actor
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp import jsonrpc_error, profiles
@@ -67,7 +66,7 @@ Page = types.PaginatedRequestParams | None
 run_sync = anyio.to_thread.run_sync
 #: Returns the handle of a request.
 HandleOf = Callable[[Context], "Memory"]
-#: Counts a change of a handle; returns 0, or the seconds to wait if the rate limit is reached.
+#: Counts a write under a handle against its rate limit; returns the seconds to wait, 0 if there is no need.
 Admit = Callable[["Memory"], float]
 #: Returns a context manager that limits a call of a handle; True means that the call only reads.
 CallLimit = Callable[["Memory", bool], AbstractContextManager[None]]
@@ -86,7 +85,7 @@ _MAX_URI_LENGTH = 256
 
 
 def as_agent(handle: Memory, name: str) -> Memory:
-    """Return the handle; that of an owner becomes the handle of an agent of that name; see (1)."""
+    """Return the handle. If it is an owner's, return one of an agent with this name instead; see (1)."""
     return handle.as_actor(Actor.agent(name)) if handle.actor.is_owner else handle
 
 
@@ -102,7 +101,7 @@ def build(
     return Server(
         "keepward",
         title="Keepward",
-        version=version("keepward"),
+        version=__version__,
         description="Memory for AI agents that you can audit, approve and undo.",
         instructions=profile.instructions,
         cache_hints={
@@ -243,7 +242,7 @@ def serve_stdio(memory: Memory, profile: ToolSet, *, name: str) -> None:
             group.cancel_scope.cancel()
 
     if threading.current_thread() is threading.main_thread():
-        # The thread that reads stdin cannot be interrupted: Python's handler would wait for the next line (5).
+        # Python's handler would run only after the next line of stdin; the default ends the process at once (5).
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(run)
 
@@ -330,7 +329,7 @@ class McpEndpoint:
     ) -> None:
         self._authenticate, self._body_limit, self._enter = authenticate, body_limit, enter
         self._stateless = stateless
-        #: By user, the open sessions with the time of their last request, in seconds.
+        #: For each user, the ids of open sessions with the time of their last request, in seconds.
         self._sessions: dict[str, dict[str, float]] = {}
         self._server = build(profile, _handle_of, admit=admit, bounded=bounded)
         self._manager: StreamableHTTPSessionManager | None = None

@@ -1,7 +1,7 @@
 """The eight tools of the default profile, and the results of writes for models.
 
 Invariants
-(1) Empty fields are left out, because readers pay by the token.
+(1) Empty fields are left out of results, because every token of a result costs its reader.
 (2) Only the proposer sees the text of a pending proposal. If it is quarantined as an instruction to the model, the text
     is hidden even from the proposer, because returning it to the model would deliver the instruction.
 """

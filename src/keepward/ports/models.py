@@ -44,7 +44,7 @@ class Summarizer(Protocol):
         ...
 
     def summarize(self, texts: Sequence[str], *, limit: int) -> str:
-        """Return a summary of the texts, in their order, in at most ``limit`` characters; it adds nothing of its own.
+        """Return a summary of the texts, in their order, in at most ``limit`` characters, without new statements.
 
         Raises:
             ModelUnavailable: the model cannot be used now.
@@ -61,7 +61,7 @@ class Extractor(Protocol):
         ...
 
     def extract(self, turns: Sequence[Turn]) -> Sequence[Fact]:
-        """Return the facts of a conversation, in the order of its messages; each quotes the message that it names.
+        """Return the facts of a conversation, in the order of its messages; each quotes its message.
 
         Called outside of any transaction, with at most 100 messages.
 
@@ -94,8 +94,8 @@ class Redactor(Protocol):
     def find(self, text: str) -> Sequence[tuple[int, int, str]]:
         """Return (start, end, kind) of spans in code points, such as ``(0, 9, "person")``.
 
-        The kind is lower-case letters and underscores, and becomes the marker: ``[PERSON]``. Markers are not detected
-        again. Called before anything is stored, for every text of a write, one after the other.
+        The kind is lower-case letters and underscores, and becomes the marker: ``[PERSON]``. Markers in a
+        text are not searched again. Called before anything is stored, for every text of a write, one after the other.
 
         Raises:
             ModelUnavailable: the model cannot be used now; then nothing is stored.

@@ -65,8 +65,8 @@ class Query:
     days: tuple[Period, ...] = ()
 
 
-#: A hit without a rare word of the query is weak below this cosine, by the first part of the embedder's id. The first
-#: number is for a memory without a session, the second for a message. Other embedders have no threshold.
+#: A hit without a rare word of the query is weak below this cosine. The key is the embedder's id up to the first colon.
+#: The first number is for a memory without a session, the second for a message. Other embedders have no threshold.
 WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
 #: A memory without a session is also weak below this share of the best cosine.
 WEAK_SHARE: Final = 0.7
@@ -75,8 +75,8 @@ WEAK_SHARE: Final = 0.7
 def centred_query_of(query: Query, signs: vector_index.SignStatistics) -> ranking.CentredQuery:
     """Return the query's vector minus a share of the mean of all visible vectors.
 
-    A request for advice is not centred, because `project_out` has done so. Nor is a hashed vector: most of its
-    components are zero.
+    A request for advice is returned as it is, because `project_out` treats it. So is a hashed vector, because most of
+    its components are zero.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
     if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
@@ -365,7 +365,7 @@ class Index:
         state.parts |= {"newer": np.zeros(len(state.total)), "cosine": candidates.cosine}
 
     def _answer_transfer(self, state: _SearchState, scores: Doubles, mean_score: float) -> Doubles:
-        """Change of messages that ask another person a question, and of the messages that answer.
+        """Return what moves from the score of each stored question to the score of its answer.
 
         A stored question is similar to the query but contains no answer.
         """
@@ -380,7 +380,7 @@ class Index:
         return change
 
     def _best(self, state: _SearchState, count: int) -> Places:
-        """Return indices of the candidates with the highest totals, best first. Of equal totals the later counts."""
+        """Return indices of the candidates with the highest totals, best first; the newer first if totals are equal."""
         positions = self._columns["position"][state.candidates.rows]
         return self._in_order(state, ranking.top_k(state.total, positions, count))
 
@@ -463,7 +463,7 @@ class Index:
         signals |= {"vector": state.candidates.compared[chosen]}
         numbers = zip(*(part[chosen].tolist() for part in parts.values()), strict=True)
         named = map(dict, map(zip, repeat(tuple(parts)), numbers))
-        # There are four combinations of flags, and hundreds of hits.
+        # Hundreds of hits share four tuples, one for each combination of flags.
         flagged = {flags: tuple(compress(signals, flags)) for flags in product((False, True), repeat=len(signals))}
         return list(
             map(

@@ -1,11 +1,11 @@
 """Text to terms, the same on every machine and every store.
 
 Invariants
-(1) `terms` never raises, whatever the text holds, and depends on nothing but the text.
-(2) a document and a query are analysed by the same rules; nothing is stored that a query cannot produce.
-(3) `pack` writes hashes in ascending order and its first byte names the layout; `unpack` refuses others.
-(4) text of stop words only keeps them: such a memory can still be found.
-(5) what is taken for a name is one of the terms of the same text.
+(1) `terms` accepts any text and depends on the text alone.
+(2) Documents and queries are analysed by the same rules, so a query can produce every stored term.
+(3) `pack` writes hashes in ascending order. Its first byte is the layout; `unpack` refuses other layouts.
+(4) A text of stop words only is indexed by these, so that it can still be found.
+(5) A name is always one of the terms of its text.
 """
 
 import re
@@ -30,9 +30,9 @@ WORDS: Final[dict[str, Any]] = load_toml(__package__, "words.toml")
 PACK_VERSION: Final = 2
 _MAX_TERM_COUNT: Final = 0x7F
 _NAME: Final = 0x80
-#: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
+#: After these, a capital letter starts a sentence, a line or a quotation, so it does not mark a name.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
-#: Capitals of dates are no names: two memories of the same month have nothing else in common.
+#: Capitalised words of dates are not names: two memories of the same month may have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
 #: Features of a text that are stored like terms: it states a preference; it ends in a question.
@@ -45,9 +45,9 @@ _UNSPACED: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u3005\u3007"
 )
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# In Japanese a single one of these between others is a word, and what stands beside it is grammar.
+# In Japanese, a single Han character between others is a word, and the characters next to it are grammar.
 _LONE_HAN: Final = lazy_regex(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
-# Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
+# `re` does not treat vowel signs of Indic scripts as word characters; without this a word would be split.
 _LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
 _TOKEN: Final = lazy_regex(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
 _ASCII_TOKEN: Final = lazy_regex(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
@@ -69,7 +69,7 @@ def _bases() -> dict[str, str]:
 
 
 STOP_WORDS: Final = frozenset(WORDS["stop"].split())
-#: Irregular form -> base, which never maps further.
+#: Irregular form -> base; a base is never an irregular form itself.
 IRREGULAR: Final = _bases()
 
 
@@ -77,7 +77,7 @@ IRREGULAR: Final = _bases()
 def _stemmer() -> Any:
     import Stemmer
 
-    # Words are memoised one level up, where folding and irregular forms are saved too.
+    # The caller caches words, so that folding and irregular forms are cached too.
     return Stemmer.Stemmer("english", 0)
 
 
@@ -100,7 +100,7 @@ def _word(part: str) -> str:
 
 
 def _identifier(token: str, parts: Sequence[str]) -> bool:
-    """Whether the whole is a name of its own (`user_id`, `ABC-12`, `node.js`, `getUser`), not a compound word."""
+    """Whether a token is one identifier (`user_id`, `ABC-12`, `node.js`, `getUser`), not a compound word."""
     if len(parts) == 1:
         return False
     return any(c.isdigit() for c in token) or any(c in "_./:@#" for c in token) or "-" not in token
@@ -121,7 +121,7 @@ def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
     pieces = [p for p in _JOINT.split(token) if p]
     parts: list[str] = []
     for piece in pieces:
-        # "10km" and "sha256" stay whole; only a change of case inside a word marks two words.
+        # "10km" and "sha256" are not split: only a change of case inside a token separates words.
         camel = _CAMEL.findall(piece) if piece.isascii() and re.search("[a-z][A-Z]", piece) else []
         parts.extend(camel if len(camel) > 1 else [piece])
     found = [(_word(p), len(pieces) == 1 and _fold(p) in STOP_WORDS) for p in parts]
@@ -131,12 +131,12 @@ def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
 
 
 class Analysed(NamedTuple):
-    """What one pass over a text finds: index terms in reading order, repetitions kept."""
+    """The result of one pass over a text: index terms in reading order, with repetitions."""
 
     kept: list[str]
-    #: English stop words, which count where there is nothing else.
+    #: English stop words; they are used only if there are no other terms.
     stopped: list[str]
-    #: Terms that look like names of somebody or something.
+    #: Terms that look like names of people or things.
     names: set[str]
 
     @property
@@ -175,7 +175,7 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def terms(text: str) -> list[str]:
-    """Return the index terms of a text; its stop words where it has nothing else."""
+    """Return the index terms of a text; its stop words if it has no other terms."""
     return analyse(text).terms
 
 
@@ -202,7 +202,7 @@ def _neighbours(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _opens(match: re.Match[str]) -> bool:
-    """Whether a word stands where any word would have a capital letter."""
+    """Whether a word is at a position where every word has a capital letter."""
     before = match.string[max(0, match.start() - 8) : match.start()].rstrip(" \t")
     return not before or before[-1] in _OPENING
 
@@ -221,7 +221,7 @@ def term_hash(term: str) -> int:
 def pack(terms: Sequence[str], names: Collection[str] = (), *, marker_terms: Collection[str] = ()) -> bytes:
     """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not.
 
-    `marks` are no terms of the text: they count for nothing in its length.
+    `marks` are not terms of the text, so they do not count in its length.
     """
     counts: dict[int, int] = {}
     for term in terms:
@@ -237,18 +237,18 @@ def pack(terms: Sequence[str], names: Collection[str] = (), *, marker_terms: Col
 
 
 def has_current_layout(blob: bytes) -> bool:
-    """Whether packed terms are of the layout that `unpack` takes; what is empty or older is analysed anew."""
+    """Whether packed terms have the layout of `unpack`; empty or older ones are analysed again."""
     return len(blob) >= TERMS_HEADER.size and blob[0] == PACK_VERSION
 
 
 def unpack_many(
     blobs: Sequence[bytes],
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], list[int], npt.NDArray[np.float32]]:
-    """Return hashes (ascending in each), counts and which are names of many blobs one behind another; how many terms
-    each has, and document lengths.
+    """Return the joined hashes, counts and name flags of many blobs (hashes ascending in each), their numbers of terms,
+    and their document lengths.
 
     Raises:
-        ValueError: a blob is of another layout version or cut short.
+        ValueError: a blob has another layout version, or is truncated.
     """
     start = TERMS_HEADER.size
     if any(len(blob) < start or blob[0] != PACK_VERSION or (len(blob) - start) % 5 for blob in blobs):

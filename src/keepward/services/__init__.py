@@ -1,1 +1,1 @@
-"""The shell: reads what the pure packages need, asks them, and writes what they decide."""
+"""Services read the data that the pure packages need, call them, and write what they decide."""

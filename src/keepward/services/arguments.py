@@ -143,7 +143,7 @@ def build_change(change_type: type[Any], given: Mapping[str, Any]) -> Any:
 
 
 def require_content(change: Any) -> Any:
-    """Return a change to propose; refuse an edit without a field, which would make a version."""
+    """Return a change to propose; refuse an edit without a field, because it would make an empty version."""
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
     return change

@@ -29,14 +29,14 @@ from keepward.types import Sort
 #: The facets by which memories are counted.
 FACETS = (*COUNTED, "author", "tag")
 SORTS = get_args(Sort)
-#: Orders that only the content of a memory answers.
+#: Orders by fields that are only in the content of a memory, not in a column.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders that begin with the least value, unless ``ascending``.
 _NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
-#: Listed values of a facet, and names in a list of sources.
+#: Maximum number of listed values of a facet, and of names in a list of sources.
 MAX_LISTED = 50
 MAX_SOURCES = 500
-#: Most days of one activity, and most series in it.
+#: Maximum number of days of one activity, and of series in it.
 MAX_DAYS = 400
 MAX_SERIES = 12
 _DAY = timedelta(days=1)

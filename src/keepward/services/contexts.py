@@ -60,8 +60,8 @@ from keepward.storage.writer import UnitOfWork
 
 #: Expired working memories are listed among the exclusions for this long.
 EXPIRED_NAMED_FOR = timedelta(days=7)
-#: Without a budget, so many memories are ranked for each line that a context may recall. With a budget, one for every
-#: so many tokens, and at least the minimum.
+#: Number of ranked memories: without a budget, so many for each line that a context may recall. With a budget, one for
+#: each so many tokens, and at least the minimum.
 CANDIDATES_PER_ITEM = 3
 TOKENS_PER_CANDIDATE = 12
 MIN_CANDIDATES = 60
@@ -72,12 +72,13 @@ MIN_READ_BATCH = 8
 LINE_OVERHEAD_TOKENS = 3
 #: A request for advice adds at most so many preferences that are weak hits.
 MAX_WEAK_PREFERENCES = 10
-#: Named exclusions among ranked memories: twice the number that was read, at least this many. The rest is counted.
+#: A receipt names at least this many excluded ranked memories, or twice the number that was read; the others are
+#: counted.
 MIN_NAMED_EXCLUSIONS = 20
 ALREADY_SEEN = compile_reason("seen", "the reader has it already")
 WEAK_HIT = compile_reason("weak", "it hardly bears on the objective, and weak hits were not asked for")
 AWAITING_REVIEW = compile_reason("quarantine", "it waits for a person's decision")
-#: So many of the newest pending proposals are named: a receipt must not grow with the review queue.
+#: Maximum number of the newest pending proposals that a receipt names, so that it does not grow with the review queue.
 MAX_NAMED_PROPOSALS = 20
 ContextMode = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
@@ -85,7 +86,7 @@ _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
     "snapshot": snapshot,
     "memory_block": memory_block,
 }
-#: Sections with fixed content: which records belong to one, and a filter that passes those and few others.
+#: Sections with fixed content: the test for their records, and a filter of the store that passes these and few others.
 _ALWAYS_INCLUDED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
     "pinned": (
         lambda record: record.stability is Stability.PERMANENT and record.tier is not Tier.CORE,
@@ -429,7 +430,7 @@ class _InputReader:
                     if not hidden and record.effective_trust >= min_trust and record.is_live(self.at.now):
                         used += count(record.text) + LINE_OVERHEAD_TOKENS
                 ids = ids[batch:]
-                # As many as fill the room if they are as long as those before.
+                # The next batch fills the room if its texts are as long as the earlier ones.
                 batch = max(MIN_READ_BATCH, len(records) * (room - used) // used if used else room // TOKENS_PER_READ)
         return records
 

@@ -2,8 +2,8 @@
 
 Feedback names only memories that its receipt shows; any actor that sees the receipt may give it. A second feedback of
 an actor on a receipt replaces the first. It changes no ranking by itself: only a training, which is a commit, does.
-Each use counts once: the same transaction records the commit and the uses learned from. Learning all at once or in
-parts gives the same importance, to a ten-thousandth each time, and at most 1; confidence goes on decaying.
+Each use counts once: the same transaction records the commit and the uses learned from. Learning all uses at once or in
+parts gives the same importance, except for rounding to 1/10,000; it is at most 1. Confidence continues to decay.
 """
 
 from __future__ import annotations

@@ -178,7 +178,8 @@ class CandidateReads(Snapshot):
         return {arrival for (arrival,) in self._candidates("candidates_by_words", tenant, asked, **more, most=most)}
 
     def nearest(self, tenant: str, asked: CandidateQuery, units: int, vector: Sequence[float], most: int) -> set[int]:
-        """Return the arrivals of the ``most`` vectors with the best cosines; ``units`` counts the visible vectors."""
+        """Return the arrivals of the ``most`` vectors with the best cosines; ``units`` is the number of visible
+        vectors."""
         dim = len(vector)
         with self._reading(tenant) as db:
             indexed, schema = db.run("candidate_index", name=_index_of(asked.space)).fetchone()
@@ -223,7 +224,7 @@ class CandidateReads(Snapshot):
                 if there or units <= MAX_SCANNED_VECTORS or dim > INDEXED_DIM:
                     continue
                 key = f"((CAST(vector AS {schema}.halfvec({dim}))) {schema}.halfvec_cosine_ops)"
-                # An index that exists but is unusable was interrupted.
+                # An index that exists but is invalid comes from an interrupted CREATE INDEX.
                 made.append(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
                 made.append(f"CREATE INDEX CONCURRENTLY {name} ON {part} USING hnsw {key} WHERE space = {space}")
         return made

@@ -80,7 +80,7 @@ def _store_id(db: sqlite3.Connection, path: Path) -> str:
 
 
 def _rows(db: sqlite3.Connection, table: str, columns: str, skipped: list[str]) -> list[Row]:
-    """Return the readable rows of a table: from both ends up to the damage, and one by one between.
+    """Return the readable rows of a table: in ranges from both ends up to the damage, and one by one within it.
 
     Only the ends of a long damaged part are tried; the rest is added to ``skipped``.
     """

@@ -32,7 +32,7 @@ FILE_MOVED_MESSAGE = (
 FILE_CHANGED_MESSAGE = "the store was written while it was read without a lock; try again"
 #: Message of a write on a full disk.
 DISK_FULL_MESSAGE = "the disk is full; free some space and try again: nothing was lost"
-#: Errors of the driver when the disk has no room for the shared-memory file or its name.
+#: Errors of the driver when a full disk prevents SQLite from creating or growing its shared-memory file.
 NO_ROOM_ERRORS = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
 #: Most rows that one statement inserts.
 _MAX_MULTI_ROWS = 8

@@ -37,7 +37,7 @@ _COMPUTED = ("records", "marks", "links", "deliveries")
 def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
     """Verify the chain of every tenant, then seal all rows under a new key, in one transaction.
 
-    ``note`` is a name and a sentence that the store keeps; None for an empty store.
+    ``note`` is a name and a sentence, stored in the metadata; None for an empty store.
 
     Raises:
         Tampered: a chain is broken.
@@ -74,9 +74,9 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
 
 
 def reseal(db: Connection, sealer: Sealer, tenant: str) -> None:
-    """Reseal the rows of a tenant that cannot be computed: its journal, documents and features."""
+    """Reseal the rows of a tenant that ``compute`` does not write: its journal, documents and features."""
     raw = tenant.encode()
-    # Their hashes are under the previous key.
+    # Idempotency keys are hashed under the previous key, so no request could match them.
     db.run("forget_requests", tenant=tenant)
 
     def commit(row: Row) -> Row:
@@ -115,7 +115,7 @@ def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
 def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
     """Replace all rows of a tenant by the source's rows, resealed with this store's key.
 
-    ``kept`` is the tenant's row in the source.
+    ``source_head`` is the tenant's row in the source.
     """
     state, db = writer.state(tenant), writer.session
     writer.forget_candidates(tenant)
@@ -132,7 +132,7 @@ def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: 
 def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
     """Recompute the rows that result from a tenant's journal and receipts; return the number of records.
 
-    Valid features of newest versions stay. The others are deleted, to be recomputed later.
+    Features with a valid seal stay. Those with an invalid seal, or without a record, are deleted and computed later.
 
     Raises:
         Tampered: an event is damaged; nothing was changed.

@@ -3,11 +3,11 @@
 The one server of a file has the table in its own memory. Servers of one PostgreSQL database share the table in it.
 
 Invariants
-(1) Each change is atomic: of two that add the same entry one adds it and the other finds it.
-(2) An entry expires by the clock of its table. Of the entries of one owner and kind that are over a limit, the one
-    changed longest ago is deleted first. No owner's entries cost another owner an entry.
-(3) Names and owners are keyed hashes, and a value counts only with its seal, under a key that is not in the database:
-    whoever can write the table makes no login session. Values hold no text, no code and no token. The table is
+(1) Each change is atomic. If two servers add the same entry at once, one adds it and the other finds it.
+(2) An entry expires by the clock of its table. If one owner has too many entries of a kind, the one changed longest ago
+    is deleted first. Entries of other owners are not.
+(3) Names and owners are keyed hashes, and each value has a keyed seal. The key is not in the database, so someone who
+    can write the table cannot create a login session. Values hold no text, no code and no token. The table is
     UNLOGGED: no log, replica or backup of files holds it, and a crash of the database empties it.
 """
 
@@ -65,12 +65,12 @@ class EntryKind:
     """One kind of entries: their type, how long they last, and how many one owner may have."""
 
     name: str
-    #: Type of the values, as ``core.serialization.decode`` takes it.
+    #: Type of the values, for ``core.serialization.decode``.
     of: Any
     ttl_s: float
-    #: Whether a change lets an entry last as long again.
+    #: Whether a change restarts the lifetime of an entry.
     renewed: bool = False
-    #: Most entries of one owner.
+    #: Maximum number of entries of one owner.
     max_entries: int
 
 
@@ -88,7 +88,7 @@ class ServerState:
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
-        """Return what executes statements; those with the same lock are alone."""
+        """Open a transaction; transactions with the same lock run one after the other."""
         with self._lock, forks.using():
             yield self._db
 
@@ -102,14 +102,14 @@ class ServerState:
         return hmac.digest(self._secret, b"\0".join((*(part.encode() for part in key), text)), "sha256")
 
     def get(self, kind: EntryKind, name: str, *, owner: str = "") -> Any:
-        """Return the value of an entry; None where there is none."""
+        """Return the value of an entry; None if it does not exist."""
         with self._transaction() as db:
             return self._find(db, kind, self._key_of(kind, owner, name))[0]
 
     def change(self, kind: EntryKind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
+        """Replace the value of an entry by ``new(value)`` and return it; the value is None if there is no entry.
 
-        None deletes the entry; what ``new`` raises leaves it as it was. ``new`` asks for no entry itself.
+        A result of None deletes the entry. If ``new`` raises, the entry does not change. ``new`` must not read entries.
         """
         key = self._key_of(kind, owner, name)
         with self._transaction(int(key[2][:15], 16)) as db:
@@ -144,7 +144,7 @@ class ServerState:
         if hmac.compare_digest(seal, self._seal(key, text)):
             with suppress(ValueError, TypeError, KeyError):
                 return decode(kind.of, text), row[1]
-        # Of another key, of another release, or edited: it counts as missing.
+        # A value under another key, of another release, or edited counts as missing.
         _log.warning("an entry of a server does not open", extra={"action": "entry_damaged", "kind": kind.name})
         return None, 0.0
 
@@ -153,7 +153,7 @@ class SharedState(ServerState):
     """Entries in a database, which its servers share."""
 
     def __init__(self, database: PostgresDatabase, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
-        """``name`` is the store's."""
+        """Share the entries of the store ``name``."""
         self._database, self._secret, self.name = database, key, name[:8]
         with database.tenantless_transaction() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
