@@ -29,8 +29,6 @@ _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
 _LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).encode() + bytes(range(128, 256))
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
-#: Four or more single letters.
-_SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 _DISGUISED = "disguised_order"
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
@@ -59,7 +57,7 @@ def _override(lists: str) -> Callable[[], str]:
 @functools.cache
 def _filter() -> Any:
     """One prefilter for all rules, and for encodings that may hide an instruction."""
-    return compile_prefilter((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
+    return compile_prefilter((*(rule.pattern for rule in _rules()), *TRACES))
 
 
 @functools.cache
@@ -128,10 +126,6 @@ def _find_disguised(form: Text) -> Iterator[Finding]:
     def core(text: Text) -> Iterator[Finding]:
         return itertools.chain.from_iterable(rule.findings(text) for rule in rules)
 
-    if form.occurs(_SPELT):
-        joined = form.join_spaced_letters()
-        if joined is not form:
-            yield from core(joined)
     pattern = read("injection")["closed_up"]
     if occurs(pattern, form.data.translate(None, _SEPARATOR_BYTES)):
         closed_up = form.without(_SEPARATORS)
