@@ -77,21 +77,13 @@ def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> It
         if whole[start:end].endswith(("!", "?")) and not count_digits(whole[start:end]):
             end -= 1
         if whole.startswith(";", end):
-            end = start + len(_ENTITY.sub("", whole[start:end]))
-        # Passwords in addresses have rules of their own.
-        in_address = _ADDRESS.search(whole, max(0, start - 200), start)
-        if end - start >= 3 and not in_address and _is_secret_value(whole, start, end, kind, groups):
+            end = start + len(_HTML_ENTITY.sub("", whole[start:end]))
+        if end - start >= 3 and _is_secret_value(whole, start, end, kind, groups):
             yield finding_at(text, start, end, "told_secret", "likely")
 
 
-_YEAR = lazy_regex("(?:19|20)[0-9]{2}")
-#: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
-_NUMBERED_WORD = lazy_regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
-#: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
-_DAY_AND_HOUR = lazy_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
-_MINUTES = lazy_regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
-#: A sign of HTML behind a value, as far as the phrases read it, and an address up to a value in it.
-_ENTITY, _ADDRESS = lazy_regex(r"\.?&[a-z]{2,6}\Z"), lazy_regex(r"://\S*\Z")
+#: An HTML entity at the end of a value, without its semicolon.
+_HTML_ENTITY = lazy_regex(r"\.?&[a-z]{2,6}\Z")
 
 
 def _listed(name: str) -> frozenset[str]:
@@ -121,13 +113,7 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
     if value[0] == "-" or value.lower() in _listed("not_values") or is_placeholder(value):
         return False
     if kind == "pair":
-        hour = _MINUTES.fullmatch(value) and _DAY_AND_HOUR.search(text, max(0, start - 14), start)
-        product = shape_of(value) == "product"
-        return (
-            not hour
-            and not product
-            and (looks_like_password(value) or passphrase(value) or value.lower() in _listed("common"))
-        )
+        return looks_like_password(value) or passphrase(value) or value.lower() in _listed("common")
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
     is_counted = after in _listed("units")
     named = text[slice(*groups["n"])].lower() if noun == "n" else ""
@@ -136,9 +122,8 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
     if noun == "n" and is_number:
         # Digits that are a date, a time or a version are no code.
         odd = not value.isdigit() and is_everyday_token(value) and "-" not in value.strip("-")
-        year = kind == "beside" and _YEAR.fullmatch(value)
         fewest = 3 if named.startswith(("cv", "com")) else 4
-        return fewest <= count_digits(value) <= 12 and not (is_counted or odd or year)
+        return fewest <= count_digits(value) <= 12 and not (is_counted or odd)
     if named.startswith("com") or (named.startswith("pin") and count_digits(value) * 2 < len(value)):
         return False
     if noun == "k":
@@ -154,12 +139,11 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
         return random and not is_everyday_token(value) and not is_joined_words(value)
     if value.isdigit():
         return len(value) >= (5 if kind == "beside" else 4) and not is_counted
-    if looks_like_password(value) or (noun == "p" and kind != "beside" and _NUMBERED_WORD.fullmatch(value)):
+    if looks_like_password(value):
         return not is_counted or not value[0].isdigit()
     if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
         return True
-    is_quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«")
-    return noun == "p" and kind != "beside" and plain_word(value) and (is_quoted or _ends_clause(text, end))
+    return noun == "p" and kind != "beside" and plain_word(value)
 
 
 def plain_word(value: str) -> bool:
@@ -169,13 +153,6 @@ def plain_word(value: str) -> bool:
         return False
     describes = lowered.endswith(tuple(_listed("not_endings"))) and lowered not in _listed("nouns")
     return value.replace("-", "").replace("'", "").isalpha() and not describes
-
-
-def _ends_clause(text: str, end: int) -> bool:
-    rest = text[end : end + 20].lstrip("\"'`”’")
-    if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»…(*-–—" or "\n" in rest[:2]:
-        return True
-    return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
 
 
 # Values near words.
@@ -248,7 +225,6 @@ _NEVER_AFTER = _DIGITAL | {
 }
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
-_QUOTES, _UNQUOTES = frozenset("\"'`“‘„«"), frozenset("\"'`”“’»")
 _ELIDED = lazy_regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
 _USER = lazy_regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
@@ -314,20 +290,8 @@ _ODD = frozenset('()[]{}<>/\\|"`,;:…')
 _SIGNS, _TYPED = frozenset("!#$&*?^_@"), frozenset("!#$&^")
 _DECIMAL = lazy_regex(r"\d+[.,]|.*\d\.\d")
 _FILE = lazy_regex(r"\.(?:[a-zA-Z]|[a-z]{2,3}|[a-z]{2,3}\d\d?|conf|html|java|json|jpeg|toml|yaml)$")
-#: Names of code, files and issues, and what holds the name of an algorithm.
-_NAME = lazy_regex(
-    r"[\w.]+(?:_\w+){2,}|[a-z]{2,}(?:_[a-z]+\d?)+|[a-z]+\d+_\w+|[A-Z0-9]+(?:_[A-Za-z0-9]+)+"
-    r"|\w*(?:_[Tt]ype|_[Ii][Dd]|\d_\d)\w*|.*#\d{3,}|[A-Z]+#.*|.*\*-.*|.*-[$*].*|.*[.]{2}.*"
-    r"|.*\b(?:sha|aes|tls|ssl|utf)\b.*"
-)
 _NUMBERED = lazy_regex(r"[^\W\d_]{2,}(?:[-._][^\W\d_]{2,})*[-._]\d{1,4}|[^\W\d_]{4,}\d")
 _DOTTED = lazy_regex(r"[^\W\d_]{3,}(?:\.[^\W\d_]{2,})+")
-_ENDED = lazy_regex(r"[^\W\d_]{4,}\d{2,5}")
-_CAMEL = lazy_regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){2,}")
-_TYPE = lazy_regex(
-    "Array|Buffer|List|Object|Type|Model|Bytes|String|Secret|Pass|Text|Data|Error|Key|Id|App|Script|Book|Hub|Lab|Cloud|Net"
-)
-_COUNTED = lazy_regex(r"\d(?![a-zA-Z]+.*\d|[a-z]{4,})")
 
 
 def shape_of(value: str) -> str | None:
@@ -345,7 +309,7 @@ def shape_of(value: str) -> str | None:
 def _lettered(value: str) -> str | None:
     """Name the shape of a value with letters."""
     signs = _SIGNS.intersection(value[1:-1])
-    odd = not _ODD.isdisjoint(value) or _DECIMAL.match(value) or _FILE.search(value) or _NAME.fullmatch(value)
+    odd = not _ODD.isdisjoint(value) or _DECIMAL.match(value) or _FILE.search(value)
     if (
         odd
         or value.startswith("0x")
@@ -368,13 +332,9 @@ def _lettered(value: str) -> str | None:
     if signs:
         return "signed" if len(value) >= 8 and len(parts) in {2, 3} and min(map(len, parts)) >= 3 else None
     if count_digits(value) == 0:
-        return "camel" if len(value) >= 8 and _CAMEL.fullmatch(value) and not _TYPE.search(value) else None
-    if _COUNTED.match(value):
         return None
-    if _ENDED.fullmatch(value):
-        return "ended"
     if value.isalnum():
-        return "leet" if len(value) >= (6 if any(map(str.isupper, value)) else 8) else None
+        return "leet" if len(value) >= (6 if any(map(str.isupper, value)) else 7) else None
     scattered = count_digits(value) > 1 or any(map(str.isupper, value))
     return "joined" if scattered and len(value) >= 9 and count_digits(value) * 2 < len(value) else None
 
@@ -414,25 +374,11 @@ class ValueContext:
             if first - before <= place < first or last < place <= last + after
         )
 
-    def is_quoted(self) -> bool:
-        """Whether it begins with a quotation mark."""
-        apart = self.before.before if self.before is not None and not self.before.text else ""
-        return not _QUOTES.isdisjoint(self.line[self.value.first].before + apart)
-
     def is_announced(self) -> bool:
         """Whether a colon or a sign such as an arrow stands right before it."""
         before = self.before
         signs = {"-", "=", "->", "=>", "→", "–", "//", "/"}
         return before is not None and (":" in before.after or "=" in before.after or before.text in signs)
-
-    def is_joined(self) -> bool:
-        """Whether it is quoted, announced or linked: "is", "with", "type"."""
-        linked = self.before is not None and bool(self.before.kinds & _bits("link unlock"))
-        return linked or self.is_announced() or self.is_quoted()
-
-    def is_first(self) -> bool:
-        """Whether the line begins with it."""
-        return self.before is None
 
     def ends(self) -> bool:
         """Whether its clause ends with it."""
@@ -478,10 +424,7 @@ def _sentence(line: Sequence[WordSpan], first: int, last: int) -> list[int]:
 
 
 _NAMED_CONDITIONS: dict[str, Callable[[ValueContext], bool]] = {
-    "quoted": ValueContext.is_quoted,
     "announced": ValueContext.is_announced,
-    "joined": ValueContext.is_joined,
-    "first": ValueContext.is_first,
     "ends": ValueContext.ends,
     "goes on": ValueContext.may_end_clause,
     "paired": ValueContext.is_paired,
@@ -525,12 +468,7 @@ def _alternative(written: str) -> Condition:
 # The values of a note.
 
 _SEED_WORD = lazy_regex(r"[^\W\d_]{3,10}")
-_PIECE, _FEW, _GROUP, _TURN = (
-    lazy_regex(r"\d{1,2}"),
-    lazy_regex(r"\d{1,2}[#*]?"),
-    lazy_regex(r"\d{3,4}"),
-    lazy_regex(r"\d{1,3}"),
-)
+_PIECE, _FEW, _TURN = lazy_regex(r"\d{1,2}"), lazy_regex(r"\d{1,2}[#*]?"), lazy_regex(r"\d{1,3}")
 _DIGITS, _HOUR = lazy_regex(r"\+?\d[\d/–-]*"), lazy_regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
 
 
@@ -540,9 +478,7 @@ def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
     while first < len(line):
         last = first
         shape = None
-        if (end := _quoted(line, first)) is not None:
-            last, shape = end, "phrase" if end > first else shape_of(line[first].text) or "quoted"
-        elif (end := _dial_combination_end(line, first)) is not None:
+        if (end := _dial_combination_end(line, first)) is not None:
             last, shape = end, "turned"
         elif _PIECE.fullmatch(line[first].text):
             text = line[first].text
@@ -553,8 +489,6 @@ def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
                 last += 1 + dash
                 text += ("-" if dash else " ") + line[last].text
             shape = shape_of(text)
-        elif _GROUP.fullmatch(line[first].text) and _is_followed_by_group(line, first, len(line[first].text)):
-            last, shape = first + 1, "grouped"
         elif of_wallet and (end := _seed_phrase_end(line, first)) is not None:
             last, shape = end, "words"
         elif line[first].kinds & _bits("digit"):
@@ -600,18 +534,6 @@ def _seed_phrase_end(line: Sequence[WordSpan], first: int) -> int | None:
     return last - 1 if last - first in {12, 15, 18, 21, 24} else None
 
 
-def _quoted(line: Sequence[WordSpan], first: int) -> int | None:
-    """Return the place of the last of up to nine words in quotation marks; None without them."""
-    apart = line[first - 1].before if first and not line[first - 1].text else ""
-    if _QUOTES.isdisjoint(line[first].before + apart) or len(line[first].text) < 3:
-        return None
-    for last in range(first, min(first + 9, len(line))):
-        behind = line[last + 1].after if last + 1 < len(line) and not line[last + 1].text else ""
-        if not _UNQUOTES.isdisjoint(line[last].after + behind):
-            return last
-    return None
-
-
 def _is_part(line: Sequence[WordSpan], place: int) -> bool:
     """Whether digits stand right before or after these digits, as the groups of a telephone number do."""
     near = itertools.pairwise(line[max(0, place - 1) : place + 2])
@@ -631,14 +553,6 @@ def _is_hours(line: Sequence[WordSpan], place: int) -> bool:
         for one in (place - 2, place)
         if 0 <= one < len(line) - 2
     )
-
-
-def _is_followed_by_group(line: Sequence[WordSpan], place: int, length: int) -> bool:
-    """Whether as many digits as here stand in the next word, and not in the one after."""
-    if line[place].after or place + 1 >= len(line):
-        return False
-    groups = [len(word.text) == length and word.text.isdigit() for word in line[place + 1 : place + 3]]
-    return groups in ([True], [True, False])
 
 
 def _line(text: str, offset: int) -> list[WordSpan]:
@@ -693,7 +607,7 @@ def _noun_and_value() -> tuple[str, str]:
     lists = read(_TABLE)["words"]
     spoken = any_literal(set(split_entries(lists["digit"])))
     turn, seed, lock = (any_entry([lists[name]]) for name in ("turn", "seed", "lock"))
-    digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
+    digit = r"\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
     words = rf"(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|{spoken}\W+{spoken}|{seed}|(?:{lock})[^\n]*[0-9]{{3}}"
     noun = any_entry(lists[name] for name in _NOUNS)
     return noun, rf"{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{words}"

@@ -13,9 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from keepward.core.patterns import lazy_regex
-from keepward.gates.detectors.checks import count_digits, high_entropy
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.detectors.normalize import occurs
 from keepward.gates.detectors.tables import split_entries
 
 #: Detectors of a place and not of a format: whatever is written there is found.
@@ -67,12 +65,6 @@ _READ = lazy_regex(
 _SETTING = lazy_regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
 #: What comes before a literal of code.
 _LITERAL = lazy_regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
-_TEST_CODE = (
-    r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
-    r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
-)
-_LETTERS = lazy_regex("[A-Za-z]{4}")
-_UNLEET = str.maketrans("0134579@$!", "oleastgasi")
 #: A piece of a key block's body.
 _BODY = lazy_regex(r"[A-Za-z0-9+/=]{16,}")
 _ESCAPES = lazy_regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
@@ -86,14 +78,6 @@ _DIGEST = lazy_regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
 _HEX = lazy_regex("[0-9A-Fa-f]+")
 _SECRET_WORD = lazy_regex("key|token|secret|passw|pwd", re.IGNORECASE)
 _GNUPG = lazy_regex(r"\bgpg|GPG|PGP\b")
-#: Parts of published examples: of jwt.io, of Wikipedia's page on bcrypt, and of the manuals of FastAPI and PHP.
-_PUBLISHED = (
-    "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI",
-    "$2a$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
-    "N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
-    "EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vj9y6Yq0Wq",
-    ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
-)
 _FENCE = lazy_regex("```")
 #: Longer values are made by a generator.
 _LONGEST = 120
@@ -113,11 +97,6 @@ class _Sample:
     def fences(self) -> list[int]:
         """Places of the marks that open and close blocks of code."""
         return [match.start() for match in _FENCE.finditer(self.text)]
-
-    @functools.cached_property
-    def is_test_code(self) -> bool:
-        """Whether the text holds the code of a test or of its data."""
-        return occurs(_TEST_CODE, self.text.encode("utf-8", "replace"))
 
     def before(self, start: int, size: int) -> str:
         """Return up to so many characters before a place."""
@@ -141,7 +120,7 @@ def drop_placeholders(text: str, findings: Iterable[Finding]) -> list[Finding]:
 
 def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     start, value = finding.start, sample.text[finding.start : finding.end]
-    if not value or any(part in value for part in _PUBLISHED):
+    if not value:
         return True
     if finding.detector == "password_hash":
         return is_sequential(value)
@@ -156,8 +135,6 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     if has_only_placeholder_words(value.split("&", 1)[0]) or _READ.fullmatch(value):
         return code or _SETTING.match(sample.line_before(start)) is not None
     if likely and code and (is_sequential(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
-        return True
-    if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
         return True
     return told and (
         _is_digest(sample, start, value) or is_command_or_digest(value) or sample.before(start, 3) == "```"
@@ -212,10 +189,3 @@ def _is_digest(sample: _Sample, start: int, value: str) -> bool:
 def is_command_or_digest(value: str) -> bool:
     """Whether a value is a command or a digest: ``openssl rand -hex 32``, ``sha256:4bf5...``."""
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _DIGEST))
-
-
-def _is_test_value(sample: _Sample, value: str) -> bool:
-    """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    random = len(value) >= 16 and high_entropy(value) and count_digits(value) >= 3
-    short = len(value) <= 24 and not random
-    return short and sample.is_test_code and _LETTERS.search(value.translate(_UNLEET)) is not None
