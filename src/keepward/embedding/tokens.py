@@ -139,7 +139,7 @@ class TokenizerCounter:
 
 
 def tiktoken_counter(encoding: str) -> TokenizerCounter:
-    """Return a counter for OpenAI's models; tiktoken may download the vocabulary (such as "o200k_base") at first use."""
+    """Return a counter for OpenAI's models; tiktoken may download the vocabulary, such as "o200k_base"."""
 
     def load() -> Callable[[str], int]:
         try:
