@@ -179,9 +179,9 @@ class Lexicon:
                 else:
                     self._words[first] = self._words.get(first, 0) | bit
         self._lengths = sorted({len(word) for word in self._begins}), sorted({len(word) for word in self._ends})
-        self._kinds_of = functools.lru_cache(4_096)(self._look_up)
+        self._kinds_of = functools.lru_cache(4_096)(self._find_kinds)
 
-    def _look_up(self, word: str) -> int:
+    def _find_kinds(self, word: str) -> int:
         found = self._words.get(word, 0)
         if "_" in word:  # the name of a variable, see ``_find_assigned`` in ``secrets``
             return found

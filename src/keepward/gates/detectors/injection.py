@@ -114,9 +114,9 @@ def _certain(text: Text) -> Iterator[Finding]:
 
 def _by_rules(form: Text) -> Iterator[Finding]:
     rules = _rules()
-    for place in _filter().Match(form.data) or ():
-        if place < len(rules):
-            yield from rules[place].findings(form)
+    for index in _filter().Match(form.data) or ():
+        if index < len(rules):
+            yield from rules[index].findings(form)
 
 
 def _find_disguised(form: Text) -> Iterator[Finding]:
@@ -154,9 +154,9 @@ def _disguised_forms(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
-    kept = form.indices_without(_SEPARATORS)
+    original = form.indices_without(_SEPARATORS)
     for start, end in itertools.islice(closed_up.spans(pattern), 100):
-        first, last = kept[start], kept[end - 1] + 1
+        first, last = original[start], original[end - 1] + 1
         words = form.text[first:last].split()
         short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
         marked = any(mark in word.strip(_SEPARATORS) for word in words for mark in ".-_*|/\\~+")
@@ -165,7 +165,7 @@ def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Find
 
 
 def _hidden_characters(text: Text) -> Iterator[Finding]:
-    """Yield runs of characters that hide text or turn its direction."""
+    """Yield runs of characters that hide text or reverse its direction."""
     if text.text.isascii():
         return
     tables = read("injection")["hidden_characters"]
@@ -173,7 +173,7 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
         # Flags of England, Scotland and Wales are a black flag and six tags.
         if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
             yield Finding(detector="invisible_text", start=start, end=end)
-    # Three are enough to tell hiding from a stray soft hyphen.
+    # Three are no stray soft hyphen.
     inside = [(start + 1, end - 1) for start, end in itertools.islice(text.spans(tables["inside"]), 3)]
     if len(inside) >= 3 or any(text.text[start] != "\u00ad" for start, _ in inside):
         certainty: Certainty = "certain" if len(inside) >= 3 else "likely"

@@ -206,10 +206,10 @@ class Text:
     def indices_without(self, dropped: str) -> list[int]:
         """Return the indices of all characters except the given ASCII characters."""
         if self.text.isascii():
-            keeps: Iterable[int] = self.data.translate(_keeping(dropped))
+            remains: Iterable[int] = self.data.translate(_remaining(dropped))
         else:
-            keeps = map(set(self.text).difference(dropped).__contains__, self.text)
-        return list(compress(range(len(self.text)), keeps))
+            remains = map(set(self.text).difference(dropped).__contains__, self.text)
+        return list(compress(range(len(self.text)), remains))
 
     def replaced(self, pieces: Iterable[tuple[int, int, str, int]], *, encoded: bool = False) -> Text:
         """Replace spans by texts. ``step`` is the distance of the letters in the original; 0: all map to the start."""
@@ -228,7 +228,7 @@ class Text:
 
 
 @functools.cache
-def _keeping(dropped: str) -> bytes:
+def _remaining(dropped: str) -> bytes:
     return bytes(chr(byte) not in dropped for byte in range(256))
 
 
