@@ -40,6 +40,13 @@ def is_everyday_token(value: str) -> bool:
     return _values("ordinary").match(value[:300]) is not None
 
 
+def is_random_identifier(value: str) -> bool:
+    """Whether a value has the form of an identifier in code but is too random for one: ``a1B2.c3D4``."""
+    return (
+        count_digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
+    )
+
+
 def entropy(value: str) -> float:
     """Shannon entropy in bits per character; 0 for an empty value."""
     size = len(value)
@@ -214,7 +221,7 @@ def service_value(text: Text, start: int, end: int) -> Span:
     named = not words("secrets", "services", "keys").isdisjoint(last_words)
     if not words("secrets", "services", "no_keys").isdisjoint(last_words) or not high_entropy(value):
         return None
-    if is_everyday_token(value):
+    if is_everyday_token(value) and not is_random_identifier(value):
         return None
     hexadecimal = not value.lower().strip("0123456789abcdef-")
     # Commits, checksums and event ids also follow names of services.

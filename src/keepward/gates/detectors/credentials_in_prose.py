@@ -81,6 +81,7 @@ def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> It
             yield finding_at(text, start, end, "told_secret", "likely")
 
 
+_YEAR = lazy_regex("(?:19|20)[0-9]{2}")
 #: An HTML entity at the end of a value, without its semicolon.
 _HTML_ENTITY = lazy_regex(r"\.?&[a-z]{2,6}\Z")
 
@@ -121,8 +122,9 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
     if noun == "n" and is_number:
         # Dates, times and versions are no code.
         odd = not value.isdigit() and is_everyday_token(value) and "-" not in value.strip("-")
+        year = kind == "next" and _YEAR.fullmatch(value)
         fewest = 3 if named.startswith(("cv", "com")) else 4
-        return fewest <= count_digits(value) <= 12 and not (is_counted or odd)
+        return fewest <= count_digits(value) <= 12 and not (is_counted or odd or year)
     if named.startswith("com") or (named.startswith("pin") and count_digits(value) * 2 < len(value)):
         return False
     if noun == "k":

@@ -28,6 +28,7 @@ from keepward.gates.detectors.checks import (
     high_entropy,
     is_everyday_token,
     is_placeholder,
+    is_random_identifier,
     looks_like_password,
     not_example,
     passphrase,
@@ -229,7 +230,11 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
             counts = not glued and (looks_like_password(value) or passphrase(value) or (word and _word_assigned(value)))
         else:
             value = value.split("&", 1)[0]
-            counts = high_entropy(value, min_length=12) and not is_everyday_token(value) and "sha256:" not in value
+            counts = (
+                high_entropy(value, min_length=12)
+                and (is_random_identifier(value) or not is_everyday_token(value))
+                and "sha256:" not in value
+            )
             counts = counts and not (glued and content[first - 1].islower())
             if content[slice(*name)].lower() == "key":
                 counts = counts and _names_a_secret(content[max(0, first - 40) : first]) and count_digits(value) >= 3
