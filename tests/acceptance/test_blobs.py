@@ -709,7 +709,7 @@ def test_blob_changed_after_export_is_not_imported(
     with opened("used", actor=Actor.operator("olga")) as used:
         used.remember("something else", tier="archival")
         [(_, why)] = load(used, tmp_path / "v.jsonl").failed
-    assert "its bytes are not those that its name says" in why
+    assert "its bytes do not match the hash in its name" in why
 
 
 def test_an_import_without_the_folder_says_what_is_missing(
@@ -722,7 +722,7 @@ def test_an_import_without_the_folder_says_what_is_missing(
     with opened("bare", actor=Actor.operator("olga")) as bare:
         done = brought_back(bare, tmp_path / "v.jsonl")
         faults = [fault.check for fault in bare.verify().faults]
-    assert (any(re.search(r"1 blobs .* could not be taken over", note) for note in done.notes), faults) == (
+    assert (any(re.search(r"1 blobs .* could not be stored", note) for note in done.notes), faults) == (
         True,
         ["blobs"],
     )

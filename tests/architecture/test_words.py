@@ -14,11 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: Most uses in comments and strings of the package, and in its identifiers.
 MAX_USES = {
-    "told": (33, 13), "kept": (45, 55), "stands": (35, 0), "beside": (31, 0), "anew": (3, 0), "handed": (5, 0),
-    "heed": (0, 0), "sight": (0, 0), "bearer": (17, 1), "lots": (0, 0), "marks": (29, 19), "calm": (0, 0),
-    "held": (39, 90), "place": (73, 243), "settle": (0, 2), "outdo": (0, 0), "meet": (8, 4), "carry": (16, 11),
-    "lend": (0, 0), "turn": (35, 146), "gone": (3, 21), "home": (50, 31), "whole": (48, 47), "look": (70, 11),
-    "somebody": (11, 0),
+    "told": (9, 5), "kept": (34, 23), "stands": (6, 0), "beside": (7, 0), "anew": (2, 0), "handed": (5, 0),
+    "heed": (0, 0), "sight": (0, 0), "bearer": (17, 1), "lots": (0, 0), "marks": (23, 12), "calm": (0, 0),
+    "held": (29, 41), "place": (37, 90), "settle": (0, 2), "outdo": (0, 0), "meet": (2, 0), "carry": (8, 9),
+    "lend": (0, 0), "turn": (18, 94), "gone": (2, 0), "home": (46, 31), "whole": (23, 9), "look": (58, 9),
+    "somebody": (5, 0),
 }  # fmt: skip
 
 

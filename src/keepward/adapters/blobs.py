@@ -6,7 +6,7 @@ Invariants
 (1) Folders are 0700, files 0600; nothing is created before the first blob.
 (2) A file under its final name is complete and on disk, see ``durable``. The leftovers of interrupted writes are listed
     with the paths, so that they can be removed.
-(3) Only paths of blobs are read, written or removed. A link in place of a file is never followed or read.
+(3) Only paths of blobs are read, written or removed. A link instead of a file is never followed or read.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FileBlobs:
                 return  # The folder is not empty.
 
     def paths(self) -> list[str]:
-        """Return the sorted paths of all files, and of links in their place; other names are left out."""
+        """Return the sorted paths of all files and links; other names are skipped."""
         found = []
         for folder, _, names in os.walk(self._folder):
             for name in names:

@@ -1,7 +1,7 @@
 """The system's clock, and new ids and salts from its randomness.
 
 Invariants
-(1) Ids of one source rise in the order in which they are made, even when the clock stands still or steps back.
+(1) Ids of one source increase in the order of their creation, even if the clock stops or is set back.
 (2) Two processes never share a counter: a fork resets the random part.
 """
 
@@ -17,7 +17,7 @@ _COUNTER_BITS = 74
 
 
 class SystemClock:
-    """Returns the current time in UTC; ``datetime`` counts whole microseconds already."""
+    """Returns the current time in UTC; ``datetime`` counts microseconds already."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,13 +1,13 @@
 """The transformer blocks of all-MiniLM-L6-v2 as an ONNX graph with 8-bit matrices, written without the `onnx` package.
 
 Invariants
-(1) Matrices are rounded to 8 bits with one step an output; what is multiplied with them is rounded to 8 bits with one
-    step a run. So a run holds one text, and its vector depends on nothing beside it.
-(2) The first token is multiplied apart: its states are up to ten times as large as those of all others, which its step
-    would leave five of the 8 bits (cosines to what single precision gives: 0.998, not 0.993).
-(3) Products of integers are summed exactly, on processors too that add two of them in 16 bits: no two neighbours of a
-    matrix add up to more than 127 (and 1 for rounding). All else is computed in single precision.
-(4) The graph is the same bytes for the same weights. Numbers of fields are those of `onnx.proto`, which never change.
+(1) Matrices are rounded to 8 bits with one step for each output. Their inputs are rounded to 8 bits with one step for
+    each run. So a run has one text, and its vector depends on this text only.
+(2) The first token is multiplied separately. Its states are up to ten times as large as those of the others, so a
+    common step would leave five of the 8 bits. The cosine to single precision is 0.998 instead of 0.993.
+(3) Products of integers are summed exactly, also on processors that add two of them in 16 bits: two adjacent values of
+    a matrix add up to at most 127, and 1 for rounding. Everything else is computed in single precision.
+(4) The same weights give the same bytes. Field numbers are those of `onnx.proto`, which never change.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _LAYERS = 6
 _HEADS = 12
 _EPSILON = 1e-12
 
-#: Names of what goes in and what comes out: float32, shape (1, tokens, 384).
+#: Names of the input and the output: float32, shape (1, tokens, 384).
 INPUT, OUTPUT = "x", "states"
 
-#: Operators of onnxruntime itself, and the version of ONNX's own.
+#: Domain of onnxruntime's own operators, the version of ONNX's operators, and the version of the file format.
 _RUNTIME = "com.microsoft"
 _OPERATORS = 17
 _FORMAT = 9
 _TYPES = {np.dtype(np.float32): 1, np.dtype(np.int8): 3, np.dtype(np.int64): 7}
 _FLOAT = 1
-#: What a step is made of, at least.
+#: Minimum of a row's largest sum, so that no step is zero.
 _LEAST = np.finfo(np.float32).tiny
 #: Rows of a matrix that are rounded together.
 _ROWS = 32
 
 
 def blocks(weights: Weights) -> bytes:
-    """Return a model that turns sums of embeddings into the last hidden states of a text."""
+    """Return a model from sums of embeddings to the last hidden states of a text."""
     graph = _Graph(weights)
     thirds = graph.constant("thirds", np.full(3, DIM, dtype=np.int64))
     streams = graph.split_first_token(graph.normalised([INPUT], "embeddings.LayerNorm"))
@@ -92,10 +92,10 @@ class _Graph:
         return found
 
     def linear(self, x: str, names: Sequence[str], *, after: str | None = None) -> str:
-        """Multiply with matrices side by side, rounded as (1) says, and add what they add.
+        """Multiply with matrices side by side, rounded as in (1), and add their biases.
 
-        ``after`` names the layer that normalised ``x``: what it spreads more than others is divided by as much, and its
-        weights are multiplied, so that one step suits all.
+        ``after`` names the layer that normalised ``x``. States that it spreads more than others are divided by that
+        spread, and their weights are multiplied by it, so that one step fits all.
         """
         inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
         spread = None if after is None else self._spread(after)
@@ -110,7 +110,7 @@ class _Graph:
         return self.node("DynamicQuantizeMatMul", [x, *inputs])[0]
 
     def _spread(self, name: str) -> NDArray[np.float32]:
-        """Return how far a normalised layer's states reach, as multiples of the median, at least 1."""
+        """Return the range of a normalised layer's states, as multiples of the median, at least 1."""
         reach = np.abs(self._weights[name + ".bias"]) + 3 * np.abs(self._weights[name + ".weight"])
         return np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
 
@@ -120,12 +120,12 @@ class _Graph:
         return [self.node("Slice", [x, *pair, bounds[1]])[0] for pair in pairwise(bounds)]
 
     def joined(self, streams: Sequence[str], *, names: Sequence[str] = ()) -> str:
-        """Put back together what was parted."""
+        """Concatenate the state of the first token and those of all others."""
         return self.node("Concat", streams, names=names, axis=1)[0]
 
     def normalised(self, inputs: Sequence[str], name: str) -> str:
-        """Bring the input, or the sum of two, to the mean and the spread of a layer."""
-        # The runtime has one operator for both steps, which takes four times as long as the two of them.
+        """Normalise the input, or the sum of two, to the mean and the spread of a layer."""
+        # The runtime's one operator for both steps takes four times as long as two operators.
         total = inputs[0] if len(inputs) == 1 else self.node("Add", inputs)[0]
         scale, shift = (self.constant(f"{name}.{part}", self._weights[f"{name}.{part}"]) for part in ("weight", "bias"))
         return self.node("LayerNormalization", [total, scale, shift], epsilon=_EPSILON)[0]
@@ -147,9 +147,9 @@ class _Graph:
 def _rounded(
     matrices: Sequence[NDArray[np.float32]], spread: NDArray[np.float32] | None
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return matrices below each other in 8 bits, shape (inputs, outputs), and the step of each output; see (1), (3).
+    """Return stacked matrices in 8 bits, shape (inputs, outputs), and the step of each output; see (1), (3).
 
-    A few rows at a time: what a whole matrix is worked out in would be fresh memory, which takes longer than the work.
+    A few rows at a time, because allocating memory for a complete matrix takes longer than the calculation.
     """
     total = sum(len(matrix) for matrix in matrices)
     rounded, steps = np.empty((matrices[0].shape[1], total), dtype=np.int8), np.empty(total, dtype=np.float32)
@@ -166,7 +166,7 @@ def _rounded(
 
 
 def _pairs(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return, of each row, the most that two neighbours add up to."""
+    """Return the maximum sum of two adjacent values for each row."""
     most: NDArray[np.float32] = (matrix[:, ::2] + matrix[:, 1::2]).max(axis=1)
     return np.maximum(most, _LEAST)
 
@@ -175,7 +175,7 @@ _ONNX = frozenset({"Add", "Concat", "Div", "LayerNormalization", "Slice", "Split
 
 
 def _field(number: int, value: int | float | str | bytes) -> bytes:
-    """Encode a field of a protocol buffer: whole numbers as varints, floats in 4 bytes, all else behind its length."""
+    """Encode a field of a protocol buffer: integers as varints, floats in 4 bytes, other values after their length."""
     if isinstance(value, float):
         return _varint(number << 3 | 5) + struct.pack("<f", value)
     if isinstance(value, int):
@@ -185,7 +185,7 @@ def _field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _message(number: int, *parts: _Part) -> list[_Part]:
-    """Encode a field of a protocol buffer that consists of these: large ones are copied once, in the whole model."""
+    """Encode a field of a protocol buffer with these parts, which are copied only once, into the model."""
     return [_varint(number << 3 | 2) + _varint(sum(memoryview(part).nbytes for part in parts)), *parts]
 
 

@@ -4,8 +4,8 @@ It is lexical, not semantic: texts are near when they share words, word pairs, p
 written without spaces) pairs of characters. "car" and "automobile" are strangers to it.
 
 Invariants
-(1) One text gives the same bytes on every machine, in every process and beside any neighbours: features are
-    counted in whole numbers, and the only inexact steps are one square root and one division, both IEEE 754.
+(1) One text gives the same bytes on every machine, in every process and in any batch: features are
+    counted in integers, and the only inexact steps are one square root and one division, both IEEE 754.
 (2) Every row has length 1; no text raises, not even an empty one or one with lone surrogates.
 (3) Whatever changes a vector changes the revision in `id`.
 """
@@ -34,7 +34,7 @@ _UNSPACED = (
 )
 _TOKEN = lazy_regex(rf"(?P<run>[{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
-#: Weights in units of 1/16, so that sums stay whole numbers (1).
+#: Weights in units of 1/16, so that sums stay integers (1).
 _WORD, _SHORT_WORD, _PAIR, _PIECE, _CHARACTER, _CHARACTER_PAIR = 16, 4, 6, 3, 6, 16
 
 #: 1 + ln(tf) in units of 1/64 for tf from 0 to 16, and 16 for more: written as integers because libm
@@ -77,13 +77,13 @@ class HashedEmbedder:
 def _vector(text: str, dim: int) -> NDArray[np.float32]:
     sums = np.zeros(dim, dtype=np.int64)
     for (feature, weight), times in Counter(_features(text)).items():
-        place, sign = _slot(feature, dim)
-        sums[place] += sign * weight * _SUBLINEAR[min(times, len(_SUBLINEAR) - 1)]
+        index, sign = _slot(feature, dim)
+        sums[index] += sign * weight * _SUBLINEAR[min(times, len(_SUBLINEAR) - 1)]
     # Nothing countable (blank, punctuation, emoji), or everything cancelled by an accident of signs: the
-    # text as a whole becomes the one feature, so that equal texts still meet and (2) holds.
+    # complete text becomes the one feature, so that equal texts have equal vectors and (2) holds.
     if not sums.any():
-        place, sign = _slot("t:" + text.strip(), dim)
-        sums[place] = sign
+        index, sign = _slot("t:" + text.strip(), dim)
+        sums[index] = sign
     return (sums / math.sqrt(int(sums @ sums))).astype(np.float32)
 
 
@@ -125,6 +125,6 @@ def _of_word(word: str) -> tuple[tuple[str, int], ...]:
 
 @lru_cache(maxsize=131_072)
 def _slot(feature: str, dim: int) -> tuple[int, int]:
-    """Return the place (0 to dim - 1) and the sign (1 or -1) of a feature."""
+    """Return the index (0 to dim - 1) and the sign (1 or -1) of a feature."""
     digest = int.from_bytes(blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     return (digest >> 1) % dim, 1 if digest & 1 else -1

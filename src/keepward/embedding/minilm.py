@@ -3,12 +3,12 @@
 `keepward model install` stores the weights and the tokenizer; see ``model_files``.
 
 Invariants
-(1) `id` and `dim` are known without opening the weights; the first `embed` opens them, once, under a lock.
+(1) `id` and `dim` do not open the weights; the first `embed` opens them, once, under a lock.
 (2) One text a run, never padded and never packed with neighbours: a text's vector depends on it alone. Several run side
     by side on the processors there are, each on one thread.
-(3) onnxruntime, which since 1.29 tells Microsoft of each process and each model unless it is kept from it before its
-    first import, tells nobody, and leaves neither an identifier nor a file in the user's cache.
-(4) The file of the weights is mapped: of the vocabulary, half of it, only the rows of a text's words are read.
+(3) The telemetry of onnxruntime is off before its first import. Since 1.29 it reports each process and each model to
+    Microsoft, and stores an identifier in the user's cache.
+(4) The vocabulary, half of the weights, is mapped: only the rows of a text's words are read.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from keepward.locks import ForkSafeLock
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Tokens of one text that are read, the two special ones included; the rest of a longer text is not seen.
+#: Maximum tokens of one text, with the two special ones; the rest of a longer text is ignored.
 MAX_TOKENS = 256
-#: Characters of one text that are looked at: no real text needs more for 256 tokens.
+#: Maximum characters of one text: no real text needs more for 256 tokens.
 _MAX_CHARACTERS = 30_000
 
 
 def disable_telemetry() -> None:
-    """Turn off the telemetry of onnxruntime, before anything of it is used (3)."""
+    """Switch off the telemetry of onnxruntime before its first use (3)."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
-    # For a host that has imported it already, and for Windows, where the variable says nothing.
+    # For a host that has imported it already, and for Windows, which ignores the variable.
     onnxruntime.disable_telemetry_events()
 
 
@@ -101,7 +101,7 @@ class MiniLmEmbedder:
 
 
 class Network:
-    """The forward pass; thread safe, as nothing is kept between calls."""
+    """The forward pass; thread safe, because it has no state between calls."""
 
     def __init__(self, folder: Path) -> None:
         disable_telemetry()
@@ -111,10 +111,10 @@ class Network:
         self._positions = np.load(folder / model_files.POSITIONS)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        # Texts are of many lengths: what was set aside for one fits no other, and would only be held.
+        # Texts have many lengths, so memory that is reserved for one text does not fit the next one.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
-        # What can be joined is joined already, and sums and norms are faster apart.
+        # The graph is fused already, and separate sums and norms are faster.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._session: Any = onnxruntime.InferenceSession(
             str(folder / model_files.BLOCKS), options, providers=["CPUExecutionProvider"]

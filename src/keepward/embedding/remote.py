@@ -1,16 +1,16 @@
-"""Vectors from somewhere else: a server that speaks the OpenAI embeddings protocol, or a runner that is installed.
+"""Vectors of a server with the OpenAI embeddings protocol, or of an installed runner.
 
-Servers are Ollama, vLLM, llama.cpp or a hosted service; runners are sentence-transformers and fastembed, which may
-fetch weights from a hub on first use.
+Servers are Ollama, vLLM, llama.cpp or a hosted service. Runners are sentence-transformers and fastembed, which may
+download weights from a hub on first use.
 
 Invariants
-(1) The key goes to the host that was named and nowhere else: redirects are refused, not followed.
-(2) No error repeats a text, the key, or what the server wrote; it names the host, the status and what to do.
-(3) Waiting happens through the injected `sleep`, and there is a bound on attempts, waits and answer size.
-(4) Rows are checked (count, dimension, finite, not zero) before they are believed.
-(5) A runner is imported and its model loaded at the first use of `id`, `dim` or `embed`, once.
+(1) The key is sent to the named host only: redirects are refused, not followed.
+(2) No error repeats a text, the key, or the server's response; it names the host, the status and what to do.
+(3) Waits use the injected `sleep`; attempts, waits and the size of a response are limited.
+(4) Rows are checked before use: count, dimension, finite, not zero.
+(5) A runner is imported and its model loaded once, at the first use of `id`, `dim` or `embed`.
 
-Whether one text gives the same bytes on every call is up to the server.
+The server decides whether one text gives the same bytes on every call.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from keepward.locks import ForkSafeLock
 _BATCH = 64
 _ATTEMPTS = 4
 _FIRST_WAIT_SECONDS = 0.5
-#: How long a server that failed is not asked.
+#: Seconds without requests after a server failed.
 PAUSE_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
 
 
 class Server:
-    """One endpoint that takes JSON and answers with JSON; thread safe.
+    """One endpoint for JSON requests and responses; thread safe.
 
-    `what` names it in errors, such as "embedding". Busy servers (429, 5xx, no answer in `timeout_seconds`) are asked
-    up to `attempts` times, waiting 0.5, 1 and 2 seconds, or what `Retry-After` says up to 30.
+    `what` names it in errors, such as "embedding". A request to a busy server (429, 5xx, no answer in
+    `timeout_seconds`) is repeated up to `attempts` times, after 0.5, 1 and 2 seconds, or after `Retry-After` up to 30.
 
     Raises:
-        ValueError: `url` is not http or https, or carries a user name or password.
+        ValueError: `url` is not http or https, or contains a user name or password.
     """
 
     def __init__(
@@ -125,20 +125,20 @@ class Server:
         raise self.error(f"{trouble} in {self._attempts} attempts; it is asked again in a minute")
 
     def error(self, trouble: str) -> ModelUnavailable:
-        """Return the error that says what this server did."""
+        """Return an error with the name of this server."""
         return ModelUnavailable(f"the {self._what} server at {self.host} {trouble}")
 
 
 def as_utf8_text(text: str) -> str:
-    """Return a text as bytes of UTF-8 can say it; never empty."""
+    """Return a text that UTF-8 can encode; never empty."""
     return text.encode("utf-8", "replace").decode("utf-8") or " "
 
 
 class HttpEmbedder:
     """Ask `model` at `url` for vectors, 64 texts a request; thread safe.
 
-    `url` is the endpoint, or its beginning: `/v1/embeddings` or `/embeddings` is added where missing. `dim` is
-    what the answer must have; when it is not given, the first use of `dim` or `id` asks the server once.
+    `url` is the endpoint, or its beginning: `/v1/embeddings` or `/embeddings` is added if missing. `dim` is the
+    required dimension; without it, the first use of `dim` or `id` asks the server once.
 
     Raises:
         ValueError: as `Server`.
@@ -164,7 +164,7 @@ class HttpEmbedder:
 
     @property
     def id(self) -> str:
-        """Host, model and dimension; a server that swaps the weights behind a name cannot be noticed."""
+        """Host, model and dimension; new weights of a server under the same name cannot be noticed."""
         return f"http:{self._server.host}:{self._model}:{self.dim}"
 
     @property
@@ -185,7 +185,7 @@ class HttpEmbedder:
         return np.concatenate([self._request(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
 
     def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        # Servers refuse empty input and bytes that are not UTF-8; neither is worth losing the other 63 texts.
+        # Servers refuse empty input and bytes that are not UTF-8, and with them the other 63 texts.
         body = {"model": self._model, "input": [as_utf8_text(text) for text in texts], "encoding_format": "float"}
         rows = self._rows(self._server.send(body), len(texts))
         with self._lock:
@@ -241,7 +241,7 @@ def _advice(status: int) -> str:
 
 
 class RunnerEmbedder:
-    """A model of sentence-transformers or fastembed, one text at a time so that neighbours change nothing."""
+    """A model of sentence-transformers or fastembed; one text at a time, so that a batch changes no vector."""
 
     def __init__(self, runner: str, model: str) -> None:
         self._runner = runner

@@ -5,8 +5,8 @@ Invariants
 (2) The estimate is nearly additive: count(a + b) <= count(a) + count(b) + 1. So if the parts fit a budget, the complete
     text does. The reason is that costs never grow faster than the length.
 (3) The receipt of a compiled context contains the counter's name, because counters differ.
-(4) No piece crosses a line end or a single space, so the cost of a text is the sum of its lines, and the cost of a line
-    the sum of its words. Costs of short texts, lines and words are cached by hash, without the text.
+(4) No piece crosses a line end, so the cost of a text is the sum of its lines. The costs of lines are cached by hash,
+    without the text.
 """
 
 from __future__ import annotations
@@ -59,86 +59,52 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("blank", r"\s", 0, 0),
     ("rule", rf"(?P<mark>{_MARK})(?P=mark){{3,}}", 24, 3),
     ("joint", rf"{_MARK}(?=[A-Za-z])", 12, 0),
-    ("marks", rf"{_MARK}{{1,2}}", 24, 0),
+    ("signs", rf"{_MARK}{{1,2}}", 24, 0),
     ("symbol", r"[\u00a1-\u2bff\u3000-\u303f\uff00-\uffef]", 24, 0),
     ("other", r"(?s:.)", 48, 0),
 )
 _PIECE = lazy_regex("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
-#: What a piece of each kind costs at least, and a character.
+#: Minimum cost of a piece of each kind, and its cost of a character.
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
-_BEFORE_DIGITS = _COSTS["before_digits"][0]
 _LINE = lazy_regex(r"[^\n]*\n\s*|[^\n]+")
-#: Lines, words and short texts whose cost is remembered, of each so many; when there are more, all are forgotten.
-_REMEMBERED = 32_768
-#: Characters of a short text: a memory's line, and no context.
-_SHORT = 1_024
-#: Blanks that do more than to part two words.
-_UNEVEN = lazy_regex(r"[^\S ]|  ")
+#: Maximum number of cached costs; at the limit the cache is emptied.
+_MAX_CACHED_LINES = 32_768
 
 
 class EstimateCounter:
     """Estimates what modern byte-pair tokenizers count, for prose, code and text without spaces.
 
-    A context is counted many times while it is put together, and most of its lines were in the last one. Leans
-    high on English, code and Chinese, and low on languages of long compounds such as German, where a
-    real tokenizer may count a quarter more. About 2 microseconds a word.
+    The costs of lines are cached, because most lines of a context were in the one before. The estimate is high for
+    English, code and Chinese. It is low for languages with long compounds: for German, a real tokenizer may count a
+    quarter more. A new line takes about 2 microseconds a word.
     """
 
     #: Name and revision of the estimate.
     name = "estimate-v1"
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], int] = {}
-        self._words: dict[int, int] = {}
-        self._texts: dict[tuple[int, int], int] = {}
+        self._line_costs: dict[tuple[int, int], int] = {}
 
     def count(self, text: str) -> int:
         """Return the estimated tokens; see the module's invariants (1) and (2)."""
-        if not text:
-            return 0
-        key = (hash(text), len(text))
-        known = self._texts.get(key)
-        if known is None:
-            known = max(1, -(-sum(map(self._cost, _LINE.findall(text))) // _UNIT))
-            if len(text) <= _SHORT:
-                if len(self._texts) >= _REMEMBERED:
-                    self._texts.clear()
-                self._texts[key] = known
-        return known
+        return max(1, -(-sum(map(self._line_cost, _LINE.findall(text))) // _UNIT)) if text else 0
 
-    def _cost(self, line: str) -> int:
-        # Two lines of one hash and one length are a matter of one in 2**60; no count that is off by a line breaks
-        # anything but an estimate.
+    def _line_cost(self, line: str) -> int:
+        # Two lines have the same hash and length once in 2**60 pairs; then one estimate is wrong.
         words = line.rstrip() if "\n" in line else line
-        # The end of a line, with the blanks around it, is one piece: with or without it, the words are known.
+        # The end of a line, with the blanks around it, is one piece.
         ending = 0 if words is line else _LINE_END
         key = (hash(words), len(words))
-        known = self._known.get(key)
-        if known is None:
-            known = _pieces(words) if _UNEVEN.search(words) else self._together(words.split(" "))
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[key] = known
-        return known + ending
-
-    def _together(self, words: list[str]) -> int:
-        """Return the cost of words with one space between them: most lines are new, and most of their words are not."""
-        known = self._words
-        total = 0
-        for word in words:
-            cost = known.get(hash(word))
-            if cost is None:
-                # The space before a number is a piece of its own.
-                cost = _pieces(word) + (_BEFORE_DIGITS if word[:1].isdecimal() else 0)
-                if len(known) >= _REMEMBERED:
-                    known.clear()
-                known[hash(word)] = cost
-            total += cost
-        return total - (_BEFORE_DIGITS if words[0][:1].isdecimal() else 0)
+        cost = self._line_costs.get(key)
+        if cost is None:
+            if len(self._line_costs) >= _MAX_CACHED_LINES:
+                self._line_costs.clear()
+            cost = self._line_costs[key] = _cost_of_pieces(words)
+        return cost + ending
 
 
-def _pieces(text: str) -> int:
+def _cost_of_pieces(text: str) -> int:
     cost = 0
     for piece in _PIECE.finditer(text):
         least, each = _COSTS[piece.lastgroup or "other"]
@@ -147,17 +113,17 @@ def _pieces(text: str) -> int:
 
 
 class TokenizerCounter:
-    """Counts exactly, with a tokenizer that `opened` loads at the first count."""
+    """Counts exactly, with a tokenizer that `load` returns at the first count."""
 
-    def __init__(self, name: str, opened: Callable[[], Callable[[str], int]]) -> None:
+    def __init__(self, name: str, load: Callable[[], Callable[[str], int]]) -> None:
         #: Package and vocabulary.
         self.name = name
-        self._opened = opened
+        self._load = load
         self._lock = ForkSafeLock()
         self._tokens: Callable[[str], int] | None = None
 
     def count(self, text: str) -> int:
-        """Return the tokens of the whole text; what looks like a special token is counted as text.
+        """Return the tokens of the complete text; a special token written in it counts as text.
 
         Raises:
             ModelUnavailable: the package is not installed, or does not have or understand the vocabulary.
@@ -166,16 +132,16 @@ class TokenizerCounter:
             return 0
         with self._lock:
             if self._tokens is None:
-                self._tokens = self._opened()
-        # Tokenizers take UTF-8 only; a lone surrogate is counted as one replacement character. One may drop blanks
-        # entirely; text that is there never counts as nothing (1).
+                self._tokens = self._load()
+        # Tokenizers take UTF-8 only, so a lone surrogate counts as one replacement character. Some drop blanks; a text
+        # of blanks counts as one token all the same (1).
         return max(1, self._tokens(text.encode("utf-8", "replace").decode()))
 
 
 def tiktoken_counter(encoding: str) -> TokenizerCounter:
-    """Return a counter as of OpenAI's models; tiktoken may fetch the vocabulary (such as "o200k_base") at first use."""
+    """Return a counter for OpenAI's models; tiktoken may download the vocabulary, such as "o200k_base"."""
 
-    def opened() -> Callable[[str], int]:
+    def load() -> Callable[[str], int]:
         try:
             encoder = import_module("tiktoken").get_encoding(encoding)
         except ModuleNotFoundError as error:
@@ -184,13 +150,13 @@ def tiktoken_counter(encoding: str) -> TokenizerCounter:
             raise ModelUnavailable(f"tiktoken cannot load the encoding {encoding!r}") from error
         return lambda text: len(encoder.encode(text, disallowed_special=()))
 
-    return TokenizerCounter(f"tiktoken:{encoding}", opened)
+    return TokenizerCounter(f"tiktoken:{encoding}", load)
 
 
 def tokenizers_counter(path: str | Path) -> TokenizerCounter:
-    """Return a counter as of the model whose `tokenizer.json` lies at `path`, by the package tokenizers.
+    """Return a counter for the model whose `tokenizer.json` is at `path`, by the package tokenizers.
 
-    The name holds a hash of the file and not its path, so that receipts agree between machines.
+    The name contains a hash of the file and not its path, so that receipts agree between machines.
 
     Raises:
         ModelUnavailable: the file cannot be read.
@@ -200,29 +166,29 @@ def tokenizers_counter(path: str | Path) -> TokenizerCounter:
     except OSError as error:
         raise ModelUnavailable(f"cannot read the tokenizer file {Path(path).name}") from error
 
-    def opened() -> Callable[[str], int]:
+    def load() -> Callable[[str], int]:
         try:
             tokenizer = import_module("tokenizers").Tokenizer.from_str(data.decode("utf-8"))
         except ModuleNotFoundError as error:
             raise ModelUnavailable("this counter needs the package tokenizers: pip install tokenizers") from error
-        # The package raises bare Exception for a file that it does not understand.
+        # The package raises bare Exception for an invalid file.
         except Exception as error:
             raise ModelUnavailable("the tokenizer file is not a tokenizer.json") from error
-        # A file made for an embedder often cuts and pads every text to one length.
+        # A tokenizer of an embedder often cuts and pads every text to one length.
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        # Without the special tokens that a model would add around a text.
+        # Without the special tokens that a model adds around a text.
         return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    return TokenizerCounter(f"tokenizers:{hashlib.sha256(data).hexdigest()[:12]}", opened)
+    return TokenizerCounter(f"tokenizers:{hashlib.sha256(data).hexdigest()[:12]}", load)
 
 
 def choose_counter(name: str) -> TokenCounter:
     """Return the counter of that name; loads no vocabulary.
 
     Raises:
-        ValueError: the name means nothing; the message lists `NAMES`.
-        ModelUnavailable: the file that is named cannot be read.
+        ValueError: the name is unknown; the message lists `NAMES`.
+        ModelUnavailable: the named file cannot be read.
     """
     kind, _, rest = name.strip().partition(":")
     match kind, rest:

@@ -39,7 +39,7 @@ from keepward.gates.gate_types import (
     Rewrite,
     Verdict,
     reasons_of,
-    retires_own_turn,
+    retires_own_message,
 )
 
 _reason = reasons_of("authority")
@@ -116,7 +116,7 @@ def _quarantine_reasons(case: GateInput, policy: Policy) -> Iterator[Reason]:
         Access.APPEND in accesses
         and before is not None
         and not isinstance(change, changes.Insert | changes.Append)
-        and not retires_own_turn(case)
+        and not retires_own_message(case)
     ):
         name = changes.operation(change)
         yield _reason("append_only", f"text may be added to this memory; to {name} it needs approval")
@@ -176,7 +176,7 @@ def _is_opened_to_agents(case: GateInput, policy: Policy) -> bool:
 
 
 def _brings_text(case: GateInput) -> bool:
-    """Whether a text is new in its place: written, or moved under a key or into core."""
+    """Whether a text is new under its key or in its tier: written, or moved under a key or into core."""
     before, after = case.before, case.after
     if isinstance(case.change, changes.Move) and before is not None:
         return after.key != before.key or (after.tier is Tier.CORE and before.tier is not Tier.CORE)

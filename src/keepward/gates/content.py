@@ -4,8 +4,8 @@ Reasons name the detector and the field; they never repeat the text.
 
 Invariants
 (1) Every stored text is checked. A redaction applies to text, evidence, speaker, tags, category, metadata and reason.
-(2) Names for look-up (key, subject, session, job, source) are never redacted, because one marker would merge different
-    people. Such a write is refused, with a hint. A record that a job derives keeps the names of its sources, which the
+(2) Names for search (key, subject, session, job, source) are never redacted, because one marker would merge different
+    people. Such a write is refused, with a hint. A record that a job derives has the names of its sources, which the
     gates have checked.
 (3) In names and references only certain findings count: digits in an id are not a phone number.
 """
@@ -42,8 +42,8 @@ from keepward.gates.gate_types import (
     Rewrite,
     Verdict,
     is_consulted_data,
+    is_message,
     is_source_text,
-    is_turn,
     map_texts,
     named_texts,
     reasons_of,
@@ -62,7 +62,7 @@ def secrets(case: GateInput, view: GateContext, policy: Policy) -> Verdict | Non
     """
     del view, policy
     if case.after.scope != "/" and redact_secrets(case.after.scope) != case.after.scope:
-        return Refuse(reasons=(_secret("scope", "the scope looks like it contains a secret: choose another"),))
+        return Refuse(reasons=(_secret("scope", "the scope seems to contain a secret: choose another"),))
     if secrets_detector.cannot_match(case.all_texts):
         return None
     if not secrets_detector.scan(case.after.text) and not _has_split_secret(case.texts_except_body):
@@ -151,11 +151,11 @@ def privacy(case: GateInput, view: GateContext, policy: Policy) -> Verdict | Non
         return None
     consent = bool(getattr(case.change, "consent", False))
     if consent and case.actor.has_right("consent"):
-        kept = tuple(
+        consented = tuple(
             _private(f"kept_{detector}", f"{field} has a {detector} with consent: the memory is sensitive")
             for field, detector in findings
         )
-        return Rewrite(after=replace(case.after, sensitivity=Sensitivity.SENSITIVE), reasons=kept)
+        return Rewrite(after=replace(case.after, sensitivity=Sensitivity.SENSITIVE), reasons=consented)
     in_names = [(field, detector) for field, detector in findings if field in LOOKUP_FIELDS]
     if in_names:
         message = (
@@ -229,7 +229,7 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     quarantined = set() if after.trust is Trust.OWNER or (trusted and consulted) else certain
     if likely_counts:
         quarantined |= {finding.detector for finding in findings}
-    elif after.trust < Trust.USER and is_turn(after):
+    elif after.trust < Trust.USER and is_message(after):
         quarantined |= certain & {injection_detector.WEAKENS_SAFEGUARD}
     if quarantined:
         message = "the text reads like an instruction to the model ({}); a reviewer must decide"

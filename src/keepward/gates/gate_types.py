@@ -137,7 +137,7 @@ Verdict = Rewrite | Quarantine | Refuse | DuplicateMatch
 Gate = Callable[[GateInput, GateContext, Policy], Verdict | None]
 
 
-def retires_own_turn(case: GateInput) -> bool:
+def retires_own_message(case: GateInput) -> bool:
     """Whether an actor retires a session message that it wrote itself; it can be restored."""
     before = case.before
     if before is None or not isinstance(case.change, Retire):
@@ -154,7 +154,7 @@ def is_consulted_data(record: Record) -> bool:
     return is_data and record.trust >= Trust.AGENT and record.tier is not Tier.CORE and record.kind is not Kind.RULE
 
 
-def is_turn(record: Record) -> bool:
+def is_message(record: Record) -> bool:
     """Whether a memory is a message of a conversation: an event of a session, or of a named speaker."""
     has_context = record.session is not None or record.speaker is not None
     return record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and has_context
@@ -162,7 +162,7 @@ def is_turn(record: Record) -> bool:
 
 def is_source_text(record: Record) -> bool:
     """Whether a memory is a message or a document: text to consult, not a statement to rely on."""
-    return is_turn(record) or (record.kind is Kind.DOCUMENT and record.tier is not Tier.CORE)
+    return is_message(record) or (record.kind is Kind.DOCUMENT and record.tier is not Tier.CORE)
 
 
 def reasons_of(gate: str) -> Callable[[str, str], Reason]:
@@ -174,7 +174,7 @@ _SINGLE = ("text", *NAME_FIELDS, "metadata", "source")
 #: Attribute of each field; of the metadata, their JSON text.
 _FIELDS = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
 _single_values, _list_values = attrgetter(*_FIELDS.values()), attrgetter(*NAME_LIST_FIELDS)
-#: Fields by which memories are found: one marker in place of two names would merge them.
+#: Fields by which memories are found: one marker instead of two names would merge them.
 LOOKUP_FIELDS = frozenset({"key", "subject", "session", "job", "source"})
 #: Ids of other systems, and hashes: they contain no text for readers.
 OPAQUE_FIELDS = frozenset({"aliases", "blob"})
@@ -190,7 +190,7 @@ def named_texts(record: Record) -> list[tuple[str, str]]:
 
 
 def map_texts(record: Record, replace_text: Callable[[str, str], str]) -> Record:
-    """Return the record with ``replace_text(field name, text)`` in place of every stored text."""
+    """Return the record with ``replace_text(field name, text)`` instead of every stored text."""
     fields: dict[str, Any] = {}
     for name, attribute in _FIELDS.items():
         value = getattr(record, attribute)

@@ -72,7 +72,7 @@ class GateResult:
     decision: Decision = "allow"
     reasons: list[Reason] = field(default_factory=list)
     #: The reasons that need a reviewer's decision.
-    held: list[Reason] = field(default_factory=list)
+    review_reasons: list[Reason] = field(default_factory=list)
     #: The memory that says the same, if the decision is ``same``.
     existing: Record | None = None
     #: The context of the last gates.
@@ -122,7 +122,7 @@ def run_gates(
     for verdict in verdicts:
         result.reasons += verdict.reasons
         if isinstance(verdict, Quarantine):
-            result.held += verdict.reasons
+            result.review_reasons += verdict.reasons
         if isinstance(verdict, DuplicateMatch):
             result.existing = verdict.existing
     for kind, decision in _DECISIONS:

@@ -48,7 +48,7 @@ def confidence(case: GateInput, view: GateContext, policy: Policy) -> Verdict | 
 
     A write to core that states a lower confidence goes to the archive, with a reason. Below the archive's minimum it
     needs a reviewer. A memory that moves to another tier must reach that tier's minimum with its decayed confidence. A
-    core edit without a confidence keeps its default; the reviewer decides on it anyway.
+    core edit without a confidence has the default; the reviewer decides on it anyway.
     """
     after = case.after
     minimum = policy.confidence_floor.get(after.tier, 0.0)

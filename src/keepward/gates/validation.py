@@ -37,7 +37,7 @@ from keepward.gates.gate_types import (
     Rewrite,
     Verdict,
     reasons_of,
-    retires_own_turn,
+    retires_own_message,
 )
 
 #: Maximum characters of short fields, references and reasons, and maximum items of a list.
@@ -50,7 +50,7 @@ MAX_LIST_ITEMS = 64
 MIN_QUOTE_CHARS, MIN_SENTENCE_CHARS, MAX_REMAINDER_CHARS = 30, 8, 16
 _CONTROLS = dict.fromkeys(range(32))
 _ENDS = lazy_regex(r"[.!?;:。！？；：]+")
-_MARKS = lazy_regex(r"[\W_]+")
+_PUNCTUATION = lazy_regex(r"[\W_]+")
 _LINES = tuple(name for name in NAME_FIELDS if name != "blob")
 _LISTS = {
     "tags": MAX_SHORT_CHARS,
@@ -169,7 +169,7 @@ def validate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | No
     weak = tuple(_weak_rule(case, policy))
     if weak:
         return Quarantine(reasons=weak, after=None if without_alias is case else without_alias.after)
-    default_reason = _defaults_told(without_alias)
+    default_reason = _default_ttl_notice(without_alias)
     if without_alias is case:
         return default_reason
     return Rewrite(
@@ -185,7 +185,7 @@ def _problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
         yield _reason("unknown_source", unknown_name_message("source", asked, SOURCES))
     yield from _unknown_scope(case, policy)
     if _hides_in_its_key(after, before):
-        yield _reason("bad_key", "a key may not contain an invisible character, because it would look like another key")
+        yield _reason("bad_key", "a key may not contain an invisible character, because it would resemble another key")
     if _takes_a_blocks_name(case, policy):
         yield _reason(
             "reserved_key", "the key is the name of a core block: use another key, or propose it for the core tier"
@@ -257,7 +257,7 @@ def _rewrites_event(case: GateInput, before: Record) -> bool:
     if isinstance(
         case.change,
         changes.Archive | changes.Expire | changes.Restore | changes.Reinforce | changes.Revert | changes.Supersede,
-    ) or retires_own_turn(case):
+    ) or retires_own_message(case):
         return False
     return not (case.actor.is_owner and not isinstance(case.change, changes.TEXT_CHANGES))
 
@@ -316,7 +316,7 @@ def _weak_rule(case: GateInput, policy: Policy) -> Iterator[Reason]:
         yield _reason("rule_below_floor", f"a rule needs a confidence of {policy.rule_floor:g} or more")
 
 
-def _defaults_told(case: GateInput) -> Rewrite | None:
+def _default_ttl_notice(case: GateInput) -> Rewrite | None:
     change, after = case.change, case.after
     if not isinstance(change, changes.Insert) or change.ttl is not None or after.expires_at is None or case.before:
         return None
@@ -351,7 +351,7 @@ def _sentences(identity: str) -> tuple[str, ...]:
 
 def _plainly(text: str) -> str:
     """Return the words of a text in lower case, separated by single blanks."""
-    return " ".join(_MARKS.sub(" ", Text(text).normal.text.casefold()).split())
+    return " ".join(_PUNCTUATION.sub(" ", Text(text).normal.text.casefold()).split())
 
 
 def _strings(change: changes.Change) -> Iterator[tuple[str, str]]:

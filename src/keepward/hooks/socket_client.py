@@ -144,7 +144,7 @@ def recv_all(connection: socket.socket) -> bytes:
 
 
 def append_log(environ: Mapping[str, str], line: str) -> None:
-    """Add a line to the log of hooks. An error is ignored, because there is no place to report it."""
+    """Add a line to the log of hooks. An error is ignored, because there is nowhere to report it."""
     import time
     from pathlib import Path
 

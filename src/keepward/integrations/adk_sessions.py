@@ -1,8 +1,8 @@
-"""Sessions of Google's Agent Development Kit as memories: events are turns, states are structured, with a key.
+"""Sessions of Google's Agent Development Kit as memories: an event is a message, a state is structured with a key.
 
 Invariants
 (1) An event and what it changes in states are one commit, based on the versions that were read.
-(2) An event is one turn of its session, by its id, however often it is given.
+(2) An event is one message of its session, identified by its id, even if it is appended again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keepward.core.value import from_micros
 from keepward.draft import Draft
 from keepward.errors import StaleVersion
 from keepward.integrations import require_stored
-from keepward.integrations.messages import session_turns, turn_fields
+from keepward.integrations.messages import message_fields, session_messages
 from keepward.integrations.namespaces import index_text, key_of, name_of, segment_of, texts_of, to_namespace, to_scope
 from keepward.memory import Memory
 
@@ -49,13 +49,13 @@ class UserSessions:
 
     def session(self, name: str, config: GetSessionConfig | None = None, *, bare: bool = False) -> Session | None:
         """Return a session, with its events unless it is to be ``bare``; None where there is none."""
-        held = _record_under(self.own, SESSION + name)
-        if held is None:
+        record = _record_under(self.own, SESSION + name)
+        if record is None:
             return None
         config, session = config or GetSessionConfig(), key_of(name)
         since = {"timestamp": {"$gte": config.after_timestamp}} if config.after_timestamp is not None else None
-        events = [] if bare else session_turns(self.own, session, config.num_recent_events, where=since)
-        latest = events[:1] or session_turns(self.own, session, 1)
+        events = [] if bare else session_messages(self.own, session, config.num_recent_events, where=since)
+        latest = events[:1] or session_messages(self.own, session, 1)
         scoped = {
             State.APP_PREFIX: state_under(self.app, APP_STATE),
             State.USER_PREFIX: state_under(self.own, USER_STATE),
@@ -64,9 +64,9 @@ class UserSessions:
         return Session(
             **self.names,
             id=name,
-            state=held.metadata["state"] | above,
+            state=record.metadata["state"] | above,
             events=[Event.model_validate(each.metadata) for each in reversed(events)],
-            last_update_time=latest[0].metadata["timestamp"] if latest else held.metadata["created"],
+            last_update_time=latest[0].metadata["timestamp"] if latest else record.metadata["created"],
         )
 
     def write(self, name: str, delta: dict[str, Any], event: Event | None = None) -> bool:
@@ -74,22 +74,22 @@ class UserSessions:
         tries = 0
         while True:
             tries += 1
-            held = _record_under(self.own, SESSION + name)
-            if event is None and held is not None:
+            record = _record_under(self.own, SESSION + name)
+            if event is None and record is not None:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
-            if event is not None and held is None:
+            if event is not None and record is None:
                 raise SessionNotFoundError(f"Session {name} not found.")
-            if event is not None and session_turns(self.own, key_of(name), 1, where={"id": event.id}):
+            if event is not None and session_messages(self.own, key_of(name), 1, where={"id": event.id}):
                 return False
             # A key that something else holds stays stale, however often it is read.
             with suppress(StaleVersion) if tries < _MAX_WRITE_ATTEMPTS else nullcontext():
                 with self.own.draft(reason="a session went on") as draft:
-                    self._set(draft, held, name, _split(delta))
+                    self._set(draft, record, name, _split(delta))
                     if event is not None:
                         item = event.model_dump(mode="json", by_alias=True, exclude_none=True) | {
                             "role": speaker_of(event)
                         }
-                        fields = turn_fields(
+                        fields = message_fields(
                             self.own, key_of(name), item, texts_in(event.content), event.author or None
                         )
                         occurred = from_micros(round(event.timestamp * 1_000_000))
@@ -108,19 +108,19 @@ class UserSessions:
 
     def delete(self, name: str) -> None:
         """Retire a session."""
-        held = _record_under(self.own, SESSION + name)
-        if held is not None:
-            gone = [held, *session_turns(self.own, key_of(name))]
-            require_stored(self.own.forget_many([each.id for each in gone], reason="a session was deleted")[0])
+        record = _record_under(self.own, SESSION + name)
+        if record is not None:
+            records = [record, *session_messages(self.own, key_of(name))]
+            require_stored(self.own.forget_many([each.id for each in records], reason="a session was deleted")[0])
 
 
 def sessions_of(mem: Memory, app_name: str, user_id: str | None) -> list[Session]:
     """Return the sessions of a user in an app, or of all users, without their events."""
     where = to_scope(mem.scope, [app_name] if user_id is None else [app_name, user_id])
     records = mem.at(scope=where).list_memories(tags=[ADK_TAG], within=where, limit=None)
-    kept = [each for each in records if name_of(each.key or "").startswith(SESSION)]
-    users = (UserSessions(mem, *to_namespace(mem.scope, each.scope)) for each in kept)
-    found = (user.session(each.metadata["id"], bare=True) for user, each in zip(users, kept, strict=True))
+    sessions = [each for each in records if name_of(each.key or "").startswith(SESSION)]
+    users = (UserSessions(mem, *to_namespace(mem.scope, each.scope)) for each in sessions)
+    found = (user.session(each.metadata["id"], bare=True) for user, each in zip(users, sessions, strict=True))
     return [each for each in found if each is not None]
 
 
@@ -131,14 +131,14 @@ def _record_under(mem: Memory, key: str) -> Record | None:
 
 def state_under(mem: Memory, key: str) -> dict[str, Any]:
     """Return a state; an empty one where there is none."""
-    held = _record_under(mem, key)
-    return {} if held is None else held.metadata
+    record = _record_under(mem, key)
+    return {} if record is None else record.metadata
 
 
 def _put(draft: Draft, mem: Memory, current: Record | None, key: str, value: dict[str, Any]) -> None:
     text = index_text(texts_of(value.get("state", value)), mem.policy.text_limit[Tier.ARCHIVAL])
     if current is None:
-        # Of two processes that make it at once the second begins anew, with what the first one wrote.
+        # If two processes create it at once, the second one retries with the record of the first.
         draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)
     else:
         draft.replace(current.id, text, metadata=value, if_version=current.version)
@@ -154,16 +154,16 @@ def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def speaker_of(event: Event) -> str:
-    """Return whose turn an event is; facts are taken from those of users."""
+    """Return the speaker of an event; facts are extracted from messages of users."""
     return "user" if event.author == "user" else "assistant"
 
 
-def is_unanswered(own: Memory, turn: Record) -> bool:
-    """Whether a turn of the user is the newest of its session and has no final answer yet."""
-    if turn.speaker != "user" or turn.session is None or turn.content_type != "structured":
+def is_unanswered(own: Memory, message: Record) -> bool:
+    """Whether a user's message is the newest of its session and has no final answer yet."""
+    if message.speaker != "user" or message.session is None or message.content_type != "structured":
         return False
-    for each in session_turns(own, turn.session, _MAX_STEPS):
-        if each.id == turn.id:
+    for each in session_messages(own, message.session, _MAX_STEPS):
+        if each.id == message.id:
             return True
         event = Event.model_validate(each.metadata)
         if event.author == "user" or event.is_final_response():

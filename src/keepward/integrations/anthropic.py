@@ -32,7 +32,7 @@ _MISSING = "The path {} does not exist. Please provide a valid path."
 
 
 class MemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool, kept in a store of memories."""
+    """Claude's memory tool on a store of memories."""
 
     def __init__(self, mem: Memory, **options: Any) -> None:
         super().__init__(**options)
@@ -40,10 +40,10 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def view(self, command: Any) -> str:
         """Return a file with numbered lines, or what a folder holds up to two levels deep."""
-        place = self._place(command.path)
-        record = self.files.get(place)
+        parts = self._parts(command.path)
+        record = self.files.get(parts)
         if record is None:
-            return self._listed(command.path, place)
+            return self._listed(command.path, parts)
         lines = content_of(record).split("\n")
         first, last = 1, len(lines)
         if command.view_range and len(command.view_range) == 2:
@@ -55,15 +55,15 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def create(self, command: Any) -> str:
         """Make a file that is not there yet."""
-        place = self._place(command.path)
-        if not place or self.files.get(place) is not None:
+        parts = self._parts(command.path)
+        if not parts or self.files.get(parts) is not None:
             raise ToolError(f"File {command.path} already exists")
-        note = self._write(place, None, command.file_text)
+        note = self._write(parts, None, command.file_text)
         return f"File created successfully at: {command.path}{note}"
 
     def str_replace(self, command: Any) -> str:
-        """Replace a text that stands in a file once."""
-        place, record = self._require_file(command.path)
+        """Replace a text that occurs once in a file."""
+        parts, record = self._require_file(command.path)
         content, old = content_of(record), command.old_str
         starts = [each.start() for each in re.finditer(f"(?={re.escape(old)})", content)]
         if not starts:
@@ -75,14 +75,14 @@ class MemoryTool(BetaAbstractMemoryTool):
             detail = f"Multiple occurrences of old_str `{old}` in lines: {where}. Please ensure it is unique"
             raise ToolError(f"No replacement was performed. {detail}")
         changed = content.replace(old, command.new_str or "")
-        note = self._write(place, record, changed)
+        note = self._write(parts, record, changed)
         shown = _numbered(changed.split("\n"), max(1, lines[0] - 2), lines[0] + 2)
         head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         return f"{head}\n{shown}{note}"
 
     def insert(self, command: Any) -> str:
         """Put lines behind a line of a file, 0 for its beginning."""
-        place, record = self._require_file(command.path)
+        parts, record = self._require_file(command.path)
         content = content_of(record)
         lines = content.removesuffix("\n").split("\n") if content else []
         if not 0 <= command.insert_line <= len(lines):
@@ -90,19 +90,19 @@ class MemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"Invalid `insert_line` parameter: {command.insert_line}. {detail}")
         lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
         changed = "\n".join(lines).removesuffix("\n") + "\n"
-        return f"The file {command.path} has been edited.{self._write(place, record, changed)}"
+        return f"The file {command.path} has been edited.{self._write(parts, record, changed)}"
 
     def delete(self, command: Any) -> str:
         """Retire a file, or all files of a folder; they can be restored."""
-        place = self._place(command.path, act="delete")
-        gone = self.files.all(place)
-        if not gone:
+        parts = self._parts(command.path, act="delete")
+        files = self.files.all(parts)
+        if not files:
             raise ToolError(f"The path {command.path} does not exist")
-        return f"Successfully deleted {command.path}{self._retire(gone, 'deleted')}"
+        return f"Successfully deleted {command.path}{self._retire(files, 'deleted')}"
 
     def rename(self, command: Any) -> str:
         """Move a file, or all files of a folder, to a name that is free."""
-        old, new = self._place(command.old_path, act="rename"), self._place(command.new_path)
+        old, new = self._parts(command.old_path, act="rename"), self._parts(command.new_path)
         moved = self.files.all(old)
         if not new or self.files.all(new):
             raise ToolError(f"The destination {command.new_path} already exists")
@@ -116,7 +116,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._retire(self.files.all(()), "cleared")
         return "All memory cleared"
 
-    def _place(self, path: str, act: str = "") -> FilePath:
+    def _parts(self, path: str, act: str = "") -> FilePath:
         """Return the parts of a path below the root."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             raise ToolError(f"Path must start with {ROOT}, got: {path}")
@@ -125,23 +125,23 @@ class MemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"Path {path} would escape {ROOT} directory")
         if plain == ROOT and act:
             raise ToolError(f"Cannot {act} the {ROOT} directory itself")
-        place = tuple(plain.removeprefix(ROOT).split("/")[1:])
+        parts = tuple(plain.removeprefix(ROOT).split("/")[1:])
         try:
-            to_scope(SHARED_SCOPE, place)
+            to_scope(SHARED_SCOPE, parts)
         except ValueError as fault:
             raise ToolError(f"Path {path} is too long: {fault}") from fault
-        return place
+        return parts
 
     def _require_file(self, path: str) -> tuple[FilePath, Record]:
-        place = self._place(path)
-        record = self.files.get(place)
+        parts = self._parts(path)
+        record = self.files.get(parts)
         if record is None:
-            raise ToolError(f"The path {path} is not a file." if self.files.all(place) else _MISSING.format(path))
-        return place, record
+            raise ToolError(f"The path {path} is not a file." if self.files.all(parts) else _MISSING.format(path))
+        return parts, record
 
-    def _listed(self, path: str, place: FilePath) -> str:
-        files = {parts[len(place) :]: len(content_of(each).encode()) for parts, each in self.files.all(place).items()}
-        if place and not files:
+    def _listed(self, path: str, folder: FilePath) -> str:
+        files = {parts[len(folder) :]: len(content_of(each).encode()) for parts, each in self.files.all(folder).items()}
+        if folder and not files:
             raise ToolError(_MISSING.format(path))
         shown = {name: size for name, size in files.items() if not any(part.startswith(".") for part in name)}
         folders = {name[:depth] for name in shown for depth in range(1, min(len(name), MAX_LISTED_LEVELS + 1))}
@@ -153,15 +153,15 @@ class MemoryTool(BetaAbstractMemoryTool):
         lines += [f"{_size(size)}\t{path.rstrip('/')}/{'/'.join(name)}{end}" for name, size, end in rows]
         return "\n".join((head, *lines))
 
-    def _write(self, place: FilePath, record: Record | None, content: str) -> str:
-        return _note([self.files.write(place, content, record)])
+    def _write(self, path: FilePath, record: Record | None, content: str) -> str:
+        return _note([self.files.write(path, content, record)])
 
-    def _retire(self, gone: dict[FilePath, Record], reason: str) -> str:
-        return _note(self.files.retire(gone.values(), reason))
+    def _retire(self, files: dict[FilePath, Record], reason: str) -> str:
+        return _note(self.files.retire(files.values(), reason))
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same, awaited: each command is carried out in a thread."""
+    """The same for an event loop: each command runs in a thread."""
 
     view, create, str_replace = (async_method(each, "tool") for each in ("view", "create", "str_replace"))
     insert, delete, rename = (async_method(each, "tool") for each in ("insert", "delete", "rename"))
@@ -182,7 +182,7 @@ def _size(count: int) -> str:
 
 
 def _note(outcomes: Iterable[Outcome]) -> str:
-    """Return what the model is told of its writes (1)."""
+    """Return the sentences for the model about its writes (1)."""
     try:
         notes = warnings_for(outcomes)
     except NotStored as fault:

@@ -5,7 +5,7 @@ vectors: its memory is given ``embedder`` of the storage as well, which knows ag
 that a search is a recall. Needs the extra ``crewai``.
 
 Invariants
-(1) What a gate refuses or holds is an error, which CrewAI tells as a failed save; the other records are stored.
+(1) A refused or quarantined write is an error, which CrewAI reports as a failed save; the other records are stored.
 (2) What is deleted is retired: it can be restored.
 """
 
@@ -57,9 +57,9 @@ class KeepwardStorage:
         require_all_stored(outcomes)
 
     def update(self, record: MemoryRecord) -> None:
-        """Save a record in the place of that of the same id."""
-        place = (self._at(record.scope).scope, _KEY_PREFIX + key_of(record.id))
-        others = [each for each in self._named(record.id) if (each.scope, each.key) != place]
+        """Replace the record with the same id."""
+        target = (self._at(record.scope).scope, _KEY_PREFIX + key_of(record.id))
+        others = [each for each in self._named(record.id) if (each.scope, each.key) != target]
         self.save([record])
         self._retire(others)
 
@@ -89,12 +89,12 @@ class KeepwardStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Retire what meets every condition, and return how many that were."""
+        """Retire the records that match every condition, and return their number."""
         found = self._find(scope_prefix, tags=categories or (), where=metadata_filter or None)
-        gone = [each for each in found if record_ids is None or _id(each) in record_ids]
-        gone = [each for each in gone if older_than is None or _naive(each.created_at) < older_than]
-        self._retire(gone)
-        return len(gone)
+        matching = [each for each in found if record_ids is None or _id(each) in record_ids]
+        matching = [each for each in matching if older_than is None or _naive(each.created_at) < older_than]
+        self._retire(matching)
+        return len(matching)
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
         return next(map(self._record, self._named(record_id)), None)
@@ -155,8 +155,8 @@ class KeepwardStorage:
         counts = handle.facets(filters=filters, of=[of], most=100_000).facets[of]
         return {each.value: each.count for each in counts}
 
-    def _retire(self, gone: Iterable[Record]) -> None:
-        for each in gone:
+    def _retire(self, records: Iterable[Record]) -> None:
+        for each in records:
             emit_warnings([self.memory.at(scope=each.scope).forget(each.id, reason="deleted")])
 
     def _record(self, record: Record) -> MemoryRecord:

@@ -1,13 +1,13 @@
 """The session service and the memory service of Google's Agent Development Kit over a handle on memories.
 
-An app and a user are scopes below the handle's. An event is a turn of its session, with the event as its fields; the
+An app and a user are scopes below the handle's. An event is a message of its session, with the event as its fields; the
 states of an app, a user and a session are structured memories with a key. Needs the extra ``google-adk``.
 
 Invariants
 (1) An event and what it changes in states are one commit, based on the versions that were read.
 (2) Of an event that a gate refuses or holds nothing is stored, and the session does not get it: ``NotStored``. What
     became of facts and other memories is a warning.
-(3) What is a turn of a session already is not added again when the session is added to memory.
+(3) A message that is stored already is not stored again when its session is added to memory.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class KeepwardMemoryService(BaseMemoryService):
         emit_notes(await run_shielded(lambda: user.own.remember_many(items, reason="memories of a user")))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return what bears on a query, best first, without states and without the turn that is being answered."""
+        """Return the memories for a query, best first, without states and the unanswered message."""
         own = UserSessions(self.memory, app_name, user_id).own
         if not query.strip():
             return SearchMemoryResponse()

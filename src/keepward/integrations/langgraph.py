@@ -4,7 +4,7 @@ A namespace is a scope below the handle's own, and an item is a memory with a ke
 found by the text of its indexed fields. Needs the extra ``langgraph``.
 
 Invariants
-(1) A read that renews a time to live makes a commit only where at most half of that time is left.
+(1) A read that renews a time to live makes a commit only if at most half of that time is left.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def embedder_of(index: base.IndexConfig) -> FunctionEmbedder:
 class KeepwardStore(base.BaseStore):
     """LangGraph's store over a handle; namespaces lie below the handle's scope.
 
-    Texts are compared by the embedder of the handle's store; ``embedder_of`` makes one of an index configuration.
-    Given an ``index``, searches are in order of their cosines.
+    The embedder of the handle's store compares texts; ``embedder_of`` makes one from an index configuration. With an
+    ``index``, the results of searches are sorted by cosine.
     """
 
     supports_ttl = True
@@ -50,7 +50,7 @@ class KeepwardStore(base.BaseStore):
         self._swept: set[str] = set()
 
     def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
-        """Carry operations out: the reads, then the writes, of which the last to a key counts."""
+        """Run operations: the reads, then the writes, of which the last to a key counts."""
         return self._run(list(ops))
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
@@ -58,14 +58,14 @@ class KeepwardStore(base.BaseStore):
         return await run_shielded(self._run, list(ops))
 
     def sweep_ttl(self) -> Any:
-        """Return how many items have run out since this was last called; they were read no more before."""
+        """Return how many items have expired since the last call; expired items are never read."""
         found = self.memory.list_memories(within=self.memory.scope, statuses=["expired"], kinds=KINDS, limit=None)
         ended = {each.id for each in found}
         fresh, self._swept = ended - self._swept, ended
         return len(fresh)
 
     def start_ttl_sweeper(self, *_: Any, **__: Any) -> Any:
-        """Return True: nothing has to run. What has run out is not read, and the job ``expire`` tidies it away."""
+        """Return True: nothing has to run. Expired items are not read, and the job ``expire`` retires them."""
         return True
 
     stop_ttl_sweeper = start_ttl_sweeper
@@ -74,7 +74,7 @@ class KeepwardStore(base.BaseStore):
         for op in ops:
             base.validate_op_namespace(op)
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, base.PutOp)}
-        # Reads see what was there before the writes beside them.
+        # Reads see the state before the writes of the same batch.
         results = [None if isinstance(op, base.PutOp) else self._read(op) for op in ops]
         for namespace in dict.fromkeys(namespace for namespace, _ in puts):
             self._put(namespace, [op for op in puts.values() if op.namespace == namespace])
@@ -126,14 +126,14 @@ class KeepwardStore(base.BaseStore):
 
     def _put(self, namespace: tuple[str, ...], ops: Sequence[base.PutOp]) -> None:
         handle = self._at(namespace)
-        gone = [found for op in ops if op.value is None and (found := self._get(namespace, op.key))]
-        if gone:
-            outcome, _ = handle.forget_many([each.id for each in gone], reason="deleted")
+        deleted = [found for op in ops if op.value is None and (found := self._get(namespace, op.key))]
+        if deleted:
+            outcome, _ = handle.forget_many([each.id for each in deleted], reason="deleted")
             emit_warnings([outcome] if outcome else [])
-        kept = [op for op in ops if op.value is not None]
-        outcomes = handle.remember_many([self._item(op) for op in kept], reason="put") if kept else []
+        written = [op for op in ops if op.value is not None]
+        outcomes = handle.remember_many([self._item(op) for op in written], reason="put") if written else []
         emit_warnings(outcomes)
-        for op, outcome in zip(kept, outcomes, strict=True):
+        for op, outcome in zip(written, outcomes, strict=True):
             for record in getattr(outcome, "records", ()):
                 if op.ttl is None and record.expires_at is not None:
                     emit_warnings([handle.revise(record.id, ttl=None, reason="put")])
@@ -158,18 +158,20 @@ class KeepwardStore(base.BaseStore):
         filters = Filters(within=self.memory.scope, kinds=KINDS)
         scopes = self.memory.facets(filters=filters, of=["scope"], most=_EVERY).facets["scope"]
         every = (to_namespace(self.memory.scope, each.value) for each in scopes)
-        found = {each[: op.max_depth] for each in every if all(_meets(each, one) for one in op.match_conditions or ())}
+        found = {
+            each[: op.max_depth] for each in every if all(_matches(each, one) for one in op.match_conditions or ())
+        }
         found.discard(())
         return sorted(found)[op.offset : op.offset + op.limit]
 
 
 class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
-    """The same for an event loop: calls of one moment are carried out together, in a thread."""
+    """The same for an event loop: simultaneous calls run together, in a thread."""
 
     batch = AsyncBatchedBaseStore.batch
 
     async def sweep_ttl(self) -> int:
-        """Return how many items have run out since this was last called."""
+        """Return how many items have expired since the last call."""
         return int(await run_shielded(KeepwardStore.sweep_ttl, self))
 
     async def start_ttl_sweeper(self, *_: Any, **__: Any) -> bool:
@@ -180,15 +182,15 @@ class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
 
 
 def _where(args: dict[str, Any]) -> dict[str, Any]:
-    """Return a filter as conditions: what is not equal has to be there."""
+    """Return a filter as conditions; an unequal field must exist."""
     if not all(map(_FILTER.fullmatch, args)):
         raise ValueError("Invalid filter key: use letters, digits, dots, hyphens and underscores")
     differs = {name for name, asked in args.items() if isinstance(asked, dict) and "$ne" in asked}
     return {name: {**asked, "$exists": True} if name in differs else asked for name, asked in args.items()}
 
 
-def _meets(namespace: tuple[str, ...], condition: base.MatchCondition) -> bool:
-    """Whether a namespace begins or ends so."""
+def _matches(namespace: tuple[str, ...], condition: base.MatchCondition) -> bool:
+    """Whether a namespace has the prefix or suffix of a condition."""
     path = condition.path
     start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
     part = namespace[start : start + len(path)] if start >= 0 else ()

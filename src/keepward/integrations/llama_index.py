@@ -4,7 +4,7 @@ The block gives the compiled context for the newest message of the user. Message
 added to the session, with the facts that they tell. Needs the extra ``llama-index``.
 
 Invariants
-(1) What gates held, refused or changed is a warning; no chat fails by it.
+(1) A quarantined, refused or changed write is a warning; no chat fails because of it.
 """
 
 from __future__ import annotations

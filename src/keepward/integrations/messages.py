@@ -1,4 +1,4 @@
-"""Messages of a conversation as events of a session, and calls that are awaited in a thread.
+"""Messages of a conversation as events of a session, and calls in a thread.
 
 An item is returned unchanged; its index text is stored next to it. A cancelled await ends only after its call has
 finished, so that the next write cannot overtake it.
@@ -20,7 +20,7 @@ R = TypeVar("R")
 _TEXT_FIELDS = ("text", "content", "parts", "output", "arguments", "summary", "refusal", "transcript")
 
 
-def turn_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any, speaker: str | None) -> dict[str, Any]:
+def message_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any, speaker: str | None) -> dict[str, Any]:
     """Return the arguments of ``remember`` for an item: an event of a session, with the texts of ``spoken``."""
     return {
         "text": index_text(_texts_in(spoken), mem.policy.text_limit[Tier.EPISODIC]),
@@ -34,7 +34,7 @@ def turn_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any, sp
     }
 
 
-def session_turns(mem: Memory, session: str, limit: int | None = None, **filters: Any) -> list[Record]:
+def session_messages(mem: Memory, session: str, limit: int | None = None, **filters: Any) -> list[Record]:
     """Return the messages of a session at a handle's scope, newest first; ``filters`` as for ``list_memories``."""
     if limit is not None and limit < 1:
         return []

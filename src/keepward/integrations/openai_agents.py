@@ -1,4 +1,4 @@
-"""The session of the OpenAI Agents SDK over a handle on memories: a conversation whose items are turns of a session.
+"""The session of the OpenAI Agents SDK over a handle on memories: a conversation whose items are messages of a session.
 
 An item is an event of the session with the item as its fields, found by what is said in it: other surfaces recall it
 and read it in the session. Needs the extra ``openai-agents``.
@@ -20,7 +20,7 @@ from agents.memory import SessionABC
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
 from keepward.integrations import emit_warnings
-from keepward.integrations.messages import run_shielded, session_turns, turn_fields
+from keepward.integrations.messages import message_fields, run_shielded, session_messages
 from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
@@ -42,7 +42,7 @@ class KeepwardSession(SessionABC):
         """Return the items, oldest first; with a limit the newest so many."""
         self._check()
         most = resolve_session_limit(limit, self.session_settings)
-        records = await asyncio.to_thread(session_turns, self.memory, self._name, most)
+        records = await asyncio.to_thread(session_messages, self.memory, self._name, most)
         return [each.metadata for each in reversed(records)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -76,21 +76,21 @@ class KeepwardSession(SessionABC):
 
     def _add(self, items: list[Any]) -> None:
         json.dumps(items)  # what is none is a TypeError, as in every session of the SDK
-        items = [turn_fields(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
+        items = [message_fields(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
         for start in range(0, len(items), MAX_ITEMS_PER_WRITE):
             outcomes = self.memory.remember_many(
-                items[start : start + MAX_ITEMS_PER_WRITE], mode="atomic", reason="turns of a session"
+                items[start : start + MAX_ITEMS_PER_WRITE], mode="atomic", reason="messages of a session"
             )
             emit_warnings(outcomes[:1])
 
     def _pop(self) -> Any | None:
-        for record in session_turns(self.memory, self._name, 1):
+        for record in session_messages(self.memory, self._name, 1):
             emit_warnings([self.memory.forget(record.id, reason="taken back")])
             return record.metadata
         return None
 
     def _clear(self) -> None:
-        records = session_turns(self.memory, self._name)
+        records = session_messages(self.memory, self._name)
         if records:
             outcome, _ = self.memory.forget_many([each.id for each in records], reason="the session was cleared")
             emit_warnings([outcome] if outcome else [])

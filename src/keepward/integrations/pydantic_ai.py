@@ -6,8 +6,8 @@ message as its fields but for instructions, found by what user and model say in 
 Invariants
 (1) A context is compiled once a run, for its prompt: instructions do not change between two requests of it.
 (2) A save is one commit of a record and its entries, based on the version of the record that was read.
-(3) What a model gets wrong is a failed call that it reads; what a gate held or refused stands in the result of the
-    call and in its metadata. A conversation of which something is held or refused is not saved: ``NotStored``.
+(3) A mistake of a model is a failed call that it reads. A quarantined or refused write is reported in the result of
+    the call and in its metadata. A conversation with a quarantined or refused part is not saved: ``NotStored``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from keepward.core.memory import Record, Status
 from keepward.draft import Draft
 from keepward.errors import NotFound, StaleVersion
 from keepward.integrations import require_stored
-from keepward.integrations.messages import run_shielded, session_turns, turn_fields
+from keepward.integrations.messages import message_fields, run_shielded, session_messages
 from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 from keepward.tools import ToolProfile
@@ -103,7 +103,7 @@ class KeepwardConversationStore(ConversationStore):
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
         """Return an entry, or raise ``LookupError``."""
-        return _entry(await asyncio.to_thread(self._turn, entry_id))
+        return _entry(await asyncio.to_thread(self._message, entry_id))
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """Return the entries up to one, oldest first; with a limit the newest so many."""
@@ -134,7 +134,7 @@ class KeepwardConversationStore(ConversationStore):
         found = self.memory.list_memories(**asked, sort="changed", limit=limit)
         return [_RECORD.validate_python(each.metadata) for each in found]
 
-    def _turn(self, entry_id: str) -> Record:
+    def _message(self, entry_id: str) -> Record:
         with suppress(NotFound):
             found = self.memory.get(entry_id)
             if found.status is Status.ACTIVE:
@@ -146,30 +146,30 @@ class KeepwardConversationStore(ConversationStore):
         entries: list[ConversationEntry] = []
         while head_id is not None and (limit is None or len(entries) < limit):
             if head_id not in known:
-                session = str(self._turn(head_id).session)
-                known |= {alias: each for each in session_turns(self.memory, session) for alias in each.aliases}
+                session = str(self._message(head_id).session)
+                known |= {alias: each for each in session_messages(self.memory, session) for alias in each.aliases}
             entries.append(_entry(known[head_id]))
             head_id = entries[-1].parent_id
         return entries[::-1]
 
     def _write(self, record: ConversationRecord, entries: Sequence[ConversationEntry], expected: str | None) -> None:
         name, value = record.conversation_id, _RECORD.dump_python(record, mode="json")
-        with self._saving(name, expected, "a conversation was saved") as (held, draft):
+        with self._saving(name, expected, "a conversation was saved") as (stored, draft):
             if record.head_id is not None and record.head_id not in {each.id for each in entries}:
-                self._turn(record.head_id)
+                self._message(record.head_id)
             for each in entries:
                 draft.insert(**self._fields(name, each), aliases=[each.id])
-            if held is not None:
-                draft.replace(held.id, "", metadata=value, if_version=held.version)
+            if stored is not None:
+                draft.replace(stored.id, "", metadata=value, if_version=stored.version)
             else:
                 draft.insert("", key=key_of(f"{_TAG}:{name}"), metadata=value, **_NEW)
 
     def _delete(self, name: str, expected: str) -> None:
-        with self._saving(name, expected, "a conversation was deleted") as (held, draft):
+        with self._saving(name, expected, "a conversation was deleted") as (stored, draft):
             others = [each for each in self._records({}, None) if each.conversation_id != name and each.forked_from]
             tips = {tip for each in others for tip in (each.head_id, *each.branches)}
             reached = {entry.id for tip in tips for entry in self._history(tip)}
-            for each in (held, *session_turns(self.memory, key_of(name))):
+            for each in (stored, *session_messages(self.memory, key_of(name))):
                 if each is not None and not reached.intersection(each.aliases):
                     draft.retire(each.id, if_version=each.version)
 
@@ -177,12 +177,12 @@ class KeepwardConversationStore(ConversationStore):
     def _saving(self, name: str, expected: str | None, reason: str) -> Iterator[tuple[Record | None, Draft]]:
         """Give the record of a conversation, which has to be the expected one, and a draft based on it (2)."""
         with self._lock:
-            held = self._found(name)
-            if (None if held is None else held.metadata["revision"]) != expected:
+            stored = self._found(name)
+            if (None if stored is None else stored.metadata["revision"]) != expected:
                 raise ConversationConflict(name)
             try:
                 with self.memory.draft(reason=reason) as draft:
-                    yield held, draft
+                    yield stored, draft
             except (StaleVersion, LookupError) as fault:
                 raise ConversationConflict(name) from fault
             require_stored(draft.outcome)
@@ -193,7 +193,9 @@ class KeepwardConversationStore(ConversationStore):
         message.pop("instructions", None)
         said = [each for each in message["parts"] if each["part_kind"] in _SPEAKERS]
         speaker = _SPEAKERS[said[0]["part_kind"]] if said else "tool"
-        return turn_fields(self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker)
+        return message_fields(
+            self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker
+        )
 
 
 def _entry(found: Record) -> ConversationEntry:

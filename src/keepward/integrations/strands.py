@@ -3,7 +3,7 @@
 Needs the extra ``strands``.
 
 Invariants
-(1) What a gate refuses or holds is an error, which the tool ``add_memory`` tells the model; what it changes is a
+(1) A refused or quarantined write is an error, which the tool ``add_memory`` reports to the model; a changed one is a
     warning.
 (2) Messages are added once, however often a batch of them is sent again: each has an id made of its session, number
     and text.
@@ -32,7 +32,7 @@ class KeepwardMemoryStore(MemoryStore):
     """What is remembered in reach of a handle.
 
     ``session`` names the conversation that messages are added to, and ``subject`` whom it is about: the user. With
-    ``extraction`` messages are added by ``Memory.add``, which keeps what a user asks to remember as a fact.
+    ``extraction`` messages are added by ``Memory.add``, which stores a fact if a user asks to remember it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class KeepwardMemoryStore(MemoryStore):
         return require_all_stored([outcome], stacklevel=2)[0]
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> Added:
-        """Add messages to the session, with the facts that they tell; what gates held or refused is a warning."""
+        """Add messages to the session, with the facts in them; a quarantined or refused one is a warning."""
         self._writes()
         numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
         talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]

@@ -1,10 +1,10 @@
 """Folders and zip archives as the files in them: which can be read, and what is left out.
 
 Invariants
-(1) Nothing is unpacked to disk: a member is read where it lies.
-(2) An archive that could harm its reader is refused whole, before anything of it is used: a name that leads out of it,
-    more bytes than it may give, encryption, damage. What comes out is counted; sizes that it claims are not believed.
-(3) Links are not followed, and what is hidden is not entered; both are said.
+(1) Nothing is unpacked to disk: a member is read inside the archive.
+(2) A harmful archive is refused before anything of it is used: a path outside of the archive, too many bytes,
+    encryption, damage. Unpacked bytes are counted, because declared sizes may be wrong.
+(3) Links are not followed and hidden folders are not read; the notes count both.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from typing import IO, Any, cast
 from keepward.errors import InvalidInput
 from keepward.interchange.parsing import TOTAL_LIMIT, ZIP_MAGIC, Source, open_source, require_readable
 
-#: Endings of files that are looked into.
+#: Endings of files that are read.
 _READABLE_SUFFIXES = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
-#: Files in one folder or archive; bytes of an archive's list of files, and of one read.
+#: Maximum number of files in one folder or archive; bytes of an archive's list of files, and of one read.
 _MAX_FILES, _MAX_DIRECTORY_BYTES, _PIECE = 100_000, 8_000_000, 1 << 20
-#: What members may be packed with: these unpack in steps of any size.
+#: Compression methods: these unpack in steps of any size.
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-#: What the readers of archives raise where one is damaged.
+#: Errors of a damaged archive.
 _DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(slots=True, kw_only=True)
 class Bundle:
-    """What was named for an import: one file, or those of a folder or an archive."""
+    """The files of one import: one file, or those of a folder or an archive."""
 
     name: str
-    #: How each file is opened, by its path inside, in order; a file that stands alone has its own name.
+    #: The function that opens each file, by its path inside, in order; a single file has its own name.
     files: dict[str, Callable[[], AbstractContextManager[Source]]] = field(default_factory=dict)
-    #: Plain sentences, and what was left out, with how many of it.
+    #: Sentences, and the number of skipped files by description.
     notes: list[str] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
     #: Whether it is a folder or an archive.
@@ -71,7 +71,7 @@ def open_bundle(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
 
 @dataclass(slots=True)
 class _LimitedStream:
-    """The stream of an archive; ``zipfile`` reads a list of files at once, so a longer one is refused here."""
+    """The stream of an archive. ``zipfile`` reads the list of files at once, so a too long one is refused here."""
 
     stream: IO[bytes]
 
@@ -88,14 +88,14 @@ class _LimitedStream:
 
 def _folder(folder: Path) -> Bundle:
     if not folder.resolve().name:
-        raise InvalidInput("that is all of this machine: name the folder of what should come in")
+        raise InvalidInput("that is the root folder of this machine: name the folder to import")
     found = Bundle(name=folder.resolve().name, many=True)
-    for place, folders, names in os.walk(folder):
-        kept = [each for each in sorted(folders) if not each.startswith(".") and not Path(place, each).is_symlink()]
-        found.left["hidden folders or links to folders"] += len(folders) - len(kept)
-        folders[:] = kept
+    for parent, folders, names in os.walk(folder):
+        entered = [each for each in sorted(folders) if not each.startswith(".") and not Path(parent, each).is_symlink()]
+        found.left["hidden folders or links to folders"] += len(folders) - len(entered)
+        folders[:] = entered
         for name in sorted(names):
-            path = Path(place, name)
+            path = Path(parent, name)
             if path.is_symlink():
                 found.left["links"] += 1
             elif name.startswith(".") or path.suffix.lower() not in _READABLE_SUFFIXES or not path.is_file():
@@ -114,7 +114,7 @@ def _file(path: Path, inside: str) -> Iterator[Source]:
 
 
 def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
-    found, kept = Bundle(name=name, many=True), list[zipfile.ZipInfo]()
+    found, members = Bundle(name=name, many=True), list[zipfile.ZipInfo]()
     for info in archive.infolist():
         inside = PurePosixPath(info.filename.replace("\\", "/"))
         rooted = inside.is_absolute() or PureWindowsPath(info.filename).drive
@@ -135,25 +135,25 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
             raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
         if info.compress_type not in _METHODS:
             raise InvalidInput(f"{name} is packed in another way than deflate; unpack it and import the folder")
-        kept.append(info)
+        members.append(info)
         found.left["files whose name another one has as well"] += inside.as_posix() in found.files
         found.files[inside.as_posix()] = partial(_member, archive, info, inside.as_posix())
         _check_file_count(found)
-    came = 0
-    for info in kept:
-        # All of it is unpacked once, so that damage shows before anything is stored. `zipfile` stops at the size that
-        # is claimed, so another one is named.
+    unpacked = 0
+    for info in members:
+        # Every member is unpacked once, so that damage shows before anything is stored. `zipfile` stops at the declared
+        # size, so a larger one is set.
         more = copy.copy(info)
         more.file_size = TOTAL_LIMIT + 1
-        began = came
+        began = unpacked
         with archive.open(more) as member:
-            while came <= TOTAL_LIMIT and (piece := member.read(_PIECE)):
-                came += len(piece)
-        if came > TOTAL_LIMIT:
+            while unpacked <= TOTAL_LIMIT and (piece := member.read(_PIECE)):
+                unpacked += len(piece)
+        if unpacked > TOTAL_LIMIT:
             limit = f"{TOTAL_LIMIT // 10**6} MB"
             raise InvalidInput(f"{name} unpacks to more than {limit}; unpack it and import the folder")
-        if came - began != info.file_size:
-            raise InvalidInput(f"{name} claims a size that is not that of {info.filename}; nothing was imported")
+        if unpacked - began != info.file_size:
+            raise InvalidInput(f"{name} declares a wrong size of {info.filename}; nothing was imported")
     return found
 
 
@@ -165,4 +165,4 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Ite
 
 def _check_file_count(count: Bundle) -> None:
     if len(count.files) > _MAX_FILES:
-        raise InvalidInput(f"{count.name} holds more than {_MAX_FILES} files; import a part of it")
+        raise InvalidInput(f"{count.name} contains more than {_MAX_FILES} files; import a part of it")

@@ -1,6 +1,6 @@
-"""Data exports of ChatGPT and Claude: ``conversations.json`` and its neighbours, as they are downloaded.
+"""Downloaded data exports of ChatGPT and Claude: ``conversations.json`` and the other files.
 
-docs/howto/import-chats.md lists what becomes of what.
+docs/howto/import-chats.md says how each part is imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_CATEGORY = 256
 
 
 def is_chatgpt(value: Any) -> bool:
-    """Whether a JSON value is a conversation of ChatGPT, or the account whose export it is."""
+    """Whether a JSON value is a conversation of ChatGPT, or the account of an export."""
     return isinstance(value, dict) and (isinstance(value.get("mapping"), dict) or _is_account(value))
 
 
@@ -38,7 +38,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the branch of each conversation that was shown last."""
     for number, value in source.elements():
         if isinstance(value, dict) and _is_account(value):
-            # A conversation does not say whose it is.
+            # A conversation does not name its account.
             run.groups.add(value["id"])
             continue
         if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
@@ -70,7 +70,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _branch_shown_last(value: dict[str, Any], run: ImportRun) -> list[dict[str, Any]]:
-    """Return the messages on the way to the current node, oldest first; of a cyclic tree each once."""
+    """Return the messages on the path to the current node, oldest first; each once in a cyclic tree."""
     nodes = {name: node for name, node in value["mapping"].items() if isinstance(node, dict)}
     messages = {name: said for name, node in nodes.items() if isinstance(said := node.get("message"), dict)}
     at = value.get("current_node")
@@ -137,8 +137,8 @@ def _conversation(
     name = str(value.get("conversation_id") or value.get("id") or value.get("uuid") or number)
     title = value.get("title") or value.get("name")
     titled = {"title": title} if isinstance(title, str) and title.strip() else {}
-    for place, row in enumerate(rows, 1):
-        for _, item in events([(place, row | titled)], name, run.skipped):
+    for index, row in enumerate(rows, 1):
+        for _, item in events([(index, row | titled)], name, run.skipped):
             yield number, item if isinstance(item, UnusableItem) else {**item, "account": account}
 
 

@@ -1,12 +1,12 @@
-"""Write the journal of a tenant as a vault file and bring such a file back as it was; write notes and legacy lines.
+"""Export the journal of a tenant as a vault file, and restore such a file; export notes and legacy lines.
 
 Invariants
-(1) A file under its final name is whole, see ``durable``.
-(2) The export ends at the head that was newest when it began, however much is written meanwhile.
-(3) A journal that does not hold is not exported as if it did.
-(4) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
-    exactly that; what an import brings passes the gates as new text, whoever imports it.
-(5) An export takes the place of an earlier export, and of nothing else that holds anything.
+(1) A file under its final name is complete, see ``durable``.
+(2) The export ends at the head that was newest when it began, even if more is written meanwhile.
+(3) A journal with a wrong hash is not exported.
+(4) An import is no restore. An owner restores an export after seeing its core blocks, with the digest of that plan. An
+    import passes the gates as new text, for every actor.
+(5) An export replaces an earlier export or an empty file, and nothing else.
 """
 
 from __future__ import annotations
@@ -35,36 +35,35 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 
-#: Of the first line of a file that is looked at; a line of an export is shorter.
+#: Maximum bytes that are read of a first line; a line of an export is shorter.
 _MAX_LINE = 1 << 24
 
 
 def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True) -> int:
     """Write every version of every memory of the tenant, oldest first; return the number of lines.
 
-    A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
-    tenant gives no lines. ``blobs``: the content that lines refer to goes to a folder beside a path, see
-    ``vault``; a stream holds the references alone. Not in it are the review queue, receipts, feedback, learned
-    weights and counts of use.
+    A path is replaced in one step and only its owner can read it; a stream stays open. An empty tenant gives no lines.
+    With ``blobs``, the content that lines refer to goes to a folder next to the path, see ``vault``; a stream contains
+    only references. The review queue, receipts, feedback, learned weights and counts of use are not exported.
 
     Raises:
-        Unauthorised: the handle is not the owner's; an export holds every scope.
+        Unauthorised: the handle is not the owner's; an export contains every scope.
         Tampered: a commit does not match its hash.
-        InvalidInput: the path is a store's, or of anything else that is no export.
-        StoreUnavailable: the file cannot be written; what was there before is unchanged.
+        InvalidInput: the path is a store, or a file that is no export.
+        StoreUnavailable: the file cannot be written; the earlier file is unchanged.
     """
     _require_owner(mem)
     refs = set[str]()
-    # First, so that a file under its final name never waits for what it refers to.
+    # Blobs first, so that a file under its final name refers to existing blobs only.
     before = (lambda path: vault.write_blobs(mem, path, refs)) if blobs else None
     return _write_lines(target, _lines(mem, refs), before)
 
 
 def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[str]]:
-    """Write the live memories as lines of a legacy vault; return their number, and notes on what was left out.
+    """Write the live memories as lines of a legacy vault; return their number, and notes on skipped memories.
 
     Raises:
-        InvalidInput: there is such a file: it may be the vault itself, with its history.
+        InvalidInput: the file exists: it may be the legacy vault itself, with its history.
         Unauthorised, StoreUnavailable: as ``write_vault``.
     """
     _require_owner(mem)
@@ -78,18 +77,18 @@ def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[st
 
 def _require_owner(mem: Memory) -> None:
     if not mem.actor.is_owner:
-        raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
+        raise Unauthorised("an export contains every scope of the tenant: open the store as its owner")
 
 
 def _write_lines(
     target: str | Path | TextIO, lines: Iterator[str], before: Callable[[Path], None] | None = None
 ) -> int:
-    """Write lines to a stream or in place of a file; ``before`` is called when the file is about to get its name."""
+    """Write lines to a stream or to a file; ``before`` is called before the file gets its name."""
     count = 0
     if not isinstance(target, str | Path):
         plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
         for line in lines:
-            # A terminal that cannot show every letter gets them escaped, and not an error half way.
+            # For a stream with another encoding, letters are escaped.
             target.write((json.dumps(json.loads(line), separators=(",", ":")) if plain else line) + "\n")
             count += 1
         return count
@@ -108,9 +107,8 @@ def _write_lines(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Make sure that an export may take the place of what is at a path; see (5)."""
+    """Raise ``InvalidInput`` if an export may not replace the file at a path; see (5)."""
     if id_file(path).exists():
-        # Its blobs lie where those of an export would.
         raise InvalidInput(f"{path.name} is a store; name another file for the export")
     if not path.exists():
         return
@@ -151,11 +149,11 @@ def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
 
 
 def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
-    """Return what bringing an export of one's own back as it was would restore, under a digest; change nothing.
+    """Return what the restore of an export would write, with a digest; change nothing.
 
     Raises:
         Unauthorised: the handle is not an owner's.
-        InvalidInput: it is no export, is damaged or cut, holds a secret, or is of a tenant that the handle is not at.
+        InvalidInput: it is no export, damaged or truncated, contains a secret, or belongs to another tenant.
         Conflict: the tenant is not empty, or memory is switched off.
     """
     _require_restorer(mem)
@@ -170,21 +168,21 @@ def restore_export(
     *,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RestoredExport:
-    """Write the journal of an export into an empty tenant as it is, given the digest of its plan.
+    """Write the journal of an export unchanged into an empty tenant, given the digest of its plan.
 
-    Ids, versions, core blocks and the head are those of the file. With the tenant ``default`` of the handle it goes to
-    the tenant that the file names.
+    Ids, versions, core blocks and the head are those of the file. If the handle has the tenant ``default``, the target
+    is the tenant that the file names.
 
     Raises:
-        Conflict: it is not the file that was planned for; else as ``plan_restore_export``.
-        Tampered: the journal does not hold.
+        Conflict: the file is not the planned one; else as ``plan_restore_export``.
+        Tampered: a hash of the journal is wrong.
     """
     _require_restorer(mem)
     with open_source(target) as source:
-        plan, place, found = _plan_restore(mem, source)
+        plan, handle, found = _plan_restore(mem, source)
         if plan.digest != digest:
-            raise Conflict("the export is not the one that was shown; look at it again")
-        return _restore_journal(mem, place, source, found, on_progress)
+            raise Conflict("the export has changed since the plan: plan the restore again")
+        return _restore_journal(mem, handle, source, found, on_progress)
 
 
 def _require_restorer(mem: Memory) -> None:
@@ -193,15 +191,15 @@ def _require_restorer(mem: Memory) -> None:
 
 
 def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
-    if (told := detect(source)) != "vault":
-        raise InvalidInput(f"the file is no export of a whole journal, it looks like {told}: import it instead")
+    if (detected := detect(source)) != "vault":
+        raise InvalidInput(f"the file is no export of a journal, its format is {detected}: import it instead")
     found = vault.verify_file(source)
     if not (mem.policy.enabled and mem.policy.capture):
         raise Conflict("memory is switched off by policy; switch it on first")
     if mem.tenant not in {found.tenant, "default"}:
         raise InvalidInput(f"the export is of tenant {found.tenant}; name that one, or import the file")
-    place = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
-    if place.log(limit=1):
+    handle = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
+    if handle.log(limit=1):
         raise Conflict("the tenant is not empty; name another store, or import the file through the gates")
     now = mem.now
     newest = [record for _, record in vault.records(source, frozenset(found.newest.values())) if record.is_live(now)]
@@ -220,30 +218,30 @@ def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vaul
         core=tuple(sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))),
         blobs=len(found.blobs),
     )
-    return plan, place, found
+    return plan, handle, found
 
 
 def _restore_journal(
-    mem: Memory, place: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
+    mem: Memory, handle: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
 ) -> RestoredExport:
-    # Before the journal: what refers to them is stored only when they are there.
-    errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(place, source.path, ref))}
+    # Blobs first, so that stored records refer to existing blobs only.
+    errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(handle, source.path, ref))}
     commits = _report_progress(vault.commits_of(source, found.head), found.lines, report)
-    head = place.restore_journal(commits)
+    head = handle.restore_journal(commits)
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
-    notes = [f"the whole history was restored; the head is {head.name}"]
+    notes = [f"the complete history was restored; the head is {head.name}"]
     if len(found.blobs) > len(errors):
         notes.append(f"{len(found.blobs) - len(errors)} blobs came with it")
     if errors:
         ref, why = min(errors.items())
         notes.append(
-            f"{len(errors)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
-            "`verify` names the memories' blobs until they are put again"
+            f"{len(errors)} blobs that it refers to could not be stored, the first {ref[:19]}…: {why}; "
+            "`verify` reports them until they are added again"
         )
-    if place.status()["reranker"]["error"]:
+    if handle.status()["reranker"]["error"]:
         notes.append("an export has no learned weights: recall is in the plain order; run `keepward train`")
-    if place is not mem:
+    if handle is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
     return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
 
@@ -265,7 +263,7 @@ _UNSAFE = re.compile(r"[^\w .,-]+")
 
 
 def write_notes(mem: Memory, folder: str | Path) -> int:
-    """Write every live memory of the tenant as a note into a folder that is new or empty; return how many."""
+    """Write every live memory of the tenant as a note into a new or empty folder; return the number."""
     _require_owner(mem)
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):

@@ -1,6 +1,6 @@
 """The legacy vault: an append-only JSONL file with three tiers, one line a version.
 
-What becomes of a tier stands in docs/reference/formats.md. Of equal versions of an id the later line counts.
+docs/reference/formats.md says how a tier is imported. Of equal versions of an id the later line counts.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _versioned(row: Any) -> tuple[dict[str, Any], int]:
     if not isinstance(name, str) or not name.strip() or len(name) > 128:
         raise UnusableItem("the id is a text, 12 hexadecimal digits in this format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise UnusableItem("the version is a whole number from 1")
+        raise UnusableItem("the version is an integer from 1")
     return row, version
 
 
@@ -99,7 +99,7 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
     item |= {"tier": "core" if topic in core_keys else "archival", "key": topic}
     if tier == "canon":
         return item | {"stability": "permanent", "confidence": 0.9, "owner_decides": True}
-    # A keyed line of state is not an event; it has no term of its own.
+    # A keyed line of state is not an event; it has no time to live.
     return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
 
 
@@ -125,14 +125,14 @@ def _check_instant(row: dict[str, Any], name: str) -> None:
         raise UnusableItem(f"{name} is an instant in ISO 8601") from exc
 
 
-# --- the way back
+# --- export
 
 _SOURCE_OF = {"user_message": "chat", "user": "chat", "assistant": "chat", "chat": "chat", "tool": "tool"}
 _SOURCE_OF |= {"promotion": "promotion", "operator": "operator"}
 
 
 def lines_of(records: list[Record], skipped: Counter[str]) -> Iterator[str]:
-    """Yield a line for each memory that this format can hold; the others are counted in ``skipped``."""
+    """Yield a line for each memory that this format can express; the others are counted in ``skipped``."""
     for record in records:
         agent = record.scope.removeprefix("/agents/")
         if record.scope != SHARED_SCOPE and (agent == record.scope or "/" in agent):

@@ -1,8 +1,8 @@
-"""Messages: the list of ``{role, content, name?, timestamp?}`` that every chat API speaks.
+"""Messages: the list of ``{role, content, name?, timestamp?}`` of chat APIs.
 
 Accepted are a JSON list, ``{"messages": [...]}``, and JSONL with one message or one such object a line. Each message
-becomes an episodic event that stays, said by its name or else its role. Messages without text (calls of tools, pictures
-alone) are left out and counted. A ``user_id`` of a message, or of the object around it, says whose it is.
+becomes a stable episodic event; its speaker is the name, or else the role. Messages without text, such as calls of
+tools, are skipped and counted. A ``user_id`` of a message, or of the object around it, names its user.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from keepward.services.splitter import UnusableItem
 _SESSIONS = ("session", "session_id", "conversation_id", "thread_id")
 _USERS = ("user_id", "userId")
 _MAX_NAME = 200
-#: How many lines are looked at for an object before the file is taken for one document.
+#: Maximum number of lines without an object before the file counts as one document.
 _PROBE = 50
-#: Line or item number, session of its own if any, place in the session from 1, the message.
+#: Line or item number, session of its own if any, position in the session from 1, the message.
 _Message = tuple[int, str | None, int, Any]
 
 
 def detect(value: Any) -> bool:
-    """Whether a JSON value is a message or an object that holds messages."""
+    """Whether a JSON value is a message or an object with messages."""
     if not isinstance(value, dict):
         return False
     return isinstance(value.get("messages"), list) or ("role" in value and "content" in value)
@@ -37,30 +37,30 @@ def detect(value: Any) -> bool:
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read JSONL one line at a time, or one JSON document."""
     session = run.session or " ".join(source.stem.split())[:_MAX_NAME] or "import"
-    for number, own, place, message in _messages(source):
+    for number, own, position, message in _messages(source):
         name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_MAX_NAME]
-        yield from ((number, item) for _, item in events([(place, message)], name, run.skipped))
+        yield from ((number, item) for _, item in events([(position, message)], name, run.skipped))
 
 
 def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[str]) -> Iterator[Row]:
-    """Yield the events of one session from (place, message) in order; what has no text is counted in ``skipped``."""
-    for place, value in messages:
+    """Yield the events of one session from (position, message) in order; ``skipped`` counts messages without text."""
+    for position, value in messages:
         try:
             if isinstance(value, UnusableItem):
                 raise value
             message = parse_message(value)
         except (UnusableItem, InvalidInput) as exc:
-            yield place, exc if isinstance(exc, UnusableItem) else UnusableItem(str(exc))
+            yield position, exc if isinstance(exc, UnusableItem) else UnusableItem(str(exc))
             continue
         if not message.text:
-            # A message with nothing but parts that are no text is counted as a whole.
+            # A message that has only parts without text counts once, not by part.
             skipped["messages without text (calls of tools, pictures)"] += 1
             continue
         if message.others:
             skipped["parts that are not text (pictures, files)"] += message.others
         title = value.get("title")
         yield (
-            place,
+            position,
             {
                 "text": message.text,
                 "tier": "episodic",
@@ -70,7 +70,7 @@ def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[s
                 "speaker": message.name or message.role,
                 "occurred_at": message.said_at,
                 "name": message.id or None,
-                "evidence": (f"{session}#{place}",),
+                "evidence": (f"{session}#{position}",),
                 "metadata": {"role": message.role} | ({"title": title} if isinstance(title, str) else {}),
                 "user": user_of(value),
             },
@@ -84,7 +84,7 @@ def user_of(*values: Any) -> str | None:
 
 
 def messages_in(source: Source) -> list[Any]:
-    """Return the messages of a file in their order, as they stand there."""
+    """Return the messages of a file in their order, unchanged."""
     found = []
     for number, _, _, message in _messages(source):
         if isinstance(message, UnusableItem):
@@ -100,13 +100,13 @@ def _messages(source: Source) -> Iterator[_Message]:
     )
     if not lines and source.first() != "[" and not detect(source.document()):
         raise InvalidInput("not a list of messages: each is an object with role and content")
-    # The one conversation of a document has the name of the file.
+    # A single conversation has the name of the file.
     many = lines or sum(_has_messages(row) for _, row in source.elements()) > 1
-    place = 0
+    position = 0
     for number, row in source.objects() if lines else source.elements():
         if not _has_messages(row):
-            place += 1
-            yield number, None, place, row
+            position += 1
+            yield number, None, position, row
             continue
         own = next((row[key] for key in _SESSIONS if isinstance(row.get(key), str) and row[key].strip()), None)
         own = f"#{number}" if own is None and many else own

@@ -1,12 +1,12 @@
-"""Reading foreign files: bytes to lines, JSON values and rows, with a plain reason for whatever cannot be read.
+"""Reads files of other programs: bytes to lines, JSON values and rows, with a reason for every unreadable part.
 
 Invariants
-(1) A file is read in passes over a seekable source; no pass holds more of it than one row, see ``ROW_LIMIT``.
-(2) What cannot be read is an error with a place and a reason, and never looks like an empty file: ``Unusable`` of a
-    line, an item or a value, ``InvalidInput`` of a file.
-(3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
-(4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
-(5) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
+(1) A file is read in passes over a seekable source; a pass has at most one row in memory, see ``ROW_LIMIT``.
+(2) Every unreadable part is an error with its number and a reason: ``UnusableItem`` for a line, an item or a value,
+    ``InvalidInput`` for a file.
+(3) A value contains no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
+(4) Bytes of a stream stay in memory and are never written to a file, because no gate has checked them yet.
+(5) An item's number is its line in a JSONL or Markdown file, else its index among the file's items, from 1.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from keepward.errors import InvalidInput
 from keepward.services.splitter import UnusableItem
 from keepward.storage.forks import refuse_if_open
 
-#: Most bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
+#: Maximum bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
 ROW_LIMIT = 20_000_000
-#: Most bytes that an archive, a SQLite file, or a stream that cannot be read twice gives in all.
+#: Maximum bytes in total of an archive, of the rows of a SQLite file, and of a stream that can be read only once.
 TOTAL_LIMIT = 100_000_000
-#: Most items of one file, and most values in one JSON text (each comma and bracket counts, also within a text).
+#: Maximum items of one file, and values of one JSON text. Each comma and bracket counts as a value, also in strings.
 ITEM_LIMIT = 500_000
 VALUE_LIMIT = 2_000_000
-#: How archives and SQLite files begin; anything else with a NUL at its beginning is not read.
+#: First bytes of archives and SQLite files; another file with a NUL in its first bytes is not read.
 ZIP_MAGIC, SQLITE_MAGIC = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
-#: How many lines are looked at for an object.
+#: Maximum number of lines that are read to find an object.
 _PROBE = 50
 _BOM = b"\xef\xbb\xbf"
 _BLANKS: Any = re.compile(r"[ \t\r\n]*")
@@ -51,7 +51,7 @@ class Source:
     stream: IO[bytes]
     #: File name without folders, or ``stream``.
     name: str
-    #: Where the file lies; None for a stream.
+    #: Path of the file; None for a stream.
     path: Path | None = None
 
     @property
@@ -65,7 +65,7 @@ class Source:
         return PurePath(self.name).suffix.lower()
 
     def first(self) -> str:
-        """Return the first character that is not blank, or nothing when it is no ASCII."""
+        """Return the first character that is not blank; an empty text if it is not ASCII."""
         self.stream.seek(0)
         while piece := self.stream.read(4096):
             start = piece.removeprefix(_BOM).lstrip()
@@ -80,9 +80,9 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str | UnusableItem]]:
         """Yield (line number from 1, text without its line end) for each line that is not blank.
 
-        One pass at a time: a new one, or any other read, ends the one before.
+        One pass at a time: a new one, or any other read, ends the earlier one.
 
-        A line that is not UTF-8 or longer than ``ROW_LIMIT`` is an ``Unusable`` in its place.
+        For a line that is not UTF-8, or longer than ``ROW_LIMIT``, an ``UnusableItem`` is yielded.
         """
         self.stream.seek(0)
         number = 0
@@ -104,7 +104,7 @@ class Source:
                 yield number, text
 
     def values(self) -> Iterator[tuple[int, Any]]:
-        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place."""
+        """Yield (line number, value) of each line of JSON; an ``UnusableItem`` for an unreadable line."""
         for number, line in self.lines():
             try:
                 yield number, line if isinstance(line, UnusableItem) else parse(line)
@@ -112,10 +112,10 @@ class Source:
                 yield number, exc
 
     def objects(self) -> Iterator[tuple[int, Any]]:
-        """Yield the same.
+        """Yield the same as ``values``.
 
         Raises:
-            InvalidInput: at the end: the file was cut there, or no line of it is an object.
+            InvalidInput: at the end, if the file is truncated there, or no line of it is an object.
         """
         good, first_error, number, last = False, "no line is an object", 0, None
         for number, last in self.values():
@@ -132,7 +132,7 @@ class Source:
             raise InvalidInput(f"{self.name} ends within line {number}: it was cut. Nothing was imported")
 
     def document(self) -> Any:
-        """Return the value of the whole file as one JSON text."""
+        """Return the value of the file as one JSON text."""
         try:
             return parse(self.text())
         except UnusableItem as exc:
@@ -142,12 +142,13 @@ class Source:
         return InvalidInput(f"{self.name} cannot be read, nothing was imported: {reason}")
 
     def elements(self) -> Iterator[tuple[int, Any]]:
-        """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
+        """Yield (number from 1, value) of each element of a JSON list, or of the one value.
 
-        In a list NULs and lone surrogates are not looked for. One pass at a time, as with ``lines``.
+        One element is in memory at a time. Elements are not checked for NULs and lone surrogates. One pass at a time,
+        as with ``lines``.
 
         Raises:
-            InvalidInput: the file is damaged or was cut.
+            InvalidInput: the file is damaged or truncated.
         """
         try:
             yield from self._elements()
@@ -174,14 +175,14 @@ class Source:
                     break
                 value, end = _DECODER.raw_decode(text, start)
                 if end >= len(text):
-                    # The end of the list is still to come, or a number goes on.
+                    # The end of the list is not read yet, or a number continues.
                     raise json.JSONDecodeError("nothing more is read", text, end)
             except json.JSONDecodeError as exc:
                 if ended:
                     raise UnusableItem(f"not valid JSON behind item {number}: it seems damaged or cut") from exc
                 if len(text) - at > ROW_LIMIT:
                     raise UnusableItem(f"item {number + 1} is longer than {ROW_LIMIT // 10**6} MB") from exc
-                # As much again as is there, so that a long item is not tried once for each piece.
+                # The text doubles, so that a long item is not parsed again for each piece.
                 piece = self.stream.read(max(_PIECE, len(text) - at))
                 try:
                     text, at, ended = text[at:] + decode(piece, not piece), 0, not piece
@@ -210,56 +211,55 @@ class Source:
 
 
 def _check_value_count(text: str) -> None:
-    """See that a JSON text has so few values that their objects fit in memory: three bytes may make a list of 60."""
+    """Refuse a JSON text with too many values for the memory: a list of three bytes is an object of 60 bytes."""
     if len(text) > VALUE_LIMIT and sum(map(text.count, ",[{")) > VALUE_LIMIT:
-        raise UnusableItem(f"it holds more than {VALUE_LIMIT} values")
+        raise UnusableItem(f"it contains more than {VALUE_LIMIT} values")
 
 
 @contextmanager
 def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
-    """Open a path or a stream for reading in passes; a stream that can be read only once is held in memory.
+    """Open a path or a stream for reading in passes; a stream that can be read only once is buffered in memory.
 
     Raises:
-        InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, a store that this process has open, or a
-            stream beyond ``TOTAL_LIMIT``.
+        InvalidInput: the file is missing, a folder, unreadable, empty, not in UTF-8 or a store that this process has
+            open; or the stream is longer than ``TOTAL_LIMIT``.
     """
     path = Path(target) if isinstance(target, str | Path) else None
     if path is None:
         name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
-        again = False
+        rereadable = False
         with suppress(OSError, ValueError):
-            again = isinstance(target, io.BytesIO | io.BufferedReader) and target.seekable() and target.tell() == 0
-        with io.BytesIO() as held:
-            yield require_readable(
-                Source(stream=cast("IO[bytes]", target) if again else _buffer_stream(target, held, name), name=name)
-            )
+            rereadable = isinstance(target, io.BytesIO | io.BufferedReader) and target.seekable() and target.tell() == 0
+        with io.BytesIO() as buffer:
+            stream = cast("IO[bytes]", target) if rereadable else _buffer_stream(target, buffer, name)
+            yield require_readable(Source(stream=stream, name=name))
         return
     refuse_if_open(path)
     try:
-        stream = path.open("rb")
+        file = path.open("rb")
     except OSError as exc:
         raise InvalidInput(f"cannot read {path.name}: {exc.strerror or 'it cannot be opened'}") from exc
-    with stream, io.BytesIO() as held:
-        again = stream.seekable()
-        source = stream if again else _buffer_stream(stream, held, path.name)
-        yield require_readable(Source(stream=source, name=path.name, path=path if again else None))
+    with file, io.BytesIO() as buffer:
+        rereadable = file.seekable()
+        source = file if rereadable else _buffer_stream(file, buffer, path.name)
+        yield require_readable(Source(stream=source, name=path.name, path=path if rereadable else None))
 
 
-def _buffer_stream(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
-    """Hold a stream where it can be read again; see (4)."""
+def _buffer_stream(stream: Any, buffer: io.BytesIO, name: str) -> io.BytesIO:
+    """Read a stream into memory, where it can be read again; see (4)."""
     try:
         while piece := stream.read(_PIECE):
-            held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
-            if held.tell() > TOTAL_LIMIT:
+            buffer.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+            if buffer.tell() > TOTAL_LIMIT:
                 limit = f"{TOTAL_LIMIT // 10**6} MB"
                 raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
     except (OSError, UnicodeDecodeError) as exc:
         raise InvalidInput(f"cannot read {name} to its end") from exc
-    return held
+    return buffer
 
 
 def require_readable(source: Source) -> Source:
-    """Return a source that can be read and is not empty."""
+    """Return the source; raise ``InvalidInput`` if it is unreadable or empty."""
     try:
         source.stream.seek(0)
         start = source.stream.read(4096)
@@ -276,7 +276,7 @@ def require_readable(source: Source) -> Source:
 
 
 def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Return the value of one JSON text; ``pairs`` makes an object of its names and values."""
+    """Return the value of one JSON text; ``pairs`` makes an object from its names and values."""
     _check_value_count(text)
     try:
         value = json.loads(
@@ -309,21 +309,21 @@ def rows(source: Source, *lists: str) -> Iterator[tuple[int, Any, dict[str, Any]
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """Return a JSON value that is a list; none where it is something else."""
+    """Return a JSON value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
 def require_well_formed(value: Any) -> None:
-    """See that no text in a JSON value holds a NUL or a lone surrogate."""
+    """Raise ``UnusableItem`` if a text of a JSON value contains a NUL or a lone surrogate."""
     try:
         flat = json.dumps(value, ensure_ascii=False, default=str)
         flat.encode()
     except UnicodeEncodeError as exc:
-        raise UnusableItem("holds a lone surrogate (half a character)") from exc
+        raise UnusableItem("contains a lone surrogate (half a character)") from exc
     except RecursionError as exc:
         raise UnusableItem("nested too deeply") from exc
     if "\\u0000" in flat and any("\0" in text for text in strings(value)):
-        raise UnusableItem("holds a NUL character")
+        raise UnusableItem("contains a NUL character")
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -359,10 +359,10 @@ def _parse_float(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_parse_int, parse_float=_parse_float)
 
 
-#: What a reader yields: a line or item number, and the item that stands there or why there is none.
+#: A row of a reader: a line or item number, and the item or the reason why there is none.
 Row = tuple[int, dict[str, Any] | UnusableItem]
 
 
 def permanent_item(text: Any, **fields: Any) -> dict[str, Any]:
-    """Return an item that the file says for good, a fact unless ``fields`` say otherwise."""
+    """Return an item without an expiry, a fact unless ``fields`` say otherwise."""
     return {"text": text.strip() if isinstance(text, str) else text, "tier": "archival", "kind": "fact", **fields}

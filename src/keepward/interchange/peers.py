@@ -1,6 +1,6 @@
 """Files of other memories: mem0 and OpenMemory, Letta, Zep and Graphiti, and the reference memory server of MCP.
 
-docs/howto/import-agents.md lists what becomes of what.
+docs/howto/import-agents.md says how each part is imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from keepward.services.splitter import UnusableItem
 
 
 def is_mem0(value: Any) -> bool:
-    """Whether a JSON value is a memory of mem0 or OpenMemory, or an answer that lists them."""
+    """Whether a JSON value is a memory of mem0 or OpenMemory, or a response that lists some."""
     if not isinstance(value, dict):
         return False
     lists = next((value[name] for name in ("results", "memories") if isinstance(value.get(name), list)), None)
@@ -35,7 +35,7 @@ def is_mem0(value: Any) -> bool:
 
 
 def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the active memories that hold, and relations; the run of each is in its metadata."""
+    """Read the active memories that have not expired, and relations; their ids of mem0 are in the metadata."""
     for number, row, around in rows(source, "results", "memories", "relations"):
         if not isinstance(row, dict):
             yield number, row if isinstance(row, UnusableItem) else UnusableItem("a memory is an object")
@@ -43,20 +43,20 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
         user = user_of(row, around)
         whose = around.get("user")
         if isinstance(whose, dict) and whose.get("id") == row.get("user_id"):
-            # OpenMemory names its users by ids of rows.
+            # OpenMemory refers to its users by row id.
             user = user_of(whose)
         if isinstance(row.get("relationship"), str):
             parts = (str(row.get(name) or "").replace("_", " ") for name in ("source", "relationship"))
             end = str(row.get("target") or row.get("destination") or "").replace("_", " ")
             yield number, permanent_item(" ".join((*parts, end)), category="relation", user=user)
             continue
-        holds_for = _holds_for(row.get("expiration_date"), run.mem.now)
+        time_left = _time_left(row.get("expiration_date"), run.mem.now)
         if row.get("state", "active") != "active":
             run.skipped["memories that are paused, archived or deleted"] += 1
-        elif isinstance(holds_for, UnusableItem):
-            yield number, holds_for
-        elif holds_for is not None and holds_for <= timedelta(0):
-            run.skipped["memories that ran out"] += 1
+        elif isinstance(time_left, UnusableItem):
+            yield number, time_left
+        elif time_left is not None and time_left <= timedelta(0):
+            run.skipped["memories that expired"] += 1
         else:
             names = ("user_id", "agent_id", "run_id", "actor_id", "role", "app")
             about = {name: row[name] for name in names if isinstance(row.get(name), str)}
@@ -70,20 +70,20 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
                     user=user,
                     tags=tuple(each for each in list_or_empty(row.get("categories")) if isinstance(each, str)),
                     metadata={**metadata, **({"mem0": about} if about else {})} or None,
-                    **({} if holds_for is None else {"ttl": holds_for.total_seconds()}),
+                    **({} if time_left is None else {"ttl": time_left.total_seconds()}),
                 ),
             )
 
 
-def _holds_for(day: Any, now: datetime) -> timedelta | UnusableItem | None:
-    """Return how long a memory of mem0 holds, to the end of its last day; None for good."""
+def _time_left(day: Any, now: datetime) -> timedelta | UnusableItem | None:
+    """Return the time to the end of the last day of a memory of mem0; None if it does not expire."""
     if day is None:
         return None
     try:
         left = parse_instant(day) - now
     except (InvalidInput, TypeError):
         return UnusableItem("its expiration date is not a day such as 2026-03-01")
-    # A day that is further away stands for never.
+    # A date further in the future means never.
     return left + timedelta(days=1) if left < MAX_DURATION - timedelta(days=1) else None
 
 
@@ -121,7 +121,7 @@ def read_letta(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
-    """Return a message as chat APIs write it, None where it is none of the talk."""
+    """Return a message as chat APIs write it; None if it is not part of the conversation."""
     if not isinstance(row, dict):
         return row
     role, content = row.get("role"), row.get("content", row.get("text"))
@@ -131,7 +131,7 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
     calls = (each.get("function") for each in list_or_empty(row.get("tool_calls")) if isinstance(each, dict))
     sent = [each for each in calls if isinstance(each, dict)]
     if sent:
-        # What stands beside a call are thoughts; what was said is what it sent.
+        # The text next to a call is a thought; the argument of the call is the message.
         content = [_message_in(each.get("arguments")) for each in sent if each.get("name") == "send_message"]
     elif role == "user":
         parts = content if isinstance(content, list) else [content]
@@ -142,11 +142,11 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
 
 
 def _message_in(text: Any) -> str:
-    """Return the message in its JSON envelope; the text itself where it has none."""
+    """Return the message in its JSON envelope; the text itself if there is no envelope."""
     with suppress(ValueError):
         value = json.loads(text) if isinstance(text, str) else text
         if isinstance(value, dict):
-            # A heartbeat or a login is of the system, whoever's role it has.
+            # Heartbeats and logins come from the system, with any role.
             plain = value.get("type", "user_message") == "user_message"
             return value["message"] if plain and isinstance(value.get("message"), str) else ""
     return text if isinstance(text, str) else ""
@@ -168,8 +168,8 @@ def is_zep(value: Any) -> bool:
 
 
 def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read episodes and the facts that hold. A row that names no user is of its group, which may be one."""
-    places = Counter[str]()
+    """Read episodes and valid facts. A row that names no user belongs to its group, which may be a user."""
+    positions = Counter[str]()
     for number, row, around in rows(source, "episodes", "edges", "facts"):
         if not isinstance(row, dict):
             yield number, row if isinstance(row, UnusableItem) else UnusableItem("an episode is an object")
@@ -179,16 +179,16 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
         own = {"name": row.get("uuid"), **whose}
         if "fact" in row:
             if row.get("invalid_at") or row.get("expired_at"):
-                run.skipped["facts that no longer hold"] += 1
+                run.skipped["facts that are no longer valid"] += 1
                 continue
             refs = tuple(each for each in list_or_empty(row.get("episodes")) if isinstance(each, str))
             about = {"when": row.get("valid_at"), "category": row.get("name"), "evidence": refs}
             yield number, permanent_item(row["fact"], **about, **own)
         elif row.get("source") == "message" or row.get("role_type"):
-            place = next((row[key] for key in ("session_id", "thread_id", "group_id") if row.get(key)), None)
-            session = str(place or run.session or source.stem)
-            places[session] += 1
-            for _, item in events([(places[session], _episode(row))], session, run.skipped):
+            named = next((row[key] for key in ("session_id", "thread_id", "group_id") if row.get(key)), None)
+            session = str(named or run.session or source.stem)
+            positions[session] += 1
+            for _, item in events([(positions[session], _episode(row))], session, run.skipped):
                 yield number, item if isinstance(item, UnusableItem) else item | whose
         else:
             when = row.get("valid_at") or row.get("created_at")
@@ -197,7 +197,7 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _episode(row: dict[str, Any]) -> dict[str, Any]:
-    """Return an episode as a message, whose speaker is its role, or stands before a colon at its beginning."""
+    """Return an episode as a message; the speaker is its role, or the name before a colon at its beginning."""
     content, when = str(row.get("content") or ""), row.get("valid_at") or row.get("created_at")
     if row.get("role_type"):
         role = row["role_type"] if row["role_type"] in _ROLES else "user"
@@ -216,16 +216,16 @@ _MAX_SUBJECT = 256
 
 
 def is_server_memory(value: Any) -> bool:
-    """Whether a JSON value is a line of the memory server's file, or what ``read_graph`` answers."""
+    """Whether a JSON value is a line of the memory server's file, or a result of ``read_graph``."""
     if not isinstance(value, dict):
         return False
-    whole = {"entities", "relations"} <= value.keys()
+    graph = {"entities", "relations"} <= value.keys()
     entity, relation = {"name", "entityType", "observations"}, {"from", "to", "relationType"}
-    return whole or entity <= value.keys() or relation <= value.keys()
+    return graph or entity <= value.keys() or relation <= value.keys()
 
 
 def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read entities, observations and relations as a fact each; what is said twice counts once."""
+    """Read entities, observations and relations as a fact each; repeated facts count once."""
     for number, row, _ in rows(source, "entities", "relations"):
         record = row if isinstance(row, dict) else {}
         names = ("from", "relationType", "to") if "relationType" in record else ("name", "entityType")
@@ -241,7 +241,7 @@ def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
             continue
         yield number, permanent_item(f"{subject} ({texts[1]})", category="entity", subject=subject)
         for content in texts[2:]:
-            # One that does not name its entity is found by that name, too.
+            # The name of the entity is added, so that a search for it finds the observation.
             named = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", content, re.IGNORECASE)
             yield (
                 number,

@@ -1,4 +1,4 @@
-"""Memories as JSON objects: what the console, ``list --json`` and the API give, and what other programs keep."""
+"""Memories as JSON objects: what the console, ``list --json`` and the API give, and those of other programs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from keepward.services.splitter import UnusableItem
 if TYPE_CHECKING:
     from datetime import datetime
 
-#: What a memory brings from one store to another as it is.
+#: Fields that are copied unchanged from one store to another.
 COPIED_FIELDS = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {"id", "source", "derived_from"}
-#: What is left out of another store's memories.
+#: Description of skipped memories of another store.
 INACTIVE_NOTE = "memories that are not active"
 #: Fields by which programs say that a record is not active: false, true, or set to anything but null.
 _INACTIVE_IF_FALSE = ("active", "is_active", "enabled")
@@ -45,12 +45,12 @@ _INACTIVE_IF_SET = (
     "invalid_at",
     "expired_at",
 )
-#: Where records name a date, a term, what they were made from, and their vector; the first one counts.
+#: Fields with a date, an expiry, parents and a vector; the first filled one counts.
 _TIME_FIELDS = ("occurred_at", "created_at", "created", "timestamp", "date")
 _EXPIRY_FIELDS = ("expires_at", "expiration_date", "valid_until")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
 _VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
-#: Fields that a read computes or that each store counts for itself.
+#: Fields that a read computes, or that each store sets itself.
 _COMPUTED_FIELDS = frozenset(
     {"id", "version", "status", "state", "reinforced_at", "children", "base_confidence", "base_importance"}
 )
@@ -69,12 +69,12 @@ _KNOWN_FIELDS = frozenset(
     }
 )
 _KNOWN_FIELDS |= {"user_id", "userId"}
-#: How many names of fields are listed among those left out, and what is listed as a name.
+#: Maximum number of listed names of skipped fields, and the form of a listed name.
 _MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 
 def detect(value: Any) -> bool:
-    """Whether a JSON value is a memory as the API gives it, or an object that lists such."""
+    """Whether a JSON value is a memory as the API returns it, or an object that lists some."""
     if isinstance(value, dict) and "text" not in value:
         value = next(
             (value[name][0] for name in ("items", "memories") if isinstance(value.get(name), list) and value[name]),
@@ -84,13 +84,13 @@ def detect(value: Any) -> bool:
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read memories: a list, an object a line, or an answer that lists them."""
+    """Read memories: a list, an object a line, or a response that lists them."""
     for number, row, _ in rows(source, "items", "memories"):
         yield from item_of(number, row, run)
 
 
 def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
-    """Yield the item of a record, or why there is none; nothing for one that is not active."""
+    """Yield the item of a record, or the reason why there is none; nothing for an inactive one."""
     try:
         if isinstance(row, UnusableItem):
             raise row
@@ -105,7 +105,7 @@ def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
 
 
 def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
-    """Return what a record asks for; None for one that is not active. What is left out is counted."""
+    """Return the item of a record, None for an inactive one. Skipped fields are counted."""
     now, ends = run.mem.now, _instant(row, _EXPIRY_FIELDS)
     if _is_inactive(row) or (ends is not None and ends <= now):
         run.skipped[INACTIVE_NOTE] += 1
@@ -113,7 +113,7 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
     item = {name: row[name] for name in sorted(COPIED_FIELDS) if row.get(name) not in (None, [], {})}
     item |= {
         "metadata": row.get("metadata") or None,
-        # A core block was judged by a person there, and is judged again here: its floor is not in question.
+        # A person reviewed the core block there and reviews it again here, so no minimum confidence applies.
         "confidence": None if row.get("tier") == Tier.CORE else row.get("confidence"),
         "ttl": None if ends is None else ends - now,
         "when": _instant(row, _TIME_FIELDS),
@@ -130,7 +130,7 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
 
 
 def _is_inactive(row: Mapping[str, Any]) -> bool:
-    """Whether a record says of itself, in one of the usual ways, that it is not active."""
+    """Whether a usual field of a record says that it is inactive."""
     no, yes = (False, 0, "false", "no", "0"), (True, 1, "true", "yes", "1")
     status = str(row.get("status") or row.get("state") or "active").lower()
     return (
@@ -154,7 +154,7 @@ def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
-    """Count the fields of a record that have no place in an imported memory."""
+    """Count the fields of a record that an imported memory does not have."""
     for name, value in row.items():
         if name in _KNOWN_FIELDS or value in (None, "", 0, False, [], {}):
             continue

@@ -15,7 +15,7 @@ Invariants
 (1) Every row has an outcome. An unusable item is reported with its number and does not stop the others.
 (2) Nothing is stored twice. An item is recognized by its name even if its text has changed, so an import does not undo
     a correction or redaction. A name derived from a text is derived after redaction.
-(3) Every item passes the gates as new text, whoever imports it. A core block needs approval; a keyed or permanent item
+(3) Every item passes the gates as new text, for every actor. A core block needs approval; a keyed or permanent item
     needs approval unless the owner imports it.
 (4) Every imported memory has the reference of its import in its evidence.
 (5) A dry run passes the same gates and stores nothing.
@@ -329,20 +329,22 @@ class ImportRun:
 
     # --- one batch
 
-    def _flush(self, held: bool) -> None:
-        self._store_batch(self._pending.pop(held), held)
+    def _flush(self, needs_approval: bool) -> None:
+        self._store_batch(self._pending.pop(needs_approval), needs_approval)
         self._report(sum(map(len, self._pending.values())))
 
-    def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], held: bool) -> None:
-        """Have a batch judged and count what became of it; by halves, what cannot be part of it is singled out."""
+    def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], needs_approval: bool) -> None:
+        """Propose a batch and count its outcomes; a failing batch is split in halves to find the failing items."""
         items = [{**item, "source": "import"} for _, item in batch]
         judged: _Judged | None
         try:
             if self._rehearsal is not None:
                 found = self._rehearsal.evaluate(new_memories(request_context_of(self.mem), items))
-                judged = [("quarantined" if held and word == "committed" else word, why) for word, why in found]
+                judged = [
+                    ("quarantined" if needs_approval and word == "committed" else word, why) for word, why in found
+                ]
             else:
-                judged = self._propose(items) if held else self._remember(items)
+                judged = self._propose(items) if needs_approval else self._remember(items)
         except InvalidInput as exc:
             if len(batch) == 1:
                 self._fail(batch[0][0], str(exc))
@@ -350,8 +352,8 @@ class ImportRun:
             judged = None
         if judged is None:
             middle = len(batch) // 2
-            self._store_batch(batch[:middle], held)
-            self._store_batch(batch[middle:], held)
+            self._store_batch(batch[:middle], needs_approval)
+            self._store_batch(batch[middle:], needs_approval)
             return
         for (number, _), (outcome, reasons) in zip(batch, judged, strict=True):
             self._report_result(number, outcome, reasons)
@@ -371,10 +373,10 @@ class ImportRun:
         return [(each.outcome, each.reasons) for each in outcomes]
 
     def _propose(self, items: list[dict[str, Any]]) -> _Judged | None:
-        """Put items before a person as one proposal; None where one of several is refused, and all with it."""
-        # The owner decides what waits, so somebody else has to ask.
-        asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
-        with self.mem.as_actor(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
+        """Propose items to a reviewer, all at once; None if one of several is refused, because then all are."""
+        # The owner decides proposals, so another actor has to propose.
+        proposer = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
+        with self.mem.as_actor(proposer).draft(reason=f"import of {self.name}: lasting memories") as draft:
             for item in items:
                 draft.insert(**item)
         assert draft.outcome is not None
@@ -383,17 +385,19 @@ class ImportRun:
         return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
 
     def _propose_facts(self, records: Sequence[Record]) -> None:
-        """Propose the facts that conversations tell, of each session by itself."""
-        said = [each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
-        for (_, subject), group in itertools.groupby(said, lambda each: (each.session, each.subject)):
+        """Propose the facts in conversations, session by session."""
+        messages = [
+            each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE
+        ]
+        for (_, subject), group in itertools.groupby(messages, lambda each: (each.session, each.subject)):
             outcomes, notes = propose_facts(request_context_of(self.mem), list(group), self._subject or subject)
             self._fact_counts.update(each.outcome for each in outcomes)
             self._fact_notes += [note for note in notes if note not in self._fact_notes]
 
-    # --- what is told
+    # --- results
 
     def _report(self, waiting: int = 0) -> None:
-        """Report how many rows are through; ``waiting`` were read and are not."""
+        """Report the number of finished rows; ``waiting`` rows were read and are not stored yet."""
         self._reported = max(self._reported, self._done - waiting)
         if self._on_progress is not None:
             self._on_progress(self._reported, max(self._total, self._done))
@@ -415,48 +419,48 @@ class ImportRun:
             named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(self._redacted.items()))
             yield f"replaced by a marker: {named}"
         if self._counts["unnamed"]:
-            yield "old ids that are the name of a core block, a key or an id here were not kept as aliases"
+            yield "old ids that are the name of a core block, a key or an id here were not stored as aliases"
         if self._counts["alike"]:
-            yield f"{self._counts['alike']} say what another memory says already and were not stored beside it"
-        met = self._deduplicator.counts
-        yield from (f"{met[sentence]} {sentence}" for sentence in (_WAITING, _DIFFERING, _INACTIVE) if met[sentence])
+            yield f"{self._counts['alike']} say what another memory says already and were not stored"
+        known = self._deduplicator.counts
+        yield from (f"{known[what]} {what}" for what in (_WAITING, _DIFFERING, _INACTIVE) if known[what])
 
 
-_WAITING = "imported before and still waiting for review"
+_WAITING = "imported before and still pending review"
 _DIFFERING = "edited or redacted since they were imported; they stay as they are here"
-_INACTIVE = "no longer held here (retired, archived or superseded); they were not revived"
+_INACTIVE = "no longer active here (retired, archived or superseded); they stay inactive"
 
 
 class Deduplicator:
-    """Finds the memories and waiting proposals of a tenant that an import meets again (2)."""
+    """Finds the memories and pending proposals of a tenant that an import contains again (2)."""
 
     def __init__(self, mem: Memory) -> None:
         self._mem = mem
-        # An empty tenant knows nothing; asking for each item would double the time.
+        # An empty tenant has no duplicates; a search for each item would double the time.
         self._empty = mem.head.startswith("0:")
         self._views = {mem.scope: mem}
-        #: Session and alias, or session and text, of what waits for review.
+        #: Session and alias, or session and text, of each pending proposal.
         self._waiting = set(_pending_names(mem))
         self._seen: set[tuple[str, str | None, str]] = set()
         self._repeats = Counter[tuple[str, ...]]()
         self._loaded: tuple[tuple[str, str], dict[str, Record]] = (("", ""), {})
-        #: How many of what was met again are told of, by the sentence that tells it.
+        #: The number of reported duplicates, by the sentence that reports them.
         self.counts = Counter[str]()
 
     def name_of(self, item: Mapping[str, Any]) -> str:
-        """Return a name for an item that has none: a digest of where, when, by whom and how often this was said."""
+        """Return a name for an item that has none: a digest of its session, speaker, time, text and repetition."""
         from keepward.gates.detectors import pii, secrets
         from keepward.gates.detectors.matcher import redact
 
         text = redact(item["text"], [*secrets.scan(item["text"]), *pii.scan(item["text"])])
         said = (item["scope"], *(str(item.get(name) or "") for name in ("session", "speaker", "occurred_at")), text)
-        # Where there is no session, what is said twice counts once.
+        # Without a session, repeated texts count once.
         self._repeats[said] += item.get("session") is not None
         digest = hashlib.sha256(json.dumps([*said[1:], self._repeats[said]]).encode())
         return f"text:{digest.hexdigest()[:32]}"
 
     def find(self, name: str, item: Mapping[str, Any]) -> Record | Literal["waiting", "seen"] | None:
-        """Return the memory that an item is already, whether it waits or was met before; None for a new one."""
+        """Return the memory of an item, or whether it is pending or repeated in this import; None for a new one."""
         scope, session = item["scope"], item.get("session")
         if (scope, session, name) in self._seen:
             return "seen"
@@ -474,15 +478,15 @@ class Deduplicator:
         return found
 
     def by_name(self, name: str, scope: str) -> Record | None:
-        """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""
+        """Return the memory with a name of the file, visible from a scope, or None."""
         with suppress(NotFound, InvalidInput):
             found = self._view(scope).get(name)
-            # A key here is no name of the file's.
+            # A key of this store is no name of the file.
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
     def _view(self, scope: str) -> Memory:
-        # A reader sees its own scope and those above, so each item is looked for from where it goes.
+        # A reader sees its own scope and those above, so an item is searched from its target scope.
         if scope not in self._views:
             self._views[scope] = self._mem.at(scope=scope)
             self._waiting.update(_pending_names(self._views[scope]))
@@ -497,7 +501,7 @@ class Deduplicator:
 
 
 def _pending_names(view: Memory) -> Iterator[tuple[str | None, str]]:
-    """Yield the session with each name and text of what waits for review and a handle sees."""
+    """Yield the session with each name and text of the pending proposals that a handle can see."""
     for proposal in view.pending(limit=None):
         for step in proposal.steps:
             yield from (
@@ -509,11 +513,11 @@ def _scope_of(scope: str, user: str) -> str:
     try:
         return parse_scope(f"{scope.removesuffix(SHARED_SCOPE)}/users/{user}")
     except InvalidInput as exc:
-        raise InvalidInput(f"{user!r} is no name of a user: use a name or an id such as u-1042") from exc
+        raise InvalidInput(f"{user!r} is no valid name of a user: use a name or an id such as u-1042") from exc
 
 
 def _user_name(own_id: str) -> str:
-    """Return the name of a user; for an address, a number or what no scope can hold, one that is made of its digest."""
+    """Return the name of a user; for a personal identifier or an invalid name, a digest of it."""
     from keepward.gates.detectors import pii
 
     if "/" not in own_id and is_scope(f"/users/{own_id}") and not pii.scan(own_id):

@@ -1,7 +1,7 @@
 """Tables of other memories: a LangGraph store, a table of notes and a MemoryBank in SQLite, and blocks of PostgreSQL.
 
-docs/howto/import-stores.md lists what becomes of what. A table is told by its columns. Names of columns may be written
-``like_this`` or ``likeThis``.
+docs/howto/import-stores.md says how each part is imported. The columns of a table determine its format. Names of
+columns may be written ``like_this`` or ``likeThis``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keepward.services.splitter import UnusableItem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _Format = Literal["langgraph", "notes-table", "memory-bank"]
-#: The usual name of a table, and the columns by which it is told.
+#: The usual name of a table, and the columns that identify it.
 _TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
     "langgraph": ("store", frozenset({"prefix", "key", "value"})),
     "notes-table": ("memory_notes", frozenset({"kind", "content", "stability"})),
@@ -32,7 +32,7 @@ _TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
 
 
 def detect(source: Source) -> _Format:
-    """Tell the format of a SQLite file by the columns of its tables."""
+    """Return the format of a SQLite file, by the columns of its tables."""
     tables = columns_in(source)
     for name, (_, wanted) in _TABLES.items():
         if any(there.issuperset(wanted) for there in tables.values()):
@@ -55,7 +55,7 @@ def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
 def _record(
     number: int, row: dict[str, Any], as_record: Callable[[dict[str, Any]], dict[str, Any]], run: ImportRun
 ) -> Iterator[Row]:
-    """Yield the item of a row that ``as_record`` makes a record of."""
+    """Yield the item of a row, which ``as_record`` makes a record."""
     named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
     try:
         record = as_record({name: value for name, value in named.items() if value not in (None, "")})
@@ -66,7 +66,7 @@ def _record(
 
 
 def _value_of(text: Any) -> Any:
-    """Return the value of a column that holds JSON as text; other text is a list of words with commas between."""
+    """Return the value of a column with JSON; other text is a list of words separated by commas."""
     if not isinstance(text, str):
         return text
     try:
@@ -85,7 +85,7 @@ def read_langgraph(source: Source, run: ImportRun) -> Iterator[Row]:
             expires = row.get("expires_at")
             ends = None if expires is None else parse_instant(str(expires).replace(" ", "T", 1))
             if ends is not None and ends <= run.mem.now:
-                run.skipped["items that ran out"] += 1
+                run.skipped["items that expired"] += 1
                 continue
             item = _stored_item(row["prefix"], row["key"], row["value"], run)
             yield number, item | {"ttl": None if ends is None else ends - run.mem.now}
@@ -99,17 +99,17 @@ def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> 
     value = value.decode() if isinstance(value, bytes) else value
     if not (isinstance(prefix, str) and isinstance(key, str) and isinstance(value, str)):
         raise UnusableItem("an item has a namespace, a key and a value")
-    held = parse(value)
-    if not isinstance(held, dict):
+    fields = parse(value)
+    if not isinstance(fields, dict):
         raise UnusableItem("the value of an item is an object")
     require_well_formed([prefix, key])
-    text = index_text(texts_of(held), run.mem.policy.text_limit["archival"])  # type: ignore[index]
+    text = index_text(texts_of(fields), run.mem.policy.text_limit["archival"])  # type: ignore[index]
     return {
-        # What has no text is found by its key.
+        # An item without text is found by its key.
         "text": text if text.strip() else key,
         "key": key_of(key),
         "scope": to_scope(run.scope, prefix.split(".") if prefix else ()),
-        "metadata": held,
+        "metadata": fields,
         "content_type": "structured",
         "tier": "archival",
         "kind": "fact",
@@ -119,7 +119,7 @@ def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> 
 
 # --- a table of notes
 
-#: What a kind of note is here. A soul is the identity document here, which a person writes.
+#: Tier and kind of each kind of note. A soul becomes a document, because a person writes the identity document.
 _NOTE_KINDS: dict[str, dict[str, str]] = {
     "log": {"tier": "episodic", "kind": "event"},
     "summary": {"tier": "episodic", "kind": "summary"},
@@ -156,7 +156,7 @@ def _note(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the active memories; their content in ``blobs`` beside the file comes along."""
+    """Read the active memories, and their content in the folder ``blobs`` next to the file."""
 
     def as_record(row: dict[str, Any]) -> dict[str, Any]:
         record = {**row, "id": str(row.get("id", "")), "kind": row.get("kind") or "fact", "tier": "archival"}
@@ -173,11 +173,11 @@ def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
         yield from _record(number, row, as_record, run)
 
 
-def _blob_of(place: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
+def _blob_of(location: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
     """Return the content of a memory as a blob; without it the description stays as a text."""
     root = database.resolve().parent if database is not None else None
     if root is not None:
-        for file in ((root / place).resolve(), (root / "blobs" / place).resolve()):
+        for file in ((root / location).resolve(), (root / "blobs" / location).resolve()):
             if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MAX_BLOB_BYTES:
                 return {"blob": run.mem.put_blob(file.read_bytes()).ref} if run.storing else {}
     run.skipped["contents that are not in the folder of the database: their descriptions came as text"] += 1
@@ -196,7 +196,7 @@ def is_block(value: Any) -> bool:
 
 
 def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read blocks as JSON rows; those of other tables are left out."""
+    """Read blocks as JSON rows; rows of other tables are skipped."""
     core_keys = run.mem.policy.core_keys
 
     def as_record(row: dict[str, Any]) -> dict[str, Any]:

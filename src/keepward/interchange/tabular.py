@@ -20,21 +20,21 @@ _TEXTS = frozenset(
 _NUMBERS = frozenset(("confidence", "importance"))
 #: Columns whose cells hold several values, separated by commas.
 _LISTS = frozenset(("tags", "evidence"))
-#: Columns that say when it happened; the first filled one counts.
+#: Columns with the time of the event; the first filled one counts.
 _TIMES = ("occurred_at", "date", "created_at")
 _DELIMITERS = ",;\t"
 
 
 def is_csv(source: Source) -> bool:
-    """Whether the file's name says that it is a table; another one is named by its format."""
+    """Whether the file has the ending of a table; for other files the caller names the format."""
     return source.suffix in {".csv", ".tsv"}
 
 
 def read_csv(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read a table: `text` and fields by their column, everything else into metadata."""
-    whole = source.text()
-    delimiter = max(_DELIMITERS, key=whole.split("\n", 1)[0].count)
-    reader = csv.reader(io.StringIO(whole, newline=""), delimiter=delimiter, strict=True)
+    text = source.text()
+    delimiter = max(_DELIMITERS, key=text.split("\n", 1)[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         columns = [name.strip().lower() for name in next(reader, [])]
         if "text" not in columns:
@@ -59,7 +59,7 @@ def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | UnusableItem
     found: dict[str, Any] = {"name": row.pop("id", None), "user": row.pop("user_id", None)}
     text = row.pop("text", None)
     if row.get("tier") == Tier.CORE:
-        return UnusableItem("a table brings no core memory; write it with `keepward block`")
+        return UnusableItem("a table cannot contain core memory; write it with `keepward block`")
     found["when"] = next((row[name] for name in _TIMES if name in row), None)
     for name in list(row):
         if name in _TIMES:

@@ -1,16 +1,16 @@
-"""The vault format: the whole journal of a tenant as JSONL, one line a memory version, and the blobs beside it.
+"""The vault format: the complete journal of a tenant as JSONL, one line a memory version, and a folder with its blobs.
 
-The first line names the head that the file must end in, so that a cut file is noticed. ``<file>.blobs/<64 hex digits>``
-holds the bytes of the blobs that lines name.
+The first line names the last head, so that a truncated file is noticed. ``<file>.blobs/<64 hex digits>`` contains the
+bytes of the blobs that lines name.
 
 Invariants
-(1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
-    again gives the same bytes: a payload or details in another form than this version writes are carried as text.
-(2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head. What does not hold
-    is ``Unusable`` where it is found, and for the file ``InvalidInput`` with its line.
-(3) No pass holds more than one commit and the ids of the memories.
-(4) The folder is 0700 and its files are 0600.
-(5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
+(1) A line is a record with the most important fields first, its seal and, with the first line of a commit, that commit.
+    A file that is read gives the same bytes again: a payload or details in another form are written as text.
+(2) ``verify_file`` accepts a complete file only: every line, seal, number and hash, up to the declared head. An error
+    is ``UnusableItem`` for a line, and ``InvalidInput`` with the line for the file.
+(3) A pass has at most one commit and the ids of the memories in memory.
+(4) The folder has mode 0700 and its files 0600.
+(5) A blob of the folder passes the checks of every new blob, and has the hash that the line names.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 FORMAT = "keepward-vault/1"
 _LEADING_FIELDS = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
-#: What a reader wants to see, and what the payload leaves out when it is so.
+#: Fields that every line shows; a payload omits them if they have these values.
 _IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
-# Line ends to some readers, though not to JSON.
+# Line ends for some readers, but not in JSON.
 _LINE_BREAK_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
 
@@ -92,7 +92,7 @@ def _details_fields(commit: Commit) -> dict[str, Any]:
 
 
 def export_fields(tenant: str, head: Head) -> dict[str, Any]:
-    """Return what the first line says of the whole file."""
+    """Return the field of the first line that describes the file."""
     return {"format": FORMAT, "tenant": tenant, "head": {"seq": head.seq, "hash": head.hash.hex()}}
 
 
@@ -103,13 +103,13 @@ def _record_fields(event: Event) -> dict[str, Any]:
     line = {name: record.pop(name, _IMPLIED.get(name)) for name in _LEADING_FIELDS}
     line["more"] = record
     if payload_of(line) != event.payload:
-        # Not in the form this version writes: carried as text, so that no byte changes.
+        # In another form than this version writes: as text, so that no byte changes.
         line = {name: line[name] for name in _LEADING_FIELDS} | {"payload": event.payload.decode()}
     return line
 
 
 def payload_of(line: dict[str, Any]) -> bytes | None:
-    """Return the record's canonical payload, None where it was erased."""
+    """Return the record's canonical payload, None if it was erased."""
     if line.get("erased") is True:
         return None
     if "payload" in line:
@@ -143,7 +143,7 @@ def declared_head(line: dict[str, Any]) -> tuple[str, Head]:
 
 
 def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
-    """Return the event of a line, which must stand at this place."""
+    """Return the event of a line, which must have this position."""
     if (line["seq"], line["n"]) != (seq, n):
         raise UnusableItem(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
     payload = payload_of(line)
@@ -164,8 +164,8 @@ def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
 
 def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, events: list[Event]) -> Commit:
     """Return the commit of these events, which must follow the hash ``prev``."""
-    gone = opening.get("erased") is True
-    details = None if gone else opening["details"]
+    erased = opening.get("erased") is True
+    details = None if erased else opening["details"]
     commit = Commit(
         id=opening["id"],
         tenant=tenant,
@@ -175,10 +175,10 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
         actor_kind=opening["actor_kind"],
         prev=bytes.fromhex(opening["prev"]),
         events_hash=events_hash(events),
-        salt=b"" if gone else bytes.fromhex(opening["salt"]),
-        payload=None if gone else details.encode() if isinstance(details, str) else canonical(details),
+        salt=b"" if erased else bytes.fromhex(opening["salt"]),
+        payload=None if erased else details.encode() if isinstance(details, str) else canonical(details),
         hash=bytes.fromhex(opening["hash"]),
-        payload_commit=bytes.fromhex(opening["seal"]) if gone else None,
+        payload_commit=bytes.fromhex(opening["seal"]) if erased else None,
     )
     if commit.prev != prev or recompute_commit_hash(commit, events) != commit.hash:
         raise UnusableItem(f"commit {seq} does not match its hash: the file was changed")
@@ -187,7 +187,7 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
 
 _MAX_FAULTS_NAMED = 5
 _SHORTEST_SECRET = 8
-# Names of fields, actors and sessions come again in every line; they are screened once.
+# Names of fields, actors and sessions repeat in every line; each is scanned once.
 _MAX_CACHED_TEXT_LENGTH = 64
 _MAX_CACHED_TEXTS = 10_000
 
@@ -199,7 +199,7 @@ def detect(value: Any) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class VaultSummary:
-    """What a whole and true file holds."""
+    """The content of a verified file."""
 
     tenant: str
     head: Head
@@ -236,7 +236,7 @@ def verify_file(source: Source) -> VaultSummary:
         more = " and more" if len(faults) >= _MAX_FAULTS_NAMED else ""
         raise InvalidInput(f"nothing was imported: {'; '.join(faults)}{more}")
     if found is None:
-        raise InvalidInput("nothing was imported: the file holds no memory version")
+        raise InvalidInput("nothing was imported: the file contains no memory version")
     if last != found.head:
         ends = f"the file ends at {last.name} and must end at {found.head.name}: it was cut"
         raise InvalidInput(f"nothing was imported: {ends}")
@@ -244,7 +244,7 @@ def verify_file(source: Source) -> VaultSummary:
 
 
 def commits_of(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
-    """Yield the commits of a surveyed file; ``head`` is the one found then."""
+    """Yield the commits of a verified file; ``head`` is its head then."""
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
         for _, commit, events, _ in _commits(source):
@@ -257,7 +257,7 @@ def commits_of(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]
 
 
 def records(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int, Record]]:
-    """Yield (line number, record) for the given lines of a surveyed file."""
+    """Yield (line number, record) for the given lines of a verified file."""
     for number, line in _picked(source, line_numbers):
         payload = payload_of(line)
         if payload is not None:
@@ -271,7 +271,7 @@ def _picked(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int,
 
 
 def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> None:
-    """Check that lines say what their hashes cover and nothing else."""
+    """Check that lines contain only fields that their hashes cover."""
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
@@ -280,7 +280,7 @@ def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit
 
 
 def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
-    """Yield the promised head, verified commits, their events, and the numbers of their lines."""
+    """Yield the declared head, each verified commit, its events, and the numbers of their lines."""
     tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
     events: list[Event] = []
@@ -322,7 +322,7 @@ def _check_record(number: int, event: Event, faults: list[str]) -> None:
         faults.append(f"line {number}: the record cannot be read")
         return
     if (record.id, record.version) != (event.memory_id, event.version):
-        faults.append(f"line {number}: the record is another memory's")
+        faults.append(f"line {number}: the record belongs to another memory")
 
 
 def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
@@ -336,21 +336,23 @@ def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean
             continue
         certain = [finding for finding in secrets.scan(text) if finding.certainty == "certain"]
         if certain:
-            faults.append(f"line {number}: holds a secret ({certain[0].detector})")
+            faults.append(f"line {number}: contains a secret ({certain[0].detector})")
             return
         if len(text) <= _MAX_CACHED_TEXT_LENGTH and len(clean) < _MAX_CACHED_TEXTS:
             clean.add(text)
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the live memories of a whole and true file as new ones; old ids become names."""
+    """Read the live memories of a verified file as new ones; old ids become names."""
     found = verify_file(source)
-    told = "the live memories were imported as new ones, without their history"
-    run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
+    run.notes.append(
+        "the live memories were imported as new ones, without their history; `keepward restore-export` brings back an "
+        "export of your own as it was"
+    )
     now = run.mem.now
     for number, record in records(source, frozenset(found.newest.values())):
         if not record.is_live(now):
-            # What the store itself wrote is no memory of anybody's.
+            # Records of the store itself are not counted.
             run.skipped[INACTIVE_NOTE] += record.scope != RESERVED_SCOPE
         elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
             yield number, UnusableItem(f"it refers to a blob: {error}")
@@ -359,12 +361,12 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
 
 
 def _item(record: Record, run: ImportRun) -> dict[str, Any]:
-    carried = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
-    return {name: value.value if isinstance(value, Enum) else value for name, value in carried.items()} | {
-        # Bytes that are not taken over cannot be referred to.
+    copied = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
+    return {name: value.value if isinstance(value, Enum) else value for name, value in copied.items()} | {
+        # Only stored bytes can be referred to.
         "blob": record.blob if run.storing else None,
         "metadata": record.metadata or None,
-        # A core block was judged by a person there, and is judged again here: its floor is not in question.
+        # A person reviewed the core block there and reviews it again here, so no minimum confidence applies.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
         "ttl": record.expires_at and record.expires_at - run.mem.now,
         "occurred_at": record.occurred_at or record.created_at,
@@ -374,48 +376,48 @@ def _item(record: Record, run: ImportRun) -> dict[str, Any]:
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder of blobs beside a vault file."""
+    """Return the folder of the blobs of a vault file."""
     return file.with_name(file.name + ".blobs")
 
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
-    """Write the blobs of a vault file beside it, in place of what was there; one that the store lost is left out."""
+    """Replace the folder of blobs next to a vault file; blobs that the store has lost are skipped."""
     session = request_context_of(mem, owners="reading every blob")
     folder = folder_of(file)
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(aside, ignore_errors=True)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(partial, ignore_errors=True)
     try:
         if refs:
-            aside.mkdir(mode=0o700)
+            partial.mkdir(mode=0o700)
         for row in session.store.documents(StoredBlob, session.tenant).list():
             if row.blob.ref not in refs:
                 continue
             with translate_file_errors():
                 data = files_of(session.engine).read(row.place)
             if data is not None and ref_of(data) == row.blob.ref:
-                with durable.new_file(aside / row.blob.ref.removeprefix(REF_PREFIX)) as out:
+                with durable.new_file(partial / row.blob.ref.removeprefix(REF_PREFIX)) as out:
                     out.write(data)
         if folder.is_dir():
             shutil.rmtree(folder)
         if refs:
-            aside.rename(folder)
+            partial.rename(folder)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def blob_error(mem: Memory, file: Path | None, ref: str) -> str | None:
-    """Put a blob from beside a vault file into the store; return why it could not be taken over, None where it was."""
+    """Store a blob of a vault file; return None, or the reason why it could not be stored."""
     if file is None:
-        return "a stream has no folder of blobs beside it: import the file by its path"
+        return "a stream has no folder of blobs: import the file by its path"
     blob = folder_of(file) / parse_ref(ref).removeprefix(REF_PREFIX)
     if not blob.is_file():
-        return "its bytes are not in the folder of blobs beside the file"
+        return "its bytes are not in the folder of blobs next to the file"
     if blob.stat().st_size > MAX_BLOB_BYTES:
         return "its bytes are more than a blob may have"
     try:
         data = blob.read_bytes()
         if ref_of(data) != ref:
-            return "its bytes are not those that its name says"
+            return "its bytes do not match the hash in its name"
         mem.put_blob(data)
     except KeepwardError as exc:
         return str(exc)

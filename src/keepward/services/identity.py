@@ -223,7 +223,7 @@ def _evaluate(
     if after.heard is not None:
         detail = f"its writer had read something of lower trust: written after reading {after.heard.label}"
         result.reasons = (*result.reasons, _authority("after_reading", detail))
-    if any(reason.gate == "injection" for reason in gates.held):
+    if any(reason.gate == "injection" for reason in gates.review_reasons):
         # Every prompt contains the identity, so a text that looks like an injected instruction has no place in it.
         detail = "the identity takes no text that reads like an order to ignore others: say it plainly"
         result.decision, result.reasons = "refuse", (_injection("order_in_identity", detail), *result.reasons)

@@ -361,10 +361,10 @@ def _evaluate_amended(
     if gates.decision in {"refuse", "same"}:
         return None, reasons
     before = {(reason.gate, reason.code) for reason in item.reasons}
-    if any((reason.gate, reason.code) not in before for reason in gates.held):
+    if any((reason.gate, reason.code) not in before for reason in gates.review_reasons):
         detail = "this text would be quarantined for another reason than the proposal, which stays pending as it was"
         return None, (_review("amendment_held", detail), *reasons)
-    if session.policy.four_eyes and any(reason.gate == "authority" for reason in gates.held):
+    if session.policy.four_eyes and any(reason.gate == "authority" for reason in gates.review_reasons):
         detail = "policy asks for four eyes: a text of your own takes another person; the proposal stays pending"
         return None, (_review("four_eyes", detail), *reasons)
     return gates.case.after, reasons

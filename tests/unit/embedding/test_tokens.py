@@ -160,11 +160,11 @@ def test_a_word_costs_the_same_wherever_it_was_seen_before(words: list[str]) -> 
 def test_a_counter_remembers_no_words() -> None:
     counter = EstimateCounter()
     counter.count(PROSE)
-    assert all(isinstance(part, int) for part in (*counter._words, *(each for key in counter._known for each in key)))
+    assert all(isinstance(part, int) for key in counter._line_costs for part in key)
 
 
 def test_a_counter_forgets_when_it_remembers_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_REMEMBERED", 2)
+    monkeypatch.setattr(tokens, "_MAX_CACHED_LINES", 2)
     counter = EstimateCounter()
     counter.count("one\ntwo\nthree")
-    assert (len(counter._known), len(counter._words)) == (1, 1)
+    assert len(counter._line_costs) == 1

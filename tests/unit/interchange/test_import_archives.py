@@ -224,7 +224,7 @@ def test_what_is_no_conversation_among_conversations_is_named(mem, put):
 
 def test_a_nul_in_a_message_takes_that_message_alone(mem, put):
     done = load(mem, put("conversations.json", json.dumps([talk("One\x00", "Two")])))
-    assert (held(mem), done.failed) == ({"Two"}, ((1, "holds a NUL character"),))
+    assert (held(mem), done.failed) == ({"Two"}, ((1, "contains a NUL character"),))
 
 
 def test_a_value_nested_too_deeply_is_an_error(mem, put):

@@ -130,7 +130,7 @@ def test_a_legacy_memory_is_found_under_its_old_id(mem, old_vault):
 def test_line_that_repeats_a_memory_is_reported(mem, put):
     mem.remember("prefers tabs", tier="archival", kind="fact")
     done = load(mem, put("notes.md", "- prefers tabs\n"))
-    assert done.notes == ("1 say what another memory says already and were not stored beside it",)
+    assert done.notes == ("1 say what another memory says already and were not stored",)
 
 
 def test_a_secret_in_a_message_is_masked_and_noted(mem, put, made_up_key):

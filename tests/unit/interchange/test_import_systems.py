@@ -164,7 +164,7 @@ def test_langgraph_item_is_a_key_in_its_namespace_scope(mem, folder):
 def test_an_item_that_ran_out_is_left_out(mem, tmp_path):
     rows = [("a", "old", {"text": "gone"}, "2025-01-01 00:00:00+00:00"), ("a", "new", {"text": "stays"}, None)]
     foreign.langgraph_store(tmp_path / "store.db", rows)
-    assert load(mem, tmp_path / "store.db").notes == ("left out: 1 items that ran out",)
+    assert load(mem, tmp_path / "store.db").notes == ("left out: 1 items that expired",)
 
 
 def test_a_store_comes_in_from_a_stream_too(mem, folder):
@@ -205,7 +205,7 @@ def test_mem0_memory_lasts_to_the_end_of_its_last_day(mem, folder):
 
 def test_expired_mem0_memory_is_omitted_and_counted(mem, folder):
     done = load(mem, expiring(folder, "2020-01-01"))
-    assert (counts(done), done.notes) == ((0, 0, 0, 0, 0), ("left out: 1 memories that ran out",))
+    assert (counts(done), done.notes) == ((0, 0, 0, 0, 0), ("left out: 1 memories that expired",))
 
 
 def test_mem0_memory_with_an_unreadable_last_day_is_named(mem, folder):
@@ -310,7 +310,7 @@ def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):
 
 
 def test_file_system_root_is_no_notes_folder(mem):
-    with pytest.raises(InvalidInput, match="all of this machine"):
+    with pytest.raises(InvalidInput, match="root folder of this machine"):
         load(mem, "/")
 
 

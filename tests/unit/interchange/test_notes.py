@@ -84,7 +84,7 @@ def test_memories_in_api_form_are_imported_unchanged(filled, make_store, put, fo
 
 def test_list_of_memories_is_no_restorable_export(filled, put):
     rows = [each.to_dict() for each in filled.list_memories(limit=None)]
-    with pytest.raises(InvalidInput, match=r"looks like records.*import it"):
+    with pytest.raises(InvalidInput, match=r"format is records.*import it"):
         plan_restore_export(filled, put("memories.jsonl", rows))
 
 

@@ -63,7 +63,7 @@ def test_a_table_that_cannot_be_read_is_an_error(make_store, put, table):
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("a,b,core,", "no core memory"),
+        ("a,b,core,", "core memory"),
         ("a,b,,much", "confidence is not a number"),
         (",b,,", "no text"),
         ("a,b,,,c", "more cells"),

@@ -303,7 +303,7 @@ def test_vault_with_a_secret_is_refused_and_names_the_line(told, make_store, tmp
     # The gates never let one in, so the word here stands for it.
     monkeypatch.setattr("keepward.gates.detectors.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
     write_vault(told, tmp_path / "v.jsonl")
-    with pytest.raises(InvalidInput, match=r"line 2: holds a secret \(made_up\)"):
+    with pytest.raises(InvalidInput, match=r"line 2: contains a secret \(made_up\)"):
         load(make_store("other"), tmp_path / "v.jsonl")
 
 

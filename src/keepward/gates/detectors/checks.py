@@ -128,7 +128,7 @@ def passphrase(value: str) -> bool:
     """Four or more joined words: ``saffron-orbit-glacier-orbit``. With function words it is a name or a sentence."""
     parts = re.split(r"[-_.]", value.lower())
     plain = len(parts) >= 4 and all(len(part) >= 3 and part.isalpha() for part in parts)
-    return plain and words("credentials_in_prose", "told", "glue").isdisjoint(parts)
+    return plain and words("credentials_in_prose", "phrase_words", "glue").isdisjoint(parts)
 
 
 #: A digit between letters: ``c0met``.
@@ -192,9 +192,9 @@ def key_block(value: str) -> bool:
 
 def has_word_boundaries(text: Text, start: int, end: int) -> Span:
     """No ASCII letter or digit is adjacent to a letter or digit at either end of the span."""
-    whole = text.text
-    adjacent = (start > 0 and _alnum(whole[start - 1]) and _alnum(whole[start])) or (
-        end < len(whole) and _alnum(whole[end]) and _alnum(whole[end - 1])
+    content = text.text
+    adjacent = (start > 0 and _alnum(content[start - 1]) and _alnum(content[start])) or (
+        end < len(content) and _alnum(content[end]) and _alnum(content[end - 1])
     )
     return None if adjacent else (start, end)
 
@@ -243,12 +243,12 @@ _SPAN_CHECKS: dict[str, Check] = {
 
 @functools.cache
 def check_named(name: str) -> Check:
-    """Return the check that a rule names, such as ``apart``, ``entropy:3.2`` or ``spread:4``.
+    """Return the check that a rule names, such as ``mixed``, ``entropy:3.2`` or ``spread:4``.
 
-    The last is asked of what follows the first four characters.
+    ``spread:4`` checks the value without its first four characters.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: no check has that name.
     """
     kind, _, argument = name.partition(":")
     if not argument:

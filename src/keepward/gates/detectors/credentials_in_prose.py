@@ -1,10 +1,9 @@
-"""Secrets that prose tells: "the wifi password is tulip-garden-44", "gate: tap in 5508".
+"""Finds credentials in prose: "the wifi password is tulip-garden-44", "gate: tap in 5508".
 
-An English phrase finds a value where a noun for a password, a PIN or a key, a link and a value of its shape stand.
-A rule of proximity finds a value by its shape and by the kinds of words near it, in any language whose words are listed
-in ``rules/credentials_in_prose.toml``: in its own sentence, and in the one before or after where that belongs to it. A
-sentence that asks, or speaks of rules and formats, tells nothing. A note is read, up to so many characters and values;
-longer texts and code are left to the other rules.
+An English phrase finds a value by a noun for a password, a PIN or a key, by a link such as "is", and by its shape. A
+proximity rule finds a value by its shape and by kinds of words near it, in its own sentence or in an adjacent one that
+belongs to it. ``rules/credentials_in_prose.toml`` lists the words, in many languages. Questions and sentences about
+rules or formats contain no credential. Notes are read up to a maximum length; longer texts and code are not.
 """
 
 from __future__ import annotations
@@ -31,33 +30,33 @@ from keepward.gates.detectors.rules import expand_lists, literals_of
 from keepward.gates.detectors.tables import read, split_entries, words
 
 _TABLE = "credentials_in_prose"
-#: Characters of a note, and of those how many are read for values near words.
+#: Maximum characters of a note, and the number of them that proximity rules read.
 MAX_NOTE_CHARS, MAX_READ_CHARS = 16_384, 6_144
-#: Values of a note and words of a line that are looked at.
+#: Maximum number of values in a note and of words in a line for proximity rules.
 _MAX_VALUES, _MAX_WORDS = 64, 400
-#: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters. What
-#: comes after is covered as a flood.
+#: Values that phrases check in one text: at least this number, or one for this number of characters. The rest of a text
+#: with more values is one finding.
 _MIN_PHRASE_VALUES, _CHARS_PER_PHRASE_VALUE = 200, 320
 _CODE = lazy_regex(
     r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
     re.MULTILINE,
 )
-#: Half-open spans of a match by the names of its groups; the empty name is the whole.
+#: Half-open spans of a match by the names of its groups; the empty name is the complete match.
 Groups = dict[str, tuple[int, int]]
 
 
 @functools.cache
 def phrase_patterns() -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return a pattern for what stands in every text that a phrase finds something in, and the phrases by kind."""
+    """Return a pattern that occurs in every text with a phrase, and (kind, pattern) of each phrase."""
     tables = read(_TABLE)
     found = tuple((row["kind"], expand_lists(row["pattern"], tables)) for row in tables["phrase"])
-    return "(?i)" + "|".join(tables["telling"]), found
+    return "(?i)" + "|".join(tables["prefilter"]), found
 
 
 def find_in_prose(text: Text) -> Iterator[Finding]:
     """Yield values that prose presents as a password, PIN, code or key."""
-    telling, found = phrase_patterns()
-    if text.occurs(telling):
+    prefilter, found = phrase_patterns()
+    if text.occurs(prefilter):
         budget = iter(range(max(_MIN_PHRASE_VALUES, len(text.text) // _CHARS_PER_PHRASE_VALUE)))
         for kind, pattern in found:
             yield from _by_phrase(kind, pattern, text, budget)
@@ -67,35 +66,28 @@ def find_in_prose(text: Text) -> Iterator[Finding]:
 
 
 def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
-    whole = text.text
+    content = text.text
     for groups in text.groups(pattern):
         start, end = groups["v"]
         if next(budget, None) is None:
-            yield finding_at(text, start, len(whole), "told_secret", "likely")
+            yield finding_at(text, start, len(content), "told_secret", "likely")
             return
-        end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
-        if whole[start:end].endswith(("!", "?")) and not count_digits(whole[start:end]):
+        end = start + len(content[start:end].rstrip(".,;:)]}'’”…*"))
+        if content[start:end].endswith(("!", "?")) and not count_digits(content[start:end]):
             end -= 1
-        if whole.startswith(";", end):
-            end = start + len(_ENTITY.sub("", whole[start:end]))
-        # Passwords in addresses have rules of their own.
-        in_address = _ADDRESS.search(whole, max(0, start - 200), start)
-        if end - start >= 3 and not in_address and _is_secret_value(whole, start, end, kind, groups):
+        if content.startswith(";", end):
+            end = start + len(_HTML_ENTITY.sub("", content[start:end]))
+        if end - start >= 3 and _is_secret_value(content, start, end, kind, groups):
             yield finding_at(text, start, end, "told_secret", "likely")
 
 
 _YEAR = lazy_regex("(?:19|20)[0-9]{2}")
-#: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
-_NUMBERED_WORD = lazy_regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
-#: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
-_DAY_AND_HOUR = lazy_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
-_MINUTES = lazy_regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
-#: A sign of HTML behind a value, as far as the phrases read it, and an address up to a value in it.
-_ENTITY, _ADDRESS = lazy_regex(r"\.?&[a-z]{2,6}\Z"), lazy_regex(r"://\S*\Z")
+#: An HTML entity at the end of a value, without its semicolon.
+_HTML_ENTITY = lazy_regex(r"\.?&[a-z]{2,6}\Z")
 
 
 def _listed(name: str) -> frozenset[str]:
-    return words(_TABLE, "told", name)
+    return words(_TABLE, "phrase_words", name)
 
 
 def last_word(text: str) -> str:
@@ -121,22 +113,16 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
     if value[0] == "-" or value.lower() in _listed("not_values") or is_placeholder(value):
         return False
     if kind == "pair":
-        hour = _MINUTES.fullmatch(value) and _DAY_AND_HOUR.search(text, max(0, start - 14), start)
-        product = shape_of(value) == "product"
-        return (
-            not hour
-            and not product
-            and (looks_like_password(value) or passphrase(value) or value.lower() in _listed("common"))
-        )
+        return looks_like_password(value) or passphrase(value) or value.lower() in _listed("common")
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
     is_counted = after in _listed("units")
     named = text[slice(*groups["n"])].lower() if noun == "n" else ""
     if named.startswith("pin") and _speaks_of("circuit", text[max(0, start - 80) : end + 80]):
         return False
     if noun == "n" and is_number:
-        # Digits that are a date, a time or a version are no code.
+        # Dates, times and versions are no code.
         odd = not value.isdigit() and is_everyday_token(value) and "-" not in value.strip("-")
-        year = kind == "beside" and _YEAR.fullmatch(value)
+        year = kind == "next" and _YEAR.fullmatch(value)
         fewest = 3 if named.startswith(("cv", "com")) else 4
         return fewest <= count_digits(value) <= 12 and not (is_counted or odd or year)
     if named.startswith("com") or (named.startswith("pin") and count_digits(value) * 2 < len(value)):
@@ -146,24 +132,23 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
         named_key = text[first:last].lower() == "key"
         if named_key and (":" in value or last_word(text[max(0, first - 24) : first]) in nonsecret_key_qualifiers()):
             return False
-        if kind == "beside":
+        if kind == "next":
             return not is_everyday_token(value) and high_entropy(value)
         random = high_entropy(value, min_length=12) or (
             looks_like_password(value) and len(value) >= 6 and count_digits(value) > 0
         )
         return random and not is_everyday_token(value) and not is_joined_words(value)
     if value.isdigit():
-        return len(value) >= (5 if kind == "beside" else 4) and not is_counted
-    if looks_like_password(value) or (noun == "p" and kind != "beside" and _NUMBERED_WORD.fullmatch(value)):
+        return len(value) >= (5 if kind == "next" else 4) and not is_counted
+    if looks_like_password(value):
         return not is_counted or not value[0].isdigit()
     if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
         return True
-    is_quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«")
-    return noun == "p" and kind != "beside" and plain_word(value) and (is_quoted or _ends_clause(text, end))
+    return noun == "p" and kind != "next" and plain_word(value)
 
 
 def plain_word(value: str) -> bool:
-    """Whether a value is a word that can be a password: it describes nothing, and is no example."""
+    """Whether a value is a word that can be a password: no description and no example."""
     lowered = value.lower()
     if lowered in _listed("not_values") or is_placeholder(value) or is_everyday_token(value) or len(value) < 4:
         return False
@@ -171,21 +156,14 @@ def plain_word(value: str) -> bool:
     return value.replace("-", "").replace("'", "").isalpha() and not describes
 
 
-def _ends_clause(text: str, end: int) -> bool:
-    rest = text[end : end + 20].lstrip("\"'`”’")
-    if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»…(*-–—" or "\n" in rest[:2]:
-        return True
-    return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
-
-
-# Values near words.
+# --- values near words
 
 
 class Lexicon:
-    """Kinds of words, each a bit, by lists of words, of any language."""
+    """The kinds of words as bits, by lists of words in any language."""
 
     def __init__(self, lists: Mapping[str, str]) -> None:
-        self.kinds = {name: 1 << place for place, name in enumerate(lists)}
+        self.kinds = {name: 1 << index for index, name in enumerate(lists)}
         self._words: dict[str, int] = {}
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
@@ -203,11 +181,11 @@ class Lexicon:
                 else:
                     self._words[first] = self._words.get(first, 0) | bit
         self._lengths = sorted({len(word) for word in self._begins}), sorted({len(word) for word in self._ends})
-        self._kinds_of = functools.lru_cache(4_096)(self._look_up)
+        self._kinds_of = functools.lru_cache(4_096)(self._find_kinds)
 
-    def _look_up(self, word: str) -> int:
+    def _find_kinds(self, word: str) -> int:
         found = self._words.get(word, 0)
-        if "_" in word:  # the name of a variable, which the rules for assignments read
+        if "_" in word:  # the name of a variable, see ``_find_assigned`` in ``secrets``
             return found
         for length in self._lengths[0]:
             found |= self._begins.get(word[:length], 0)
@@ -216,29 +194,29 @@ class Lexicon:
         return found
 
     def of(self, line: Sequence[str]) -> list[int]:
-        """Return the kinds of each word of a line, which is in lower case."""
+        """Return the kinds of each word of a line in lower case."""
         found = [self._kinds_of(word) for word in line]
-        for place, word in enumerate(line):
+        for index, word in enumerate(line):
             for more, bit in self._rows.get(word, ()):
-                if list(line[place + 1 : place + 1 + len(more)]) == more:
-                    for at in range(place, place + 1 + len(more)):
+                if list(line[index + 1 : index + 1 + len(more)]) == more:
+                    for at in range(index, index + 1 + len(more)):
                         found[at] |= bit
         return found
 
 
 def any_entry(lists: Iterable[str]) -> str:
-    """Return a pattern that occurs wherever an entry of a list does; short ones count as words alone."""
+    """Return a pattern that occurs in every text with an entry of a list; short entries match complete words only."""
     literals = {literal for text in lists for literal in literals_of(split_entries(text))}
     short = {literal for literal in literals if len(literal) < 4}
     return rf"{any_literal(literals - short)}|(?i:\b(?:{'|'.join(sorted(short) or ['-'])})\b)"
 
 
-#: Kinds of which one stands near every told value.
+#: Every credential is near a word of one of these kinds.
 _NOUNS = (
     *("password", "pin", "code", "key", "seed", "question"),
-    *("device", "lock", "safe", "phone", "place", "account", "file"),
+    *("device", "lock", "safe", "phone", "premises", "account", "file"),
 )
-#: Kinds of words right before a value of a shape by which it is none of a secret.
+#: Kinds of words directly before a value that exclude it, by its shape.
 _DIGITAL = dict.fromkeys(("digits", "coded", "keyed"), "clock counted numbered")
 _NEVER_AFTER = _DIGITAL | {
     "dialled": "clock counted numbered dated",
@@ -246,9 +224,8 @@ _NEVER_AFTER = _DIGITAL | {
     "turned": "counted",
     "words": "",
 }
-#: What stands around a word, and belongs to it only by chance.
+#: Punctuation before and after a word.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
-_QUOTES, _UNQUOTES = frozenset("\"'`“‘„«"), frozenset("\"'`”“’»")
 _ELIDED = lazy_regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
 _USER = lazy_regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
@@ -256,12 +233,12 @@ _SPOKEN = ("one", "two", "three", "four")
 
 @functools.lru_cache(4_096)
 def _in_lists(word: str) -> str:
-    """Return a word as lists have it: in lower case, without accents, an article or a genitive."""
+    """Return a word in the form of the lists: in lower case, without accents, article and genitive."""
     return _ELIDED.sub("", (word if word.isascii() else Text(word).normal.text).lower().replace("’", "'"))
 
 
 class WordSpan:
-    """A word of a line without the marks around it, and where it stands in the text."""
+    """A word of a line without punctuation, and its span in the text."""
 
     __slots__ = ("after", "before", "end", "kinds", "lower", "sentence", "start", "text")
 
@@ -270,17 +247,17 @@ class WordSpan:
         self.text = raw.lstrip(_OPENING)
         self.before = raw[: len(raw) - len(self.text)]
         self.start = offset + match.start() + len(self.before)
-        kept = self.text.rstrip(_CLOSING)
-        self.after = self.text[len(kept) :]
-        # A sign after a digit is more often of the password than of the sentence.
-        self.text = kept + self.after[:1] * (self.after[:1] in {"!", "*"} and kept[-1:].isdigit())
+        word = self.text.rstrip(_CLOSING)
+        self.after = self.text[len(word) :]
+        # A sign after a digit usually belongs to a password, not to the sentence.
+        self.text = word + self.after[:1] * (self.after[:1] in {"!", "*"} and word[-1:].isdigit())
         self.end = self.start + len(self.text)
-        self.lower = kept.lower() if kept.isalpha() and kept.isascii() else _in_lists(kept)
+        self.lower = word.lower() if word.isalpha() and word.isascii() else _in_lists(word)
         self.kinds = self.sentence = 0
 
 
 class CandidateValue(NamedTuple):
-    """A value in its line: the places of its first and last word, and its shape."""
+    """A value in a line: the indices of its first and last word, and its shape."""
 
     first: int
     last: int
@@ -289,7 +266,7 @@ class CandidateValue(NamedTuple):
 
 @functools.cache
 def lexicon() -> Lexicon:
-    """Return the words that rules of proximity speak of."""
+    """Return the lexicon of the proximity rules."""
     return Lexicon(read(_TABLE)["words"])
 
 
@@ -307,32 +284,20 @@ def _speaks_of(kind: str, text: str) -> bool:
     return any(kinds & _bits(kind) for kinds in lexicon().of(re.findall(r"\w+", text.lower())))
 
 
-# The shape of a value.
+# --- the shape of a value
 
-_TELLING = lazy_regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
+_NOT_A_WORD = lazy_regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
 _ODD = frozenset('()[]{}<>/\\|"`,;:…')
 _SIGNS, _TYPED = frozenset("!#$&*?^_@"), frozenset("!#$&^")
 _DECIMAL = lazy_regex(r"\d+[.,]|.*\d\.\d")
 _FILE = lazy_regex(r"\.(?:[a-zA-Z]|[a-z]{2,3}|[a-z]{2,3}\d\d?|conf|html|java|json|jpeg|toml|yaml)$")
-#: Names of code, files and issues, and what holds the name of an algorithm.
-_NAME = lazy_regex(
-    r"[\w.]+(?:_\w+){2,}|[a-z]{2,}(?:_[a-z]+\d?)+|[a-z]+\d+_\w+|[A-Z0-9]+(?:_[A-Za-z0-9]+)+"
-    r"|\w*(?:_[Tt]ype|_[Ii][Dd]|\d_\d)\w*|.*#\d{3,}|[A-Z]+#.*|.*\*-.*|.*-[$*].*|.*[.]{2}.*"
-    r"|.*\b(?:sha|aes|tls|ssl|utf)\b.*"
-)
 _NUMBERED = lazy_regex(r"[^\W\d_]{2,}(?:[-._][^\W\d_]{2,})*[-._]\d{1,4}|[^\W\d_]{4,}\d")
 _DOTTED = lazy_regex(r"[^\W\d_]{3,}(?:\.[^\W\d_]{2,})+")
-_ENDED = lazy_regex(r"[^\W\d_]{4,}\d{2,5}")
-_CAMEL = lazy_regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){2,}")
-_TYPE = lazy_regex(
-    "Array|Buffer|List|Object|Type|Model|Bytes|String|Secret|Pass|Text|Data|Error|Key|Id|App|Script|Book|Hub|Lab|Cloud|Net"
-)
-_COUNTED = lazy_regex(r"\d(?![a-zA-Z]+.*\d|[a-z]{4,})")
 
 
 def shape_of(value: str) -> str | None:
-    """Name the shape of a value; None where it is that of no secret."""
-    if not 3 <= len(value) <= 80 or not _TELLING.search(value) or is_placeholder(value):
+    """Return the name of a value's shape, None if no secret has it."""
+    if not 3 <= len(value) <= 80 or not _NOT_A_WORD.search(value) or is_placeholder(value):
         return None
     for name, pattern in _shapes():
         if pattern.fullmatch(value):
@@ -343,9 +308,9 @@ def shape_of(value: str) -> str | None:
 
 
 def _lettered(value: str) -> str | None:
-    """Name the shape of a value with letters."""
+    """Return the name of the shape of a value with letters, or None."""
     signs = _SIGNS.intersection(value[1:-1])
-    odd = not _ODD.isdisjoint(value) or _DECIMAL.match(value) or _FILE.search(value) or _NAME.fullmatch(value)
+    odd = not _ODD.isdisjoint(value) or _DECIMAL.match(value) or _FILE.search(value)
     if (
         odd
         or value.startswith("0x")
@@ -368,35 +333,31 @@ def _lettered(value: str) -> str | None:
     if signs:
         return "signed" if len(value) >= 8 and len(parts) in {2, 3} and min(map(len, parts)) >= 3 else None
     if count_digits(value) == 0:
-        return "camel" if len(value) >= 8 and _CAMEL.fullmatch(value) and not _TYPE.search(value) else None
-    if _COUNTED.match(value):
         return None
-    if _ENDED.fullmatch(value):
-        return "ended"
     if value.isalnum():
-        return "leet" if len(value) >= (6 if any(map(str.isupper, value)) else 8) else None
+        return "leet" if len(value) >= (6 if any(map(str.isupper, value)) else 7) else None
     scattered = count_digits(value) > 1 or any(map(str.isupper, value))
     return "joined" if scattered and len(value) >= 9 and count_digits(value) * 2 < len(value) else None
 
 
-# What stands around it.
+# --- the context of a value
 
 
 class ValueContext:
-    """What stands around one value: the words near it, and the marks by which it is told."""
+    """The words and the punctuation around one value."""
 
     def __init__(self, line: Sequence[WordSpan], value: CandidateValue) -> None:
         self.line, self.value = line, value
         first, last, _ = value
-        self.places = [place for place in _sentence(line, first, last) if not first <= place <= last]
-        self.kinds = functools.reduce(int.__or__, (line[place].kinds for place in self.places), 0)
+        self.indices = [index for index in _sentence(line, first, last) if not first <= index <= last]
+        self.kinds = functools.reduce(int.__or__, (line[index].kinds for index in self.indices), 0)
         self.before = line[first - 1] if first else None
         self.next = line[last + 1] if last + 1 < len(line) else None
 
     @property
     def is_statement(self) -> bool:
-        """Whether the sentence tells: it asks nothing, speaks of no rules, and counts nothing before the value."""
-        asks = any("?" in self.line[place].after for place in self.places if place > self.value.last)
+        """Whether the sentence is no question, not about rules or formats, and does not count or number the value."""
+        asks = any("?" in self.line[index].after for index in self.indices if index > self.value.last)
         asks = asks or self.line[self.value.last].after.startswith("?")
         stops = self.kinds & _bits("stop circuit")
         never = _bits(_NEVER_AFTER.get(self.value.shape, "article counted numbered"))
@@ -404,58 +365,44 @@ class ValueContext:
         return not (asks or stops or counts or "[" in self.line[self.value.first].before)
 
     def near(self, kinds: int, before: int, after: int) -> bool:
-        """Whether a word of one of the kinds stands at most so many words before or after the value."""
+        """Whether a word of one of the kinds is at most this many words before or after the value."""
         if not self.kinds & kinds:
             return False
         first, last, _ = self.value
         return any(
-            self.line[place].kinds & kinds
-            for place in self.places
-            if first - before <= place < first or last < place <= last + after
+            self.line[index].kinds & kinds
+            for index in self.indices
+            if first - before <= index < first or last < index <= last + after
         )
 
-    def is_quoted(self) -> bool:
-        """Whether it begins with a quotation mark."""
-        apart = self.before.before if self.before is not None and not self.before.text else ""
-        return not _QUOTES.isdisjoint(self.line[self.value.first].before + apart)
-
     def is_announced(self) -> bool:
-        """Whether a colon or a sign such as an arrow stands right before it."""
+        """Whether a colon or a sign such as an arrow is directly before it."""
         before = self.before
         signs = {"-", "=", "->", "=>", "→", "–", "//", "/"}
         return before is not None and (":" in before.after or "=" in before.after or before.text in signs)
 
-    def is_joined(self) -> bool:
-        """Whether it is quoted, announced or linked: "is", "with", "type"."""
-        linked = self.before is not None and bool(self.before.kinds & _bits("link unlock"))
-        return linked or self.is_announced() or self.is_quoted()
-
-    def is_first(self) -> bool:
-        """Whether the line begins with it."""
-        return self.before is None
-
     def ends(self) -> bool:
         """Whether its clause ends with it."""
-        marks = self.line[self.value.last].after
+        after = self.line[self.value.last].after
         return (
             self.next is None
-            or any(mark in ",.;:!)" for mark in marks)
+            or any(char in ",.;:!)" for char in after)
             or self.next.text in {"", "-", "–", "—", "//", "/"}
         )
 
     def may_end_clause(self) -> bool:
-        """Whether its clause ends with it, or goes on to say when or where."""
+        """Whether its clause ends with it, or continues with a time or location."""
         return self.ends() or (self.next is not None and bool(self.next.kinds & _bits("goes_on")))
 
     def is_paired(self) -> bool:
-        """Whether the name of a user, or an e-mail address, is joined to it: ``ana@example.org / ...``."""
-        place, joints = self.value.first - 1, 0
-        while place >= 0 and self.line[place].kinds & _bits("joint sure_joint"):
-            joints |= self.line[place].kinds
-            place -= 1
-        if place < 0 or not (joints or self.line[place].after == ","):
+        """Whether a user name or an e-mail address is joined to it: ``ana@example.org / ...``."""
+        index, joints = self.value.first - 1, 0
+        while index >= 0 and self.line[index].kinds & _bits("joint sure_joint"):
+            joints |= self.line[index].kinds
+            index -= 1
+        if index < 0 or not (joints or self.line[index].after == ","):
             return False
-        user = self.line[place]
+        user = self.line[index]
         if "@" in user.text or user.kinds & _bits("user"):
             return True
         sure = joints & _bits("sure_joint") or re.search(r"[a-z][._]?\d|[a-z][._][a-z]", user.text)
@@ -463,10 +410,10 @@ class ValueContext:
 
 
 def _sentence(line: Sequence[WordSpan], first: int, last: int) -> list[int]:
-    """Return the places of the sentence around a value, and of those that belong to it."""
+    """Return the indices of the words in the sentence of a value, and in adjacent sentences that belong to it."""
 
     def of(sentence: int, begin: int, end: int) -> list[int]:
-        return [place for place in range(max(0, begin), min(len(line), end)) if line[place].sentence == sentence]
+        return [index for index in range(max(0, begin), min(len(line), end)) if line[index].sentence == sentence]
 
     own = of(line[first].sentence, first - 30, last + 20)
     begin, end = own[0], own[-1] + 1
@@ -478,10 +425,7 @@ def _sentence(line: Sequence[WordSpan], first: int, last: int) -> list[int]:
 
 
 _NAMED_CONDITIONS: dict[str, Callable[[ValueContext], bool]] = {
-    "quoted": ValueContext.is_quoted,
     "announced": ValueContext.is_announced,
-    "joined": ValueContext.is_joined,
-    "first": ValueContext.is_first,
     "ends": ValueContext.ends,
     "goes on": ValueContext.may_end_clause,
     "paired": ValueContext.is_paired,
@@ -490,7 +434,7 @@ Condition = Callable[[ValueContext], bool]
 
 
 class ProximityRule(NamedTuple):
-    """What has to hold around a value, and what must not."""
+    """The required and the excluding conditions around a value."""
 
     name: str
     needs: tuple[Condition, ...]
@@ -499,7 +443,7 @@ class ProximityRule(NamedTuple):
 
 @functools.cache
 def _rules() -> Mapping[str, Sequence[ProximityRule]]:
-    """Return the rules by the shapes of the values that they are about."""
+    """Return the rules by shape."""
     found: dict[str, list[ProximityRule]] = {}
     for row in read(_TABLE)["rule"]:
         needs, unless = (tuple(map(_condition, row.get(name, ()))) for name in ("needs", "unless"))
@@ -509,7 +453,7 @@ def _rules() -> Mapping[str, Sequence[ProximityRule]]:
 
 
 def _condition(written: str) -> Condition:
-    """Make a condition: marks, or kinds of words with how many words before and after, any of which has to hold."""
+    """Return a condition from its text; one of its alternatives must hold."""
     either = [_alternative(each) for each in written.split(" | ")]
     return either[0] if len(either) == 1 else lambda around: any(each(around) for each in either)
 
@@ -522,15 +466,10 @@ def _alternative(written: str) -> Condition:
     return lambda around: around.near(bits, back, on)
 
 
-# The values of a note.
+# --- the values of a note
 
 _SEED_WORD = lazy_regex(r"[^\W\d_]{3,10}")
-_PIECE, _FEW, _GROUP, _TURN = (
-    lazy_regex(r"\d{1,2}"),
-    lazy_regex(r"\d{1,2}[#*]?"),
-    lazy_regex(r"\d{3,4}"),
-    lazy_regex(r"\d{1,3}"),
-)
+_PIECE, _FEW, _NUMBER = lazy_regex(r"\d{1,2}"), lazy_regex(r"\d{1,2}[#*]?"), lazy_regex(r"\d{1,3}")
 _DIGITS, _HOUR = lazy_regex(r"\+?\d[\d/–-]*"), lazy_regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
 
 
@@ -540,9 +479,7 @@ def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
     while first < len(line):
         last = first
         shape = None
-        if (end := _quoted(line, first)) is not None:
-            last, shape = end, "phrase" if end > first else shape_of(line[first].text) or "quoted"
-        elif (end := _dial_combination_end(line, first)) is not None:
+        if (end := _dial_combination_end(line, first)) is not None:
             last, shape = end, "turned"
         elif _PIECE.fullmatch(line[first].text):
             text = line[first].text
@@ -553,8 +490,6 @@ def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
                 last += 1 + dash
                 text += ("-" if dash else " ") + line[last].text
             shape = shape_of(text)
-        elif _GROUP.fullmatch(line[first].text) and _is_followed_by_group(line, first, len(line[first].text)):
-            last, shape = first + 1, "grouped"
         elif of_wallet and (end := _seed_phrase_end(line, first)) is not None:
             last, shape = end, "words"
         elif line[first].kinds & _bits("digit"):
@@ -570,21 +505,21 @@ def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
 
 
 def _dial_combination_end(line: Sequence[WordSpan], first: int) -> int | None:
-    """Return the place of the last of three numbers or more with a direction each; None without them."""
-    if not (line[first].kinds & _bits("turn") or _TURN.fullmatch(line[first].text)):
+    """Return the index of the last word of a dial combination, such as "left 17, right 3, left 88", or None."""
+    if not (line[first].kinds & _bits("direction") or _NUMBER.fullmatch(line[first].text)):
         return None
-    last, numbers, turns = first, 0, 0
-    for place in range(first, min(first + 20, len(line))):
-        number, turn = _TURN.fullmatch(line[place].text) is not None, line[place].kinds & _bits("turn")
-        if not (number or turn or line[place].kinds & _bits("link joint")):
+    last, numbers, directions = first, 0, 0
+    for index in range(first, min(first + 20, len(line))):
+        number, direction = _NUMBER.fullmatch(line[index].text) is not None, line[index].kinds & _bits("direction")
+        if not (number or direction or line[index].kinds & _bits("link joint")):
             break
-        numbers, turns = numbers + number, turns + bool(turn)
-        last = place if number or turn else last
-    return last if numbers >= 3 and turns >= 2 else None
+        numbers, directions = numbers + number, directions + bool(direction)
+        last = index if number or direction else last
+    return last if numbers >= 3 and directions >= 2 else None
 
 
 def _seed_phrase_end(line: Sequence[WordSpan], first: int) -> int | None:
-    """Return the place of the last of twelve words, or 15 to 24, that may be those of a wallet; None without them."""
+    """Return the index of the last of 12, 15, 18, 21 or 24 words that may be the seed phrase of a wallet, or None."""
 
     def fits(word: WordSpan) -> bool:
         glue = word.lower in _listed("glue") or word.kinds & _bits("link")
@@ -600,52 +535,32 @@ def _seed_phrase_end(line: Sequence[WordSpan], first: int) -> int | None:
     return last - 1 if last - first in {12, 15, 18, 21, 24} else None
 
 
-def _quoted(line: Sequence[WordSpan], first: int) -> int | None:
-    """Return the place of the last of up to nine words in quotation marks; None without them."""
-    apart = line[first - 1].before if first and not line[first - 1].text else ""
-    if _QUOTES.isdisjoint(line[first].before + apart) or len(line[first].text) < 3:
-        return None
-    for last in range(first, min(first + 9, len(line))):
-        behind = line[last + 1].after if last + 1 < len(line) and not line[last + 1].text else ""
-        if not _UNQUOTES.isdisjoint(line[last].after + behind):
-            return last
-    return None
-
-
-def _is_part(line: Sequence[WordSpan], place: int) -> bool:
-    """Whether digits stand right before or after these digits, as the groups of a telephone number do."""
-    near = itertools.pairwise(line[max(0, place - 1) : place + 2])
+def _is_part(line: Sequence[WordSpan], index: int) -> bool:
+    """Whether digits are directly before or after these digits, as in a telephone number."""
+    near = itertools.pairwise(line[max(0, index - 1) : index + 2])
     return any(
         one.after in {"", ")"} and _DIGITS.fullmatch(one.text) is not None and _DIGITS.fullmatch(next_.text) is not None
         for one, next_ in near
-    ) or _is_hours(line, place)
+    ) or _is_hours(line, index)
 
 
-def _is_hours(line: Sequence[WordSpan], place: int) -> bool:
-    """Whether an hour stands here, and another one after or before a word such as "to"."""
+def _is_hours(line: Sequence[WordSpan], index: int) -> bool:
+    """Whether this is an hour of a range, such as "1800 to 2000"."""
     return any(
         _HOUR.fullmatch(line[one].text) is not None
         and _HOUR.fullmatch(line[one + 2].text) is not None
         and not line[one].after
         and line[one + 1].kinds & _bits("joint link clock")
-        for one in (place - 2, place)
+        for one in (index - 2, index)
         if 0 <= one < len(line) - 2
     )
-
-
-def _is_followed_by_group(line: Sequence[WordSpan], place: int, length: int) -> bool:
-    """Whether as many digits as here stand in the next word, and not in the one after."""
-    if line[place].after or place + 1 >= len(line):
-        return False
-    groups = [len(word.text) == length and word.text.isdigit() for word in line[place + 1 : place + 3]]
-    return groups in ([True], [True, False])
 
 
 def _line(text: str, offset: int) -> list[WordSpan]:
     line = [WordSpan(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MAX_WORDS)]
     sentence = 0
     for word, kinds in zip(line, lexicon().of([word.lower for word in line]), strict=True):
-        # "The room's passcode" counts no rooms.
+        # "The room's passcode" does not number the room.
         word.kinds = kinds & ~_bits("counted") if word.text.endswith(("'s", "’s")) else kinds
         word.sentence = sentence
         sentence += any(mark in ".!?" for mark in word.after)
@@ -674,13 +589,13 @@ def _matching_rule(around: ValueContext) -> str | None:
 
 
 def find_near_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the spans of values that are told, half-open, and the rule by which each is."""
+    """Yield the half-open span of each value, and the name of its rule."""
     if len(text) <= MAX_NOTE_CHARS and not _CODE.search(text, 0, MAX_READ_CHARS):
         yield from itertools.islice(_find_near_words(text), _MAX_VALUES)
 
 
 def may_be_near_words(text: Text) -> bool:
-    """Whether a line holds what every value near words needs: the shape of a value, and a word of what it opens."""
+    """Whether a line contains the shape of a value and a word of ``_NOUNS``, which every match needs."""
     noun, value = _noun_and_value()
     if not (text.occurs(noun) and text.occurs(value)):
         return False
@@ -689,11 +604,11 @@ def may_be_near_words(text: Text) -> bool:
 
 @functools.cache
 def _noun_and_value() -> tuple[str, str]:
-    """Return a pattern for the words one of which is near every value, and one that occurs wherever a value does."""
+    """Return a pattern for the words of ``_NOUNS``, and one that occurs in every text with a value."""
     lists = read(_TABLE)["words"]
     spoken = any_literal(set(split_entries(lists["digit"])))
-    turn, seed, lock = (any_entry([lists[name]]) for name in ("turn", "seed", "lock"))
-    digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
-    words = rf"(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|{spoken}\W+{spoken}|{seed}|(?:{lock})[^\n]*[0-9]{{3}}"
+    direction, seed, lock = (any_entry([lists[name]]) for name in ("direction", "seed", "lock"))
+    digit = r"\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
+    words = rf"(?:{direction})\W+[0-9]|[0-9]\W+(?:{direction})|{spoken}\W+{spoken}|{seed}|(?:{lock})[^\n]*[0-9]{{3}}"
     noun = any_entry(lists[name] for name in _NOUNS)
     return noun, rf"{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{words}"

@@ -29,8 +29,6 @@ _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
 _LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).encode() + bytes(range(128, 256))
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
-#: Four or more single letters.
-_SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 _DISGUISED = "disguised_order"
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
@@ -59,7 +57,7 @@ def _override(lists: str) -> Callable[[], str]:
 @functools.cache
 def _filter() -> Any:
     """One prefilter for all rules, and for encodings that may hide an instruction."""
-    return compile_prefilter((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
+    return compile_prefilter((*(rule.pattern for rule in _rules()), *TRACES))
 
 
 @functools.cache
@@ -116,9 +114,9 @@ def _certain(text: Text) -> Iterator[Finding]:
 
 def _by_rules(form: Text) -> Iterator[Finding]:
     rules = _rules()
-    for place in _filter().Match(form.data) or ():
-        if place < len(rules):
-            yield from rules[place].findings(form)
+    for index in _filter().Match(form.data) or ():
+        if index < len(rules):
+            yield from rules[index].findings(form)
 
 
 def _find_disguised(form: Text) -> Iterator[Finding]:
@@ -128,10 +126,6 @@ def _find_disguised(form: Text) -> Iterator[Finding]:
     def core(text: Text) -> Iterator[Finding]:
         return itertools.chain.from_iterable(rule.findings(text) for rule in rules)
 
-    if form.occurs(_SPELT):
-        joined = form.join_spaced_letters()
-        if joined is not form:
-            yield from core(joined)
     pattern = read("injection")["closed_up"]
     if occurs(pattern, form.data.translate(None, _SEPARATOR_BYTES)):
         closed_up = form.without(_SEPARATORS)
@@ -160,9 +154,9 @@ def _disguised_forms(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
-    kept = form.indices_without(_SEPARATORS)
+    original = form.indices_without(_SEPARATORS)
     for start, end in itertools.islice(closed_up.spans(pattern), 100):
-        first, last = kept[start], kept[end - 1] + 1
+        first, last = original[start], original[end - 1] + 1
         words = form.text[first:last].split()
         short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
         marked = any(mark in word.strip(_SEPARATORS) for word in words for mark in ".-_*|/\\~+")
@@ -171,7 +165,7 @@ def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Find
 
 
 def _hidden_characters(text: Text) -> Iterator[Finding]:
-    """Yield runs of characters that hide text or turn its direction."""
+    """Yield runs of characters that hide text or reverse its direction."""
     if text.text.isascii():
         return
     tables = read("injection")["hidden_characters"]
@@ -179,7 +173,7 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
         # Flags of England, Scotland and Wales are a black flag and six tags.
         if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
             yield Finding(detector="invisible_text", start=start, end=end)
-    # Three are enough to tell hiding from a stray soft hyphen.
+    # Three are no stray soft hyphen.
     inside = [(start + 1, end - 1) for start, end in itertools.islice(text.spans(tables["inside"]), 3)]
     if len(inside) >= 3 or any(text.text[start] != "\u00ad" for start, _ in inside):
         certainty: Certainty = "certain" if len(inside) >= 3 else "likely"

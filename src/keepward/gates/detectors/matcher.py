@@ -68,7 +68,7 @@ class Rule:
 
     @lazy_property
     def pattern(self) -> str:
-        """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
+        """RE2 syntax. With a group called ``v`` the span is that group, else the complete match."""
         return self.make_pattern()
 
     def findings(self, text: Text) -> Iterator[Finding]:

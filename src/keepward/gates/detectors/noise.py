@@ -86,9 +86,11 @@ def classify(text: str) -> NoiseReason | None:
         return None
     if _says_something(rest, hour_of_day="check-in" in names):
         return None
-    marks = [name for name in names if name not in phrase_table.empty]
-    # A mark beside an empty report is rerouted, not refused: the milder outcome wins.
-    return NoiseReason(code="journal", phrase=marks[0]) if marks else NoiseReason(code="empty_report", phrase=names[0])
+    journal = [name for name in names if name not in phrase_table.empty]
+    # With a journal phrase next to an empty report, the milder outcome wins: the text is moved, not refused.
+    return (
+        NoiseReason(code="journal", phrase=journal[0]) if journal else NoiseReason(code="empty_report", phrase=names[0])
+    )
 
 
 def _says_something(rest: str, *, hour_of_day: bool) -> bool:

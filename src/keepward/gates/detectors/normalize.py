@@ -128,7 +128,7 @@ class Text:
 
     @lazy_property
     def decoded_runs(self) -> list[DecodedText]:
-        """The decoded texts of runs of base64, hexadecimal, binary or decimal character codes, by position (5)."""
+        """The decoded texts of runs of base64 or hexadecimal digits, by position (5)."""
         found: list[DecodedText] = []
         for pattern, decode in _DECODERS.items() if self.occurs(_GATE) else ():
             for start, end in self.spans(pattern):
@@ -206,18 +206,10 @@ class Text:
     def indices_without(self, dropped: str) -> list[int]:
         """Return the indices of all characters except the given ASCII characters."""
         if self.text.isascii():
-            keeps: Iterable[int] = self.data.translate(_keeping(dropped))
+            remains: Iterable[int] = self.data.translate(_remaining(dropped))
         else:
-            keeps = map(set(self.text).difference(dropped).__contains__, self.text)
-        return list(compress(range(len(self.text)), keeps))
-
-    def join_spaced_letters(self) -> Text:
-        """Join single letters with separators: ``i g n o r e  a l l`` becomes ``ignore all``.
-
-        A run needs four single letters with the same separator (blank, dot, hyphen, underscore, star, bar or
-        slash) between them; two or more separators, or a blank among other separators, end a word.
-        """
-        return self.replaced((*run.span(), run[0][::2], 2) for run in _APART.finditer(self.text))
+            remains = map(set(self.text).difference(dropped).__contains__, self.text)
+        return list(compress(range(len(self.text)), remains))
 
     def replaced(self, pieces: Iterable[tuple[int, int, str, int]], *, encoded: bool = False) -> Text:
         """Replace spans by texts. ``step`` is the distance of the letters in the original; 0: all map to the start."""
@@ -236,13 +228,8 @@ class Text:
 
 
 @functools.cache
-def _keeping(dropped: str) -> bytes:
+def _remaining(dropped: str) -> bytes:
     return bytes(chr(byte) not in dropped for byte in range(256))
-
-
-#: Four or more single letters with the same separator in between. The pattern cannot backtrack, and a failed start has
-#: read six characters, so the time is linear in the text.
-_APART = lazy_regex(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
 def _normal_form(text: str) -> Text:
@@ -385,7 +372,7 @@ def first_forbidden_char(text: str) -> str | None:
 
 _GATE = (
     r"[A-Za-z0-9+/_=-]{16}|%[0-9A-Fa-f]{2}|&#|&[a-z]{2,6};|\\[ux][0-9A-Fa-f]{2}"
-    r"|(?:[0-9A-Fa-f]{2}[ :]){8}|[01]{8} [01]{8}|(?:\d{2,3}[ ,]+){8}"
+    r"|(?:[0-9A-Fa-f]{2}[ :]){8}"
 )
 #: Patterns, one of which occurs in every text with ``decoded_runs`` or an ``unescaped`` form.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
@@ -478,19 +465,7 @@ def _hex(run: str) -> Iterator[str]:
         yield from _readable(bytes.fromhex(digits))
 
 
-def _binary(run: str) -> Iterator[str]:
-    yield from _readable(bytes(int(piece, 2) for piece in run.split(" ")))
-
-
-def _decimal(run: str) -> Iterator[str]:
-    codes = [int(piece) for piece in run.replace(",", " ").split()]
-    if all(32 <= code < 127 or code in (10, 13) for code in codes):
-        yield bytes(codes).decode("ascii")
-
-
 _DECODERS: dict[str, Callable[[str], Iterator[str]]] = {
     r"(?:0x|\\x)?[0-9A-Fa-f]{2}(?:(?:[ :,]|\\x|, ?0x)?[0-9A-Fa-f]{2}){9,}": _hex,
     r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/_-]{4,})*={0,2}": _base64,
-    r"[01]{8}(?: [01]{8}){7,}": _binary,
-    r"\d{2,3}(?:[ ,]{1,2}\d{2,3}){9,}": _decimal,
 }

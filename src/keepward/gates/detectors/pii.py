@@ -291,7 +291,7 @@ def payment_card(text: Text, start: int, end: int) -> Span:
         return None
     tables = read("identifiers")
     is_labelled = text.occurs_before("(?i)(?:" + "|".join(split_entries(tables["card_words"])) + ")", start)
-    issued = _issued(number, "cards") or (is_labelled and _issued(number, "cards_beside_a_word"))
+    issued = _issued(number, "cards") or (is_labelled and _issued(number, "labelled_cards"))
     return (start, end) if issued and (is_labelled or personal(text, start, end)) else None
 
 

@@ -1,7 +1,7 @@
-"""Values that are written where a secret goes and are none: placeholders, test values, names, published examples.
+"""Drops findings that are no secrets: placeholders, demo values, references to variables, commands, digests.
 
-Example: in ``password: "Test1234!"``, ``postgres://demo:demo@localhost`` and ``API_KEY = os.environ["API_KEY"]`` the
-value opens nothing. A documented format of a provider is never excused here.
+For example, ``postgres://demo:demo@localhost`` and ``API_KEY = os.environ["API_KEY"]`` contain no secret. Findings of
+the documented format of a provider are never dropped.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from keepward.core.patterns import lazy_regex
-from keepward.gates.detectors.checks import count_digits, high_entropy
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.detectors.normalize import occurs
 from keepward.gates.detectors.tables import split_entries
 
-#: Detectors of a place and not of a format: whatever is written there is found.
-_OF_A_PLACE = frozenset(
+#: Detectors of a position instead of a format: any value there is a finding.
+_BY_POSITION = frozenset(
     (
         *("url_credential", "url_token", "connection_string", "connection_call", "database_call", "bearer_token"),
         *("authorization_header", "command_credential", "pgpass_credential", "netrc_credential", "element_password"),
         *("answer_file_password", "powershell_credential", "registry_credential", "framework_secret"),
     )
 )
-#: Words of which placeholders and test values are made: ``my-test-secret``, ``wrongPassword1``.
+#: Words in placeholders and demo values: ``my-test-secret``, ``wrongPassword1``.
 _WORDS = """
     a | abc | access | actual | admin | airflow | alice | ansible | any | api | app | argon2 | argon2i | argon2id
     | auth | bad | bar | base32 | base64 | baz | bcrypt | bearer | bit | bits | bob | change | changed | changeit
@@ -47,7 +45,7 @@ _WORDS = """
     token | top | topsecret | unit | unsafe | unused | use | user | user1 | username | valid | value | verify |
     very | weak | webhook | with | word | wordpress | wrong | xxx | xxxx | you | your | yours | yourself | zabbix
 """
-#: Numbers that follow such words: ``password123``. A year is not among them.
+#: Numbers after such words, but no years: ``password123``.
 _COUNT = "(?:0|00|000|007|01|02|1|12|123[4-9]*0?|2|21|3|321|32|42|64|99|256|512|[1-9][0-9]{1,3}000)"
 _ROWS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -58,21 +56,13 @@ _ROWS = (
 _SIX_IN_A_ROW = frozenset(
     way[start : start + 6] for row in _ROWS for way in (row, row[::-1]) for start in range(len(row) - 5)
 )
-#: Values that are read from elsewhere, or name what holds them.
+#: References to variables and settings instead of values.
 _READ = lazy_regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
     r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
 )
-#: A line of settings up to its value.
+#: The part of a settings line before its value.
 _SETTING = lazy_regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
-#: What comes before a literal of code.
-_LITERAL = lazy_regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
-_TEST_CODE = (
-    r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
-    r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
-)
-_LETTERS = lazy_regex("[A-Za-z]{4}")
-_UNLEET = str.maketrans("0134579@$!", "oleastgasi")
 #: A piece of a key block's body.
 _BODY = lazy_regex(r"[A-Za-z0-9+/=]{16,}")
 _ESCAPES = lazy_regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
@@ -86,80 +76,62 @@ _DIGEST = lazy_regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
 _HEX = lazy_regex("[0-9A-Fa-f]+")
 _SECRET_WORD = lazy_regex("key|token|secret|passw|pwd", re.IGNORECASE)
 _GNUPG = lazy_regex(r"\bgpg|GPG|PGP\b")
-#: Parts of published examples: of jwt.io, of Wikipedia's page on bcrypt, and of the manuals of FastAPI and PHP.
-_PUBLISHED = (
-    "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI",
-    "$2a$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
-    "N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
-    "EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vj9y6Yq0Wq",
-    ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
-)
 _FENCE = lazy_regex("```")
-#: Longer values are made by a generator.
-_LONGEST = 120
-#: Findings of one text that are looked at.
-_MOST = 100
-#: Characters around a value that are looked at, and those of its line before it.
-_NEAR, _LINE = 200, 2_000
+#: Maximum number of findings of one text that are checked.
+_MAX_FINDINGS = 100
+#: Maximum characters of the line before a value.
+_MAX_LINE_CHARS = 2_000
 
 
 class _Sample:
-    """A text around findings; what is asked for many of them is worked out once."""
+    """A text with findings; values for several findings are computed once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @functools.cached_property
     def fences(self) -> list[int]:
-        """Places of the marks that open and close blocks of code."""
+        """Positions of the fences of code blocks."""
         return [match.start() for match in _FENCE.finditer(self.text)]
 
-    @functools.cached_property
-    def is_test_code(self) -> bool:
-        """Whether the text holds the code of a test or of its data."""
-        return occurs(_TEST_CODE, self.text.encode("utf-8", "replace"))
-
     def before(self, start: int, size: int) -> str:
-        """Return up to so many characters before a place."""
+        """Return up to ``size`` characters before a position."""
         return self.text[max(0, start - size) : start]
 
     def line_before(self, start: int) -> str:
-        """Return the line up to a place, of a long line its last part."""
-        return self.before(start, _LINE).rpartition("\n")[2]
+        """Return the line before a position, of a long line the last part."""
+        return self.before(start, _MAX_LINE_CHARS).rpartition("\n")[2]
 
     def is_code(self, start: int) -> bool:
-        """Whether a place is in a fenced block of code, or between backticks."""
+        """Whether a position is in a code block or between backticks."""
         line = self.line_before(start)
         return bisect.bisect(self.fences, start - 1) % 2 == 1 or line.count("`") % 2 == 1
 
 
 def drop_placeholders(text: str, findings: Iterable[Finding]) -> list[Finding]:
-    """Drop what detectors found in a text that is no secret; in a flood of findings the first ones are looked at."""
+    """Return the findings that are no placeholders; only the first ``_MAX_FINDINGS`` are checked."""
     sample = _Sample(text)
-    return [each for count, each in enumerate(findings) if count >= _MOST or not _is_placeholder(sample, each)]
+    return [each for count, each in enumerate(findings) if count >= _MAX_FINDINGS or not _is_placeholder(sample, each)]
 
 
 def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     start, value = finding.start, sample.text[finding.start : finding.end]
-    if not value or any(part in value for part in _PUBLISHED):
+    if not value:
         return True
     if finding.detector == "password_hash":
         return is_sequential(value)
     if finding.detector == "private_key":
         return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
-    if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
+    if not (likely or finding.detector in _BY_POSITION):
         return False
-    told = finding.detector == "told_secret"
-    literal = _LITERAL.search(sample.before(start, _NEAR)) is not None
-    code = not told or literal or sample.is_code(start)
+    in_prose = finding.detector == "told_secret"
+    code = not in_prose or sample.is_code(start)
     if has_only_placeholder_words(value.split("&", 1)[0]) or _READ.fullmatch(value):
         return code or _SETTING.match(sample.line_before(start)) is not None
     if likely and code and (is_sequential(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
-    if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
-        return True
-    return told and (
+    return in_prose and (
         _is_digest(sample, start, value) or is_command_or_digest(value) or sample.before(start, 3) == "```"
     )
 
@@ -184,38 +156,33 @@ def _is_mixed(value: str) -> bool:
 
 
 def is_sequential(value: str) -> bool:
-    """Whether most characters follow the one before, in the alphabet or on a keyboard: ``0123456789abcdef``."""
-    lowered, place, in_rows = value.lower(), 0, 0
-    while place < len(lowered):
+    """Whether most characters are in the order of the alphabet or of a keyboard: ``0123456789abcdef``."""
+    lowered, index, in_rows = value.lower(), 0, 0
+    while index < len(lowered):
         size = 0
-        if lowered[place : place + 6] in _SIX_IN_A_ROW:
-            size = next(n for n in range(len(lowered) - place, 5, -1) if _in_a_row(lowered[place : place + n]))
+        if lowered[index : index + 6] in _SIX_IN_A_ROW:
+            size = next(n for n in range(min(32, len(lowered) - index), 5, -1) if _in_a_row(lowered[index : index + n]))
         in_rows += size
-        place += size or 1
+        index += size or 1
     return in_rows * 10 >= len(value) * 7
 
 
 def _in_a_row(part: str) -> bool:
-    return len(part) <= 32 and any(part in row or part in row[::-1] for row in _ROWS)
+    return any(part in row or part in row[::-1] for row in _ROWS)
 
 
 def _is_digest(sample: _Sample, start: int, value: str) -> bool:
-    """Whether a value is a commit, a checksum or the id of a key of GnuPG."""
-    before = sample.before(start, _NEAR)
+    """Whether a value is a commit, a checksum or the id of a GnuPG key."""
     if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
         return False
     if len(value) == 16:
-        return _GNUPG.search(sample.before(start, _LINE) + sample.text[start : start + _LINE]) is not None
-    return _SECRET_WORD.search(before[-24:]) is None
+        return (
+            _GNUPG.search(sample.before(start, _MAX_LINE_CHARS) + sample.text[start : start + _MAX_LINE_CHARS])
+            is not None
+        )
+    return _SECRET_WORD.search(sample.before(start, 24)) is None
 
 
 def is_command_or_digest(value: str) -> bool:
     """Whether a value is a command or a digest: ``openssl rand -hex 32``, ``sha256:4bf5...``."""
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _DIGEST))
-
-
-def _is_test_value(sample: _Sample, value: str) -> bool:
-    """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    random = len(value) >= 16 and high_entropy(value) and count_digits(value) >= 3
-    short = len(value) <= 24 and not random
-    return short and sample.is_test_code and _LETTERS.search(value.translate(_UNLEET)) is not None

@@ -7,8 +7,8 @@ Invariants
 (3) Spans refer to the original text.
 (4) An assignment counts if the variable's name ends in a secret word (not ``token_count`` or ``key_id``) and the value
     is a literal, not a variable, call, template or path.
-(5) In binary data, only runs of readable characters are read, and only documented formats count, because chance often
-    looks like a password. Compressed and encrypted data are not opened.
+(5) In binary data, only runs of readable characters are read, and only documented formats count, because random bytes
+    often resemble a password. Compressed and encrypted data are not opened.
 """
 
 from __future__ import annotations
@@ -180,17 +180,19 @@ def _find_split_keys(form: Text) -> Iterator[Finding]:
     """Find keys split by blanks, line ends, quotes and plus signs."""
     rules, filter_ = _split_rules()
     tight = form.data.translate(None, _JUNK_BYTES)
-    places = filter_.Match(tight)
-    if places is None or len(tight) == len(form.data):
+    matches = filter_.Match(tight)
+    if matches is None or len(tight) == len(form.data):
         return
-    whole, closed_up, kept = form.text, Text(tight.decode()), form.indices_without(_JUNK)
-    for rule in map(rules.__getitem__, places):
+    content, closed_up, original = form.text, Text(tight.decode()), form.indices_without(_JUNK)
+    for rule in map(rules.__getitem__, matches):
         for start, end in itertools.islice(closed_up.spans(rule.split), 200):
             body = closed_up.text[start:end]
-            first, last = kept[start], kept[end - 1] + 1
-            while last < len(whole) and (whole[last] in "-_" or (whole[last].isascii() and whole[last].isalnum())):
+            first, last = original[start], original[end - 1] + 1
+            while last < len(content) and (
+                content[last] in "-_" or (content[last].isascii() and content[last].isalnum())
+            ):
                 last += 1
-            glued = first > 0 and whole[first - 1].isascii() and whole[first - 1].isalnum()
+            glued = first > 0 and content[first - 1].isascii() and content[first - 1].isalnum()
             random = not_example(body) and entropy(body) >= 3.2 and count_digits(body[4:])
             if last - first > end - start and not glued and random:
                 yield finding_at(form, first, last, rule.name, "certain")
@@ -210,21 +212,21 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
     """Yield the values assigned to secret-named variables: ``DB_PASSWORD=...``, ``"api_key": "..."`` (4)."""
     if not text.occurs(read("credentials_in_prose")["assigned"]["gate"]):
         return
-    whole = text.text
+    content = text.text
     for count, groups in enumerate(text.groups(_assignment())):
         start, end = groups["v"]
         if count >= _MAX_ASSIGNED:
-            yield finding_at(text, start, len(whole), "secret_assignment", "likely")
+            yield finding_at(text, start, len(content), "secret_assignment", "likely")
             return
-        value = whole[start:end].rstrip(".)]}\\" if "(" not in whole[start:end] else "\\")
+        value = content[start:end].rstrip(".)]}\\" if "(" not in content[start:end] else "\\")
         first = groups[""][0]
         name = groups.get("p") or groups["k"]
-        glued = first > 0 and whole[first - 1].isalnum() and whole[first].islower() and name[1] - name[0] <= 4
+        glued = first > 0 and content[first - 1].isalnum() and content[first].islower() and name[1] - name[0] <= 4
         if "p" in groups:
             # A plain word in quotes is assigned in code and configuration only: password = "sunshine".
-            word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in whole[name[1] : start]
+            word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in content[name[1] : start]
             # Environment variables and settings need no quotes: PGPASSWORD=sunshine.
-            word = word or (value.isalpha() and _is_setting(whole, first, name, start, end))
+            word = word or (value.isalpha() and _is_setting(content, first, name, start, end))
             counts = not glued and (looks_like_password(value) or passphrase(value) or (word and _word_assigned(value)))
         else:
             value = value.split("&", 1)[0]
@@ -233,9 +235,9 @@ def _find_assigned(text: Text) -> Iterator[Finding]:
                 and (is_random_identifier(value) or not is_everyday_token(value))
                 and "sha256:" not in value
             )
-            counts = counts and not (glued and whole[first - 1].islower())
-            if whole[slice(*name)].lower() == "key":
-                counts = counts and _names_a_secret(whole[max(0, first - 40) : first]) and count_digits(value) >= 3
+            counts = counts and not (glued and content[first - 1].islower())
+            if content[slice(*name)].lower() == "key":
+                counts = counts and _names_a_secret(content[max(0, first - 40) : first]) and count_digits(value) >= 3
         if counts and len(value) >= 4:
             yield finding_at(text, start, start + len(value), "secret_assignment", "likely")
 

@@ -30,10 +30,6 @@ def test_spans_map_back_over_deleted_characters():
     assert form.original_span(start, start + 6) == (2, 9)
 
 
-def test_letters_set_apart_are_joined():
-    assert Text("so i g n o r e it").normal.join_spaced_letters().text == "so ignore it"
-
-
 def test_dropped_characters_keep_the_way_back():
     tight = Text("ab cd").without(" ")
     assert tight.original_span(1, 3) == (1, 4)
