@@ -142,7 +142,7 @@ class RankingRow(NamedTuple):
 
 
 class DuplicateCandidate(NamedTuple):
-    """An unread memory that may be a duplicate. A tuple, because a batch creates eight for each memory."""
+    """An unread memory that may be a duplicate."""
 
     id: str
     version: int

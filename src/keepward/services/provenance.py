@@ -135,7 +135,6 @@ def lineage(session: RequestContext, memory_id: str) -> Lineage:
         names = [start.id]
         while names:
             near = _lineage_edges(session, found, replaced, names, direction)
-            near = _lineage_edges(session, found, replaced, names, direction)
             edges |= near
             ids = {name for edge in near for name in (edge.before, edge.after)} - found.keys()
             read, names = reader.records(sorted(ids)), []

@@ -35,11 +35,10 @@ from keepward.storage.rows import (
     RECORD_AND_FEATURE_COLUMNS,
     FeatureRow,
     RecordRow,
+    minhash_rows,
     parse_body,
-    partition_bits,
     record_row,
     split_record_row,
-    unpack_minhashes,
 )
 from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import COLUMN_COUNTS, Connection, Database, Row, load_migrations
@@ -84,19 +83,10 @@ class _RowFingerprint:
 
     def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add rows of two 64-bit numbers; a memory has ten and more of these."""
-        point, scale, value, count = self.point, self.point * self.point % _PRIME, self.value, 0
+        point, scale = self.point, self.point * self.point % _PRIME
         for one, two in rows:
-            value = value * (point - one - two * scale) % _PRIME
-            count += 1
-        self.count, self.value = self.count + count, value
-
-    def add_minhashes(self, row: RecordRow, features: FeatureRow) -> None:
-        """Add the minhash rows that result from a record, as ``add_pairs`` does."""
-        minhashes, bits, value = unpack_minhashes(features.marks), partition_bits(row.partition), self.value
-        offset = self.point - row.position * (self.point * self.point % _PRIME)
-        for minhash in minhashes:
-            value = value * (offset - (minhash ^ bits)) % _PRIME
-        self.count, self.value = self.count + len(minhashes), value
+            self.value = self.value * (point - one - two * scale) % _PRIME
+            self.count += 1
 
 
 class _Progress:
@@ -332,7 +322,7 @@ class _Check:
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                self._due["marks"].add_minhashes(row, features)
+                self._due["marks"].add_pairs(minhash[1:] for minhash in minhash_rows(tenant, row, features))
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
         (stored,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()

@@ -34,8 +34,7 @@ def put(store, stage):
 
 
 def likely(store, make, record):
-    ((found, _),) = store.duplicate_candidates(TENANT, [(record, make.features(record.text))], make.now)
-    return [each.id for each in found]
+    return [each.id for each in store.duplicate_candidates(TENANT, record, make.features(record.text), make.now)]
 
 
 def test_equal_candidates_are_ordered_by_last_change(store, make):
