@@ -10,6 +10,7 @@ Unknown, expired and revoked tokens get the same error message, so that trying r
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -34,6 +35,8 @@ from keepward.gates.content import redact_secrets
 from keepward.services.arguments import expiry_time, valid_scope, valid_tenant
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.transaction import Transaction
+
+_log = logging.getLogger(__name__)
 
 #: Longest name of a token holder, in characters.
 MAX_NAME_LENGTH = 64
@@ -145,7 +148,13 @@ def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
         "hash": token.hash.hex(),
         "at": to_micros(now),
     }
-    return engine.record_outside_store("the revocation", entry)
+    try:
+        if engine.erasures is not None:
+            engine.erasures.add([entry])
+            return True
+    except OSError as exc:
+        _log.warning("the revocation could not be listed outside the store: %s", exc, extra={"action": "not_listed"})
+    return False
 
 
 def _revoked(engine: Engine) -> frozenset[str]:
