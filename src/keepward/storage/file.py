@@ -17,7 +17,6 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 from keepward import durable
@@ -103,16 +102,14 @@ def _make_folder(path: Path, *, create: bool) -> None:
         raise StoreUnavailable(f"the folder {path.parent} does not exist; check the path, or create it")
 
 
-@cache
-def _empty_store() -> tuple[bytes, bytes]:
-    """Return the bytes of an empty store, and its id; a new store has the same bytes with an id of its own."""
+def _empty_store() -> bytes:
+    """Return the bytes of an empty store."""
     with connected(":memory:") as connection:
         create_schema(connection)
-        (store_id,) = connection.run("meta", name="store_id").fetchone()
         file = bytearray(connection.serialize())
     # The two bytes of the header for WAL mode.
     file[18:20] = b"\x02\x02"
-    return bytes(file), str(store_id).encode("ascii")
+    return bytes(file)
 
 
 def _create(path: Path) -> None:
@@ -123,10 +120,9 @@ def _create(path: Path) -> None:
             "back, or move that one away to begin a new store"
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
-    empty, store_id = _empty_store()
     try:
         with durable.new_file(aside) as out:
-            out.write(empty.replace(store_id, secrets.token_hex(16).encode("ascii")))
+            out.write(_empty_store())
         _inspect(aside)
         try:
             os.link(aside, path)
