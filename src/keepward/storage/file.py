@@ -23,7 +23,7 @@ from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import rebuild
-from keepward.storage.driver import connected, first_unwritable_path, sidecar_path, translate_error
+from keepward.storage.driver import connected, first_unwritable_path, has_wal, sidecar_path, translate_error
 from keepward.storage.journal import walk_chain
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import SQL, load_migrations
@@ -173,13 +173,10 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
     SQLite reads it: closing the file by any other means drops the locks of this process's other handles, and then
     another process can remove the log that they write to.
     """
-    wal = sidecar_path(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
-    short = False
-    while True:
-        # With this setting SQLite opens a file that is shorter than its header says.
-        pragmas = ("writable_schema=ON",) if short else ()
+    # With this setting SQLite opens a file that is shorter than its header says.
+    for pragmas in ((), ("writable_schema=ON",)):
         try:
             with connected(path, mode="immutable", pragmas=pragmas) as db:
                 application, schema, page = (
@@ -187,16 +184,13 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                     for name in ("application_id", "user_version", "page_size")
                 )
         except sqlite3.Error as exc:
-            name = getattr(exc, "sqlite_errorname", None)
-            if name == "SQLITE_CORRUPT" and not short:
-                short = True
-                continue
-            if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
-                return None, 0, short
-            raise translate_error(exc) from exc
+            if getattr(exc, "sqlite_errorname", None) not in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
+                raise translate_error(exc) from exc
+            continue
         # SQLite counts a partial page as a complete one. The log may have the missing pages.
-        short = short or path.stat().st_size % page > 0
-        return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
+        short = bool(pragmas) or path.stat().st_size % page > 0
+        return application, schema, short and not has_wal(str(path))
+    return None, 0, False
 
 
 def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
