@@ -132,7 +132,8 @@ class ReadSuite(Ground):
     @staticmethod
     def likely(store: EventStore, make: RecordFactory, asked: Record) -> list[str]:
         """Return the ids of the memories that may say the same as another."""
-        return [each.id for each in store.duplicate_candidates(TENANT, asked, make.features(asked.text), make.now)]
+        [(found, _)] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text))], make.now)
+        return [each.id for each in found]
 
     def test_equal_digests_come_before_shared_labels(self, store: EventStore, make: RecordFactory) -> None:
         near, same = make.record("tea is in the right cupboard"), make.record()
@@ -164,12 +165,26 @@ class ReadSuite(Ground):
         self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
         assert len(self.likely(store, make, make.record("tea cupboard"))) == 8
 
+    def test_many_are_answered_as_each_would_be(self, store: EventStore, make: RecordFactory) -> None:
+        self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
+        texts = ("tea in cupboard", "tea in cupboard 3", "something else")
+        asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
+        together = [[each.id for each in group] for group, _ in store.duplicate_candidates(TENANT, asked, make.now)]
+        assert together == [self.likely(store, make, record) for record, _ in asked]
+
+    def test_a_digest_is_known_whatever_became_of_its_memory(self, store: EventStore, make: RecordFactory) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, status=Status.RETIRED), features=(None,))
+        asked = [(record, make.features(record.text)) for record in (make.record(), make.record("not said yet"))]
+        assert [known for _, known in store.duplicate_candidates(TENANT, asked, make.now)] == [True, False]
+
     def test_a_trait_apart_is_reported_before_anything_is_read(self, store: EventStore, make: RecordFactory) -> None:
         texts = {"tea in cupboard 1": b"one", "tea in cupboard 2": b"two"}
         features = tuple(make.features(text, trait=trait) for text, trait in texts.items())
         self.put(store, make, *map(make.record, texts), features=features)
         asked = make.record("tea in cupboard 3")
-        likely = store.duplicate_candidates(TENANT, asked, make.features(asked.text, trait=b"two"), make.now)
+        [(likely, _)] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
         assert sorted(each.kindred for each in likely) == [False, True]
 
     # --- profiles

@@ -142,7 +142,7 @@ class RankingRow(NamedTuple):
 
 
 class DuplicateCandidate(NamedTuple):
-    """An unread memory that may be a duplicate."""
+    """An unread memory that may be a duplicate. A tuple, because a batch creates eight for each memory."""
 
     id: str
     version: int

@@ -1,7 +1,7 @@
 """What the gates see of the store for one change, after the earlier changes of the same proposal.
 
 A memory matters to the gates if it is the nearest, if its text may state the same, or if it was revised before.
-The other memories are left out unread.
+The other memories are left out unread. ``prefetch`` asks the store about a batch once, on one state of the store.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.near_duplicate import NormalizedText
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.gate_types import GateContext, GateInput
-from keepward.ports.store import MIN_ID_PREFIX, Features
+from keepward.ports.store import MIN_ID_PREFIX, DuplicateCandidate, Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
+from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import text_digest, text_features
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
@@ -42,6 +43,17 @@ FEATURE_FIELDS = ("text", "key", "tags", "category", "speaker", "occurred_at", "
 feature_fields_of = attrgetter(*FEATURE_FIELDS)
 #: Longest history that is searched for a corrected text, in versions.
 MAX_VERSIONS_SEARCHED = 50
+
+
+def prefetch(session: RequestContext, records: Sequence[Record], overlay: StagedState) -> None:
+    """Ask the store about new memories before they are judged one by one."""
+    fresh = [(record, overlay.text_features(record)) for record in records]
+    if not fresh:
+        return
+    likely = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
+    overlay.prefetched = {record.id: result for (record, _), result in zip(fresh, likely, strict=True)}
+    if blocked_by_erasure(session, *records) is None:
+        overlay.not_erased = {record.id: record for record in records}
 
 
 def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> tuple[Record, ...]:
@@ -58,8 +70,7 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
         if not found or kindred or record.version > 1:
             found.append(record)
     ids: list[str] = []
-    now = session.clock.now()
-    for candidate in session.store.duplicate_candidates(session.tenant, after, features, now):
+    for candidate in _duplicate_candidates(session, after, overlay):
         if candidate.id in overlay.records:
             continue
         # Version 0 means that the version is unknown before the record is read.
@@ -67,6 +78,7 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
             ids.append(candidate.id)
     if ids:
         partition = (after.scope, after.tier, after.sensitivity)
+        now = session.clock.now()
         stored = session.store.records(session.tenant, ids).records
         found += (
             record
@@ -76,10 +88,23 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
     return tuple(found)
 
 
+def _duplicate_candidates(session: RequestContext, after: Record, overlay: StagedState) -> Sequence[DuplicateCandidate]:
+    known = overlay.prefetched.get(after.id)
+    if known is None:
+        ((likely, has_digest),) = session.store.duplicate_candidates(
+            session.tenant, [(after, overlay.text_features(after))], session.clock.now()
+        )
+        known = overlay.prefetched[after.id] = (likely, has_digest)
+    return known[0]
+
+
 def previous_statements(
-    session: RequestContext, revised: Sequence[Record], after: Record, overlay: StagedState
+    session: RequestContext, revised: Sequence[Record], after: Record, overlay: StagedState, *, known: bool
 ) -> tuple[Record, ...]:
-    """Return records that once stated the same: earlier versions of ``revised``, and superseded memories."""
+    """Return records that once stated the same: earlier versions of ``revised``, and superseded memories.
+
+    ``known`` is whether some memory of the tenant may have this text.
+    """
     if after.kind not in {Kind.FACT, Kind.RULE}:
         # A state may return to an earlier value; that is news.
         return ()
@@ -95,7 +120,8 @@ def previous_statements(
             continue
         history = (step.after for step in session.store.steps(session.tenant, record.id))
         earlier += [version for version in history if text_digest(version.text) == digest]
-    return (*earlier, *session.store.superseded(session.tenant, after.scope, digest).records)
+    old = session.store.superseded(session.tenant, after.scope, digest).records if known else []
+    return (*earlier, *old)
 
 
 #: An id, or the prefix of one.
@@ -147,6 +173,10 @@ class StagedState:
     tally: dict[str, int] | None = None
     #: Ids proposed for new memories, to the ids of the stored duplicates.
     renamed: dict[str, str] = field(default_factory=dict)
+    #: By id of a new memory, its duplicate candidates and whether its text is known; see ``prefetch``.
+    prefetched: dict[str, tuple[Sequence[DuplicateCandidate], bool]] = field(default_factory=dict)
+    #: New memories that match no erasure.
+    not_erased: dict[str, Record] = field(default_factory=dict)
     #: Texts of this proposal in the form in which they are compared.
     normalized: dict[str, NormalizedText] = field(default_factory=dict)
     #: By id: the text that a vector was supplied for, its model, and the packed vector.
@@ -310,7 +340,8 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
     # The history of a value under another key says nothing of this one.
     has_own_key = after.key is not None and after.content_type is ContentType.STRUCTURED
     revised = (before,) if before is not None else () if has_own_key else near
-    past = previous_statements(session, revised, after, overlay)
+    known = overlay.prefetched.get(after.id, ((), True))[1]
+    past = previous_statements(session, revised, after, overlay, known=known)
     return replace(view, **fields, neighbours=near, echoes=past, forms=overlay.normalized)
 
 
@@ -412,6 +443,26 @@ def _recorded_evidence(session: RequestContext, evidence: tuple[str, ...]) -> fr
     return frozenset(names & set(evidence))
 
 
+class _CpuMeter:
+    """Seconds of processor time. The system is asked only if the elapsed time may exceed the budget."""
+
+    def __init__(self) -> None:
+        self._processor, self._wall, self._spent = time.thread_time(), time.perf_counter(), 0.0
+
+    def __call__(self) -> float:
+        wall = time.perf_counter()
+        elapsed, self._wall = wall - self._wall, wall
+        if elapsed > pipeline.GATE_BUDGET_S:
+            # A waiting thread uses less processor time than elapsed time.
+            elapsed = min(elapsed, time.thread_time() - self._processor)
+        self._spent += elapsed
+        return self._spent
+
+
+#: Fields that decide which memories one is compared with; gates may change them.
+_compared_fields = attrgetter("text", "tier", "scope", "sensitivity")
+
+
 def evaluate_case(
     session: RequestContext, case: GateInput, overlay: StagedState, known: dict[str, tuple[Finding, ...]] | None = None
 ) -> pipeline.GateResult:
@@ -424,10 +475,13 @@ def evaluate_case(
         view = replace(view, personal=find_personal_data(session, case, known))
 
     def compare(now: GateInput, view: GateContext) -> GateContext:
+        if _compared_fields(now.after) != _compared_fields(case.after):
+            # The prefetched candidates are for the record before the gates changed it.
+            overlay.prefetched.pop(case.after.id, None)
         return with_comparisons(session, now, view, overlay)
 
     return pipeline.run_gates(
-        case, view, session.policy, meter=time.thread_time, compare=compare, plugins=session.engine.gates
+        case, view, session.policy, meter=_CpuMeter(), compare=compare, plugins=session.engine.gates
     )
 
 

@@ -51,6 +51,7 @@ from keepward.services.gate_context import (
     evaluate_case,
     newest_record,
     parents_of,
+    prefetch,
     record_before,
 )
 from keepward.services.request_context import RequestContext, lowest_trust_read
@@ -310,10 +311,21 @@ def _reason_of(items: Sequence[Evaluation]) -> str:
 def _evaluate_each(
     session: RequestContext, changes: Sequence[Change], reason: str, draft: EvaluatedProposal
 ) -> EvaluatedProposal:
-    """Judge changes one by one, each on the state that the earlier ones would leave."""
-    for change in changes:
+    """Judge changes one by one, each on the state that the earlier ones would leave.
+
+    Changes that build on no memory are applied first, so that one query finds the duplicates of all.
+    """
+    independent = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
+    applied: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
+    if sum(independent) > 1:
+        applied = [
+            _apply_change(session, change, reason, draft) if alone else None
+            for change, alone in zip(changes, independent, strict=True)
+        ]
+        prefetch(session, [item[0].after for item in applied if isinstance(item, tuple)], draft.overlay)
+    for change, known in zip(changes, applied, strict=True):
         try:
-            evaluation = _evaluate_change(session, change, reason, draft)
+            evaluation = _evaluate_change(session, change, reason, draft, known)
         except (NotFound, Unauthorised) as exc:
             # A change that builds on a missing memory is refused alone; the rest of the batch goes on.
             detail = "it builds on a memory that does not exist" if isinstance(exc, NotFound) else str(exc)
@@ -326,10 +338,13 @@ def _refused(*reasons: Reason) -> Evaluation:
     return Evaluation(decision="refuse", reasons=reasons)
 
 
+#: One change with the record that it would make, before the gates run, and the context that it was applied in.
+_AppliedChange = tuple[GateInput, ChangeContext]
+
+
 def _apply_change(
     session: RequestContext, change: Change, reason: str, draft: EvaluatedProposal
-) -> tuple[GateInput, ChangeContext] | Evaluation:
-    """Return the input of the gates and the context in which the change was applied, or why it is refused."""
+) -> _AppliedChange | Evaluation:
     broken = validation_error(change, reason, session.policy)
     if broken:
         return _refused(*broken)
@@ -359,8 +374,14 @@ def _apply_change(
     return case_of(session, change, before, after, reason=reason), change_context
 
 
-def _evaluate_change(session: RequestContext, change: Change, reason: str, draft: EvaluatedProposal) -> Evaluation:
-    applied = _apply_change(session, change, reason, draft)
+def _evaluate_change(
+    session: RequestContext,
+    change: Change,
+    reason: str,
+    draft: EvaluatedProposal,
+    applied: _AppliedChange | Evaluation | None = None,
+) -> Evaluation:
+    applied = applied or _apply_change(session, change, reason, draft)
     if isinstance(applied, Evaluation):
         return applied
     case, change_context = applied
@@ -385,7 +406,8 @@ def _evaluate_change(session: RequestContext, change: Change, reason: str, draft
         if decision == "same" and existing is not None:
             _confirm_existing(session, gates, existing, draft, result)
         return result
-    erased = None if draft.skip_erasure_check else blocked_by_erasure(session, proposed, after)
+    not_erased = draft.overlay.not_erased.get(proposed.id) is after
+    erased = None if not_erased or draft.skip_erasure_check else blocked_by_erasure(session, proposed, after)
     if erased is not None:
         return _refused(erased)
     if isinstance(change, Replace | Move) and before is not None:

@@ -388,6 +388,9 @@ SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
  WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
 
+-- known_digest --
+SELECT 1 FROM features WHERE tenant = :tenant AND digest = :digest LIMIT 1;
+
 -- commit_row --
 -- Fragment.
 SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c.payload, c.hash, c.seal,

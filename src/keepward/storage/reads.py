@@ -15,7 +15,7 @@ import json
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -42,12 +42,14 @@ from keepward.storage.rows import (
     has_body_filter,
     json_array,
     matches_filter,
+    pack_minhashes,
     parse_body,
     partitioned_minhashes,
     profile_of,
     record_of,
     record_row,
     split_record_row,
+    unpack_minhashes,
     verified_features,
 )
 from keepward.storage.sql import Connection, Snapshot, prefix_range
@@ -301,15 +303,16 @@ class MemoryReads(Snapshot):
     # --- duplicates
 
     def duplicate_candidates(
-        self, tenant: str, record: Record, features: Features, now: datetime
-    ) -> list[DuplicateCandidate]:
-        """Return up to 8 likely duplicates of a memory.
+        self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+    ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
+        """Return for each record up to 8 likely duplicates, and whether any memory has its digest.
 
-        They are active and have an equal digest or share two minhashes. Equal digests come first, by id; then the most
-        shared minhashes, ties by newer position. They may be of another partition, see (5).
+        Candidates are active and have an equal digest or share two minhashes. Equal digests come first, by id; then the
+        most shared minhashes, ties by newer position. They may be of another partition, see (5). A digest
+        is known if any memory of the tenant has it, in any status.
         """
         with self._reading(tenant) as db:
-            return _duplicate_candidates(db, tenant, record, features, to_micros(now))
+            return _duplicate_candidates(db, tenant, asked, now)
 
     # --- counts
 
@@ -487,33 +490,82 @@ class DuplicateCandidateRow(NamedTuple):
 
 
 def _duplicate_candidates(
-    db: Connection, tenant: str, record: Record, features: Features, now: int
-) -> list[DuplicateCandidate]:
-    equal = _same_digest(db, tenant, record, features.digest, now) if features.digest else []
-    minhashes = partitioned_minhashes(dedup_partition(record), features.marks)
-    # One more than counted, because the memory itself may be among them.
-    values = {"tenant": tenant, "marks": str(minhashes), "most": MAX_HOLDERS_PER_MINHASH + 1}
-    holders = [positions.split(" ") for _, positions in db.run("minhash_holders", values) if positions is not None]
-    shared = Counter(chain.from_iterable(group[:MAX_HOLDERS_PER_MINHASH] for group in holders))
-    # Positions rise with time: of equal matches, the memory changed last comes first.
-    near = sorted(((n, int(position)) for position, n in shared.items() if n >= MIN_SHARED_MINHASHES), reverse=True)
-    order = list(dict.fromkeys([*equal, *(position for _, position in near)]))
+    db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
+    """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
+    minhashes = [_stored(record, features) for record, features in asked]
+    holders = _minhash_holders(db, tenant, minhashes)
+    micros = to_micros(now)
+    equals: list[list[int]] = []
+    known: list[bool] = []
+    ranked: list[list[int]] = []
+    for (record, features), placed in zip(asked, minhashes, strict=True):
+        digest = features.digest
+        # In any status; an empty digest belongs to no memory.
+        has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
+        known.append(has)
+        equals.append(_equal(db, tenant, record, digest, micros) if has else [])
+        crowds = [crowd for minhash in placed if (crowd := holders.get(minhash))]
+        shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
+        # Positions rise with time: of equal matches, the memory changed last comes first.
+        counted = sorted(
+            ((count, int(each)) for each, count in shared.items() if count >= MIN_SHARED_MINHASHES), reverse=True
+        )
+        ranked.append([position for _, position in counted])
+    order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
+    rows_by_position = _rows_at(
+        db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]}
+    )
+    found: list[tuple[tuple[DuplicateCandidate, ...], bool]] = []
+    for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
+        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
+        if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
+            # Many of them have expired, so all of them are checked.
+            first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
+        found.append((first, some))
+    return found
+
+
+def _active_candidates(
+    positions: Sequence[int],
+    rows_by_position: Mapping[int, DuplicateCandidateRow],
+    asked: Record,
+    features: Features,
+    equal: Sequence[int],
+    now: int,
+) -> tuple[DuplicateCandidate, ...]:
+    """Return the first active memories by their rows; one with an empty trait must be read."""
     found: list[DuplicateCandidate] = []
-    # Many of them may have expired, so pages are read until there are enough.
-    while order and len(found) < MAX_DUPLICATE_CANDIDATES:
-        page, order = order[:MAX_DUPLICATE_CANDIDATES], order[MAX_DUPLICATE_CANDIDATES:]
-        likely = db.run("likely", tenant=tenant, positions=str(sorted(page)))
-        rows = {row.position: row for row in map(DuplicateCandidateRow._make, likely)}
-        for row in (rows[position] for position in page if position in rows):
-            active = row.status == "active" and (row.expires_at is None or row.expires_at > now)
-            if active and row.id != record.id:
-                # One with an empty trait must be read.
-                kindred = row.position in equal or not (row.trait and features.trait) or row.trait == features.trait
-                found.append(DuplicateCandidate(row.id, row.version, kindred))
-    return found[:MAX_DUPLICATE_CANDIDATES]
+    for position in positions:
+        row = rows_by_position.get(position)
+        if row is None or row.status != "active" or row.id == asked.id:
+            continue
+        if row.expires_at is not None and row.expires_at <= now:
+            continue
+        kindred = position in equal or not row.trait or not features.trait or row.trait == features.trait
+        found.append(DuplicateCandidate(row.id, row.version, kindred))
+        if len(found) == MAX_DUPLICATE_CANDIDATES:
+            break
+    return tuple(found)
 
 
-def _same_digest(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
+def _stored(record: Record, features: Features) -> set[int]:
+    minhashes = features.marks
+    if minhashes and not 0 <= min(minhashes) <= max(minhashes) < 1 << 63:
+        minhashes = unpack_minhashes(pack_minhashes(minhashes))
+    return set(partitioned_minhashes(dedup_partition(record), minhashes))
+
+
+def _minhash_holders(db: Connection, tenant: str, minhashes: Iterable[set[int]]) -> dict[int, list[str]]:
+    """Return by minhash the positions of its newest memories, as digits."""
+    wanted: set[int] = set().union(*minhashes)
+    # One more than counted, because the memory itself may be among them.
+    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": MAX_HOLDERS_PER_MINHASH + 1}
+    rows = db.run("minhash_holders", values)
+    return {minhash: positions.split(" ") for minhash, positions in rows if positions is not None}
+
+
+def _equal(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
     values = {
         "tenant": tenant,
         "digest": digest,
@@ -524,3 +576,8 @@ def _same_digest(db: Connection, tenant: str, record: Record, digest: bytes, now
         "now": now,
     }
     return [position for _, position in sorted(db.run("same_digest", values))]
+
+
+def _rows_at(db: Connection, tenant: str, positions: Iterable[int]) -> dict[int, DuplicateCandidateRow]:
+    rows = map(DuplicateCandidateRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
+    return {row.position: row for row in rows}

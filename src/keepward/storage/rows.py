@@ -333,8 +333,11 @@ def record_of(sealer: Sealer, tenant: str, row: RecordRow, newest: int | None) -
 
 
 def pack_minhashes(minhashes: tuple[int, ...]) -> bytes:
-    """Pack minhashes as sorted int64, little-endian."""
-    return struct.pack(f"<{len(set(minhashes))}q", *sorted(set(minhashes)))
+    """Pack minhashes as sorted int64, little-endian; 2**63 and above wraps to negative."""
+    wrapped = sorted(
+        {value if 0 <= value < 1 << 63 else ((value + (1 << 63)) % (1 << 64)) - (1 << 63) for value in minhashes}
+    )
+    return struct.pack(f"<{len(wrapped)}q", *wrapped)
 
 
 def unpack_minhashes(raw: bytes) -> tuple[int, ...]:

@@ -34,7 +34,8 @@ def put(store, stage):
 
 
 def likely(store, make, record):
-    return [each.id for each in store.duplicate_candidates(TENANT, record, make.features(record.text), make.now)]
+    ((found, _),) = store.duplicate_candidates(TENANT, [(record, make.features(record.text))], make.now)
+    return [each.id for each in found]
 
 
 def test_equal_candidates_are_ordered_by_last_change(store, make):

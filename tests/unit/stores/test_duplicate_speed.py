@@ -8,7 +8,7 @@ from keepward import Memory
 from keepward.storage.sql import SQL
 
 
-@pytest.mark.parametrize("name", ["same_digest", "superseded"])
+@pytest.mark.parametrize("name", ["known_digest", "same_digest", "superseded"])
 def test_a_repeated_text_is_found_by_its_digest(tmp_path, name):
     path = tmp_path / "store.db"
     with Memory.open(path, embedder=None, config_dir=tmp_path / "config") as mem:
