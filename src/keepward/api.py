@@ -280,7 +280,7 @@ class MemoryAPI(ABC):
         reviewer or the owner.
         """
 
-    @operation("GET /memory/snapshot", by="services.operations:snapshot", right="read")
+    @operation("GET /memory/snapshot", by="services.contexts:snapshot", right="read")
     def snapshot(
         self,
         *,
@@ -293,7 +293,7 @@ class MemoryAPI(ABC):
         ``without`` is as for ``context``.
         """
 
-    @operation("POST /memory/block", by="services.operations:memory_block", right="read")
+    @operation("POST /memory/block", by="services.contexts:memory_block", right="read")
     def memory_block(
         self,
         query: str,
@@ -342,7 +342,7 @@ class MemoryAPI(ABC):
     def doctor(self) -> list[Check]:
         """Return the checks of this installation: what was checked, whether it passed, and how to repair it."""
 
-    @operation("GET /memory/status", by="services.operations:status", right="read", tool="status")
+    @operation("GET /memory/status", by="services.status:status", right="read", tool="status")
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the review queue, budget use and the state of each job, as JSON values."""
 
@@ -655,7 +655,7 @@ class MemoryAPI(ABC):
         most one megabyte of items, and ``atomic`` needs all items in one request.
         """
 
-    @operation("POST /memory/messages", by="services.operations:add", right="propose", status=201)
+    @operation("POST /memory/messages", by="services.ingest:add", right="propose", status=201)
     def add(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -679,7 +679,7 @@ class MemoryAPI(ABC):
 
     # --- feedback and blobs
 
-    @operation("POST /memory/feedback", by="services.operations:feedback", right="read", changes=True)
+    @operation("POST /memory/feedback", by="services.feedback:record_feedback", right="read", changes=True)
     def feedback(self, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
         """Record which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
 
@@ -872,7 +872,7 @@ class MemoryAPI(ABC):
 
     # --- inquiring
 
-    @operation("GET /memory/impact", by="services.operations:impact", right="approve")
+    @operation("GET /memory/impact", by="services.provenance:impact", right="approve")
     def impact(
         self,
         *,
@@ -888,7 +888,7 @@ class MemoryAPI(ABC):
         source is a name such as ``web``, or a reference in ``evidence``. An actor is ``kind:name``.
         """
 
-    @operation("POST /memory/contain/plan", by="services.operations:plan_contain", right="approve")
+    @operation("POST /memory/contain/plan", by="services.rollback:contain", right="approve")
     def plan_contain(
         self,
         *,
@@ -903,7 +903,7 @@ class MemoryAPI(ABC):
         Nothing changes.
         """
 
-    @operation("POST /memory/contain", by="services.operations:contain", right="owner")
+    @operation("POST /memory/contain", by="services.rollback:contain", right="owner")
     def contain(
         self,
         digest: str,
@@ -946,7 +946,7 @@ class MemoryAPI(ABC):
         memories.
         """
 
-    @operation("POST /memory/bisect", by="services.operations:bisect", right="read")
+    @operation("POST /memory/bisect", by="services.contexts:bisect", right="read")
     def bisect(
         self,
         query: str,
@@ -967,7 +967,7 @@ class MemoryAPI(ABC):
 
     # --- erasing, and accepting a store
 
-    @operation("POST /memory/erase/plan", by="services.operations:plan_erase", right="erase", owner="erasing")
+    @operation("POST /memory/erase/plan", by="services.erasure:plan", right="erase", owner="erasing")
     def plan_erase(
         self,
         ids: Sequence[str] | str = (),
@@ -988,7 +988,7 @@ class MemoryAPI(ABC):
         texts. ``include_citing`` erases them too, for example a fact whose evidence is an erased message.
         """
 
-    @operation("POST /memory/erase", by="services.operations:erase", right="erase", owner="erasing")
+    @operation("POST /memory/erase", by="copies.erasures:erase_everywhere", right="erase", owner="erasing")
     def erase(
         self,
         digest: str,
@@ -1045,7 +1045,7 @@ class MemoryAPI(ABC):
         It is used only if it ranks held-out feedback better. Requires the owner.
         """
 
-    @operation("GET /memory/jobs", by="services.operations:jobs", right="read", answer="items")
+    @operation("GET /memory/jobs", by="jobs.runner:list_jobs", right="read", answer="items")
     def jobs(self) -> list[JobState]:
         """Return every job with its schedule and its last run, in the order in which they run."""
 
@@ -1078,7 +1078,7 @@ class MemoryAPI(ABC):
         ``floor`` is the minimum similarity, from 0 to 1. Sensitive memories require the right to read them.
         """
 
-    @operation("POST /memory/tokens", by="services.operations:create_token", right="owner", status=201)
+    @operation("POST /memory/tokens", by="services.tokens:create", right="owner", status=201)
     def create_token(
         self,
         name: str,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keepward.core.journal import Erased, Selection
+from keepward.core.journal import Erased
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.serialization import tenant_digest
 from keepward.errors import KeepwardError
@@ -56,9 +56,9 @@ def reapply_erasures(session: RequestContext) -> None:
     revoke_again(session)
 
 
-def erase_everywhere(session: RequestContext, digest: str, chosen: Selection, *, reason: str) -> Erased:
+def erase_everywhere(session: RequestContext, digest: str, *, reason: str = "request", **targets: Any) -> Erased:
     """Apply an erasure to the store and its backups; see ``services.erasure``."""
-    done = erase(session, digest, chosen, reason=reason)
+    done = erase(session, digest, reason=reason, **targets)
     finish_erasures(session)
     return done
 

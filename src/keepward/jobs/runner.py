@@ -37,7 +37,7 @@ from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused
 from keepward.core.query import Filter, check_limit
 from keepward.core.value import unknown_name_message
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Unauthorised
 from keepward.jobs.planners import JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
 from keepward.services.index_cache import lacks_embedding
@@ -62,6 +62,13 @@ def job_states(session: RequestContext) -> list[JobState]:
     rows = {row.job: row for row in session.store.documents(JobRow, session.tenant).list()}
     empty = JobRow(tenant=session.tenant, job="")
     return [_job_state(session, job, rows.get(job.name, empty), now) for job in JOBS]
+
+
+def list_jobs(session: RequestContext) -> list[JobState]:
+    """Return every job with its schedule and its last run, for a handle that may read."""
+    if not session.actor.has_right("read"):
+        raise Unauthorised("this token may not read; ask the owner for one that may")
+    return job_states(session)
 
 
 def _job_state(session: RequestContext, job: Job, row: JobRow, now: datetime) -> JobState:

@@ -7,7 +7,7 @@ does not match its seal is named in ``withheld`` and in a note.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
@@ -17,6 +17,7 @@ from keepward.core.filters import Where, matches
 from keepward.core.memory import Record, Status, as_read, importance_at
 from keepward.core.principals import Trust, project_of, user_of
 from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
+from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros, one_of, to_micros
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
@@ -24,6 +25,7 @@ from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
 from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
+from keepward.storage.rows import parse_body
 from keepward.types import Sort
 
 #: The facets by which memories are counted.
@@ -83,20 +85,6 @@ class Selection:
             and (end is None or (happened is not None and happened < end))
         )
 
-    def matches_past(self, record: Record, now: datetime) -> bool:
-        """Whether a memory of a past state passes all filters."""
-        values = {name: getattr(record, name, None) for name in (*FACETS, "key", "job")}
-        values |= {"trust": record.effective_trust.label, "status": record.status_at(now)}
-        wanted = self.any_of if self.include_ended else {"status": (Status.ACTIVE,), **self.any_of}
-        tags = wanted.get("tag", ())
-        return (
-            all(not names or name == "tag" or values[name] in names for name, names in wanted.items())
-            and (not tags or bool({*tags} & {*record.tags}))
-            and (self.since is None or record.created_at >= self.since)
-            and (self.until is None or record.created_at < self.until)
-            and self.accepts(record, now)
-        )
-
 
 _Rows = list[tuple[ListedRow, Record | None]]
 
@@ -137,20 +125,20 @@ class _VisibleState:
 
     def rows(self, any_of: Mapping[str, Sequence[str]], *, content: bool = False) -> _Rows:
         """Return the rows that pass, newest arrival first; with ``content``, or if a filter needs it, with records."""
-        selection = self.selection
+        selection, listing = self.selection, self.listing(any_of)
+        rows: Iterable[tuple[ListedRow, Record | None]]
         if self.at.seq is not None:
             filters = Filter(scopes=(*self.visible, ""), include_sensitive=self.sensitive)
             past = self.reader.find(filters, live_at=None, as_of=self.at.seq).records
-            passing = (record for record in past if selection.matches_past(record, self.at.now))
-            return [(_row_of(record, -n, self.at.now), record) for n, record in enumerate(passing)]
-        rows: _Rows
-        if content or selection.needs_content:
-            pairs = self.store.contents(self.tenant, self.listing(any_of), part=selection.text or "")
-            # A corrupt memory passes: it is read again, and named in ``withheld``.
-            rows = [(row, record) for row, record in pairs if record is None or selection.accepts(record, self.at.now)]
+            past_rows = ((_row_of(record, -n, self.at.now), record) for n, record in enumerate(past))
+            rows = (pair for pair in past_rows if listing.accepts(pair[0]))
+        elif content or selection.needs_content:
+            rows = self.store.contents(self.tenant, listing, part=selection.text or "")
         else:
-            rows = [(row, None) for row in self.store.list_rows(self.tenant, self.listing(any_of))]
-        return sorted(rows, key=lambda pair: pair[0].arrival, reverse=True)
+            rows = ((row, None) for row in self.store.list_rows(self.tenant, listing))
+        # A corrupt memory passes: it is read again, and named in ``withheld``.
+        passing = [pair for pair in rows if pair[1] is None or selection.accepts(pair[1], self.at.now)]
+        return sorted(passing, key=lambda pair: pair[0].arrival, reverse=True)
 
     def omission_notes(self, passing: int) -> tuple[str, ...]:
         """Return a note on sensitive memories if some would pass that the reader may not see."""
@@ -173,10 +161,10 @@ class _VisibleState:
 
 
 def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
+    body, status = parse_body(encode_record(record)), record.status_at(now).value
     changed = to_micros(record.updated_at or record.created_at)
     fields = (record.tier.value, record.kind.value, record.scope, record.source, record.author)
-    status = record.status_at(now).value
-    return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *fields, None)
+    return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *fields, body)
 
 
 def list_page(

@@ -17,13 +17,12 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from keepward.context import compiler
 from keepward.context.compiler import (
     MAX_CONTEXT_TOKENS,
     MAX_PINNED_RULES,
     OUT_OF_BUDGET,
     compile_context,
-    memory_block,
-    snapshot,
 )
 from keepward.context.entries import compile_reason
 from keepward.context.render import digest
@@ -83,8 +82,8 @@ MAX_NAMED_PROPOSALS = 20
 ContextMode = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
     "context": compile_context,
-    "snapshot": snapshot,
-    "memory_block": memory_block,
+    "snapshot": compiler.snapshot,
+    "memory_block": compiler.memory_block,
 }
 #: Sections with fixed content: the test for their records, and a filter of the store that passes these and few others.
 _ALWAYS_INCLUDED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
@@ -206,17 +205,37 @@ def context(
     )
 
 
-def bisect(
-    session: RequestContext, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
-) -> Bisection:
-    """Return the commit that made the context for a query pass a predicate, in about log2(n) compiles.
+def snapshot(session: RequestContext, **options: Any) -> CompiledContext:
+    """Compile the part of a context that belongs in every prompt of this scope."""
+    return context(session, "", which="snapshot", **options)
 
-    ``since`` is a commit whose context does not pass, 0 for the empty store. If the result changed more than once,
-    the commit is one of those that made it pass.
+
+def memory_block(session: RequestContext, query: str, **options: Any) -> CompiledContext:
+    """Compile only the memories relevant to a query."""
+    return context(session, query, which="memory_block", **options)
+
+
+def bisect(
+    session: RequestContext,
+    query: str,
+    *,
+    contains: str | None = None,
+    predicate: Callable[[str], bool] | None = None,
+    since: int = 0,
+    purpose: str = "answer",
+) -> Bisection:
+    """Return the commit that made the context for a query contain a text or pass a predicate.
+
+    It compiles about log2(n) contexts. ``since`` is a commit whose context does not pass, 0 for the empty store. If the
+    result changed more than once, the commit is one of those that made it pass.
 
     Raises:
-        InvalidInput: the newest context does not pass, or that of ``since`` passes.
+        InvalidInput: the newest context does not pass, or that of ``since`` passes; or there is no single condition.
     """
+    if bool(contains) == (predicate is not None):
+        raise InvalidInput("give either the text to look for or a predicate")
+    part = contains or ""
+    passes = predicate if predicate is not None else lambda text: part in text
     high = session.store.head(session.tenant).seq
     if not 0 <= since <= high:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
@@ -228,15 +247,15 @@ def bisect(
         return compile_context(_gather(session, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
 
     texts = {since: text(since), high: text(high)}
-    if not predicate(texts[high]):
+    if not passes(texts[high]):
         raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
-    if predicate(texts[since]):
+    if passes(texts[since]):
         raise InvalidInput("the context at the start passes already: begin at an earlier commit")
     low = since
     while high - low > 1:
         middle = (low + high) // 2
         texts[middle] = text(middle)
-        if predicate(texts[middle]):
+        if passes(texts[middle]):
             high = middle
         else:
             low = middle

@@ -55,49 +55,26 @@ def remember_many(
     return outcomes
 
 
-def revise(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose new text or fields."""
-    return _edit(session, changes.Replace, memory_id, reason, fields)
+def _change_of_memory(change_type: type[Any]) -> Callable[..., Outcome]:
+    """Return the operation that proposes one type of change of one memory."""
+
+    def edit(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+        given: dict[str, Any] = {"id": memory_id, **fields}
+        given |= {name: resolve_id(session, given[name]) for name in ("id", "by") if name in given}
+        return _propose(session, [arguments.require_content(arguments.build_change(change_type, given))], reason)
+
+    return edit
 
 
-def append(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose an addition."""
-    return _edit(session, changes.Append, memory_id, reason, fields)
-
-
-def forget(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to retire a memory."""
-    return _edit(session, changes.Retire, memory_id, reason, fields)
-
-
-def archive(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to archive a memory."""
-    return _edit(session, changes.Archive, memory_id, reason, fields)
-
-
-def restore(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to restore a memory."""
-    return _edit(session, changes.Restore, memory_id, reason, fields)
-
-
-def reinforce(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose to confirm a memory."""
-    return _edit(session, changes.Reinforce, memory_id, reason, fields)
-
-
-def move(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose another tier, scope or key."""
-    return _edit(session, changes.Move, memory_id, reason, fields)
-
-
-def promote(session: RequestContext, /, memory_id: str, text: str, *, reason: str = "") -> Outcome:
-    """Propose a memory as lasting knowledge."""
-    return _edit(session, changes.Promote, memory_id, reason, {"text": text})
-
-
-def supersede(session: RequestContext, /, memory_id: str, by: str, *, reason: str = "") -> Outcome:
-    """Propose that one memory replaces another."""
-    return _edit(session, changes.Supersede, memory_id, reason, {"by": by})
+revise = _change_of_memory(changes.Replace)
+append = _change_of_memory(changes.Append)
+forget = _change_of_memory(changes.Retire)
+archive = _change_of_memory(changes.Archive)
+restore = _change_of_memory(changes.Restore)
+reinforce = _change_of_memory(changes.Reinforce)
+move = _change_of_memory(changes.Move)
+promote = _change_of_memory(changes.Promote)
+supersede = _change_of_memory(changes.Supersede)
 
 
 def merge(
@@ -226,14 +203,6 @@ def resolve_id(session: RequestContext, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
     return session.reader.fetch(name, own=True).id
-
-
-def _edit(
-    session: RequestContext, change_type: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]
-) -> Outcome:
-    given: dict[str, Any] = {"id": memory_id, **fields}
-    given |= {name: resolve_id(session, given[name]) for name in ("id", "by") if name in given}
-    return _propose(session, [arguments.require_content(arguments.build_change(change_type, given))], reason)
 
 
 def _propose(

@@ -72,28 +72,43 @@ _PLAN_CHANGED = "what would be erased has changed since it was planned; look at 
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 
 
-def plan(session: RequestContext, chosen: Selection, *, reason: str) -> ErasePlan:
-    """Return what an erasure would destroy; change nothing.
+def plan(session: RequestContext, *, reason: str = "request", **targets: Any) -> ErasePlan:
+    """Return what an erasure would destroy; change nothing. ``targets`` are the parameters of ``_selection``.
 
     Raises:
         NotFound: nothing is selected.
         Conflict: everything selected was erased already.
         InvalidInput: no selection, or an unknown reason.
     """
-    return collect_scope(session, chosen, reason).plan
+    return collect_scope(session, _selection(session, **targets), reason).plan
 
 
-def erase(session: RequestContext, digest: str, chosen: Selection, *, reason: str) -> Erased:
+def erase(session: RequestContext, digest: str, *, reason: str, **targets: Any) -> Erased:
     """Apply the plan with this digest.
 
     Raises:
         Conflict: the plan has another digest now; nothing was changed.
         Otherwise as in ``plan``.
     """
+    chosen = _selection(session, **targets)
     found = collect_scope(session, chosen, reason)
     if found.plan.digest != digest:
         raise Conflict(_PLAN_CHANGED)
     return _apply(session, found, sources=chosen.source)
+
+
+def _selection(
+    session: RequestContext,
+    *,
+    ids: Sequence[str] = (),
+    subject: str | None = None,
+    source: str | None = None,
+    include_citing: bool = False,
+) -> Selection:
+    # Without a selector at a user's scope, all memories of that user are meant.
+    user = None if ids or subject or source else user_of(session.scope)
+    citing = include_citing or user is not None
+    return Selection(ids=tuple(ids), subject=subject, source=source, user=user, include_citing=citing)
 
 
 def _apply(

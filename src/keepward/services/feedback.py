@@ -64,13 +64,15 @@ def save_recall_receipt(session: RequestContext, query: str, purpose: str, resul
 
 
 def record_feedback(
-    session: RequestContext, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]
+    session: RequestContext, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()
 ) -> Feedback:
     """Store which memories of a recall or context were used, and which were not.
 
     A second feedback of the same actor on the same receipt replaces the first. If policy switches memory off, nothing
     is stored and the number is 0. Errors are as in ``Memory.feedback``.
     """
+    if not receipt_id:
+        raise InvalidInput("feedback is on a receipt: give its id")
     receipt = session.reader.receipt_of_read(receipt_id, FEEDBACK_RECEIPT_KINDS)
     shown = items_of(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))

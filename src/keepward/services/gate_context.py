@@ -181,7 +181,7 @@ class StagedState:
     normalized: dict[str, NormalizedText] = field(default_factory=dict)
     #: By id: the text that a vector was supplied for, its model, and the packed vector.
     vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
-    _text_features: dict[str, tuple[Record, Features]] = field(default_factory=dict)
+    _text_features: dict[tuple[Any, ...], Features] = field(default_factory=dict)
 
     def features(self, record: Record) -> Features:
         """Return the features of a record, with a supplied vector if it is for exactly this text."""
@@ -192,17 +192,12 @@ class StagedState:
         return replace(features, model=model, recipe=PROVIDED, vectors=packed, units=1)
 
     def text_features(self, record: Record) -> Features:
-        """Return the features that need no model; they are cached until the record changes."""
-        cached = self._text_features.get(record.id)
-        if cached is None or (
-            cached[0] is not record
-            and (cached[0].created_at, *feature_fields_of(cached[0])) != (record.created_at, *feature_fields_of(record))
-        ):
-            normalized = self.normalized.get(record.text)
-            if normalized is None:
-                normalized = self.normalized[record.text] = NormalizedText(record.text)
-            cached = self._text_features[record.id] = (record, text_features(record, normalized))
-        return cached[1]
+        """Return the features that need no model, computed once."""
+        key = (record.created_at, record.blob, *feature_fields_of(record))
+        if key not in self._text_features:
+            normalized = self.normalized.setdefault(record.text, NormalizedText(record.text))
+            self._text_features[key] = text_features(record, normalized)
+        return self._text_features[key]
 
     def add_step(self, before: Record | None, after: Record) -> None:
         """Apply one step to the staged state."""

@@ -59,20 +59,25 @@ _COLON: Final = lazy_regex(r"[:：](?!\S)|：")
 
 def add(
     session: RequestContext,
+    /,
     messages: Sequence[Any],
     *,
-    conversation: str | None,
-    subject: str | None,
-    extract: bool,
-    reason: str,
+    reason: str = "",
+    extract: bool = True,
+    subject: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    **extra: Any,
 ) -> Added:
-    """Add messages in their order; ``on_progress`` is called with (done, total) after each hundred.
+    """Add messages in their order, and propose the facts in them; ``session`` is the conversation.
+
+    ``on_progress`` is called with (done, total) after each hundred.
 
     Raises:
         InvalidInput: one of them is not a message; nothing was stored.
     """
+    conversation = extra.get("session")
     conversation = None if conversation is None else plain_name(conversation)
+    reason = reason or "said in a conversation"
     parsed: list[Message] = []
     for number, value in enumerate(messages, 1):
         try:

@@ -135,7 +135,6 @@ def lineage(session: RequestContext, memory_id: str) -> Lineage:
         names = [start.id]
         while names:
             near = _lineage_edges(session, found, replaced, names, direction)
-            near = _lineage_edges(session, found, replaced, names, direction)
             edges |= near
             ids = {name for edge in near for name in (edge.before, edge.after)} - found.keys()
             read, names = reader.records(sorted(ids)), []
@@ -208,17 +207,20 @@ def selector_of(**ways: str | None) -> Selector:
     return Selector(way=given[0][0], value=given[0][1])
 
 
-def impact(session: RequestContext, selector: Selector) -> Impact:
-    """Return the memories that a selector touched, those derived from them, and every context with one of these.
+def impact(session: RequestContext, /, **ways: str | None) -> Impact:
+    """Return what a single source, actor, session, commit or memory touched.
 
-    A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. A context counts if its
-    own sealed receipt names the memory.
+    These are memories, those derived from them, and every context with one of these. A source is a class such as
+    ``web`` or a reference in evidence; an actor is ``kind:name``. A context counts if its own sealed receipt names the
+    memory.
 
     Raises:
         Unauthorised: it spans every scope of the tenant, so it takes a reviewer or the owner.
         NotFound: there is no such commit or memory.
+        InvalidInput: none or several of them were given.
         Tampered: the journal is corrupt, so that the impact is not known.
     """
+    selector = selector_of(**ways)
     session.reader.check_every_scope("an impact")
     touched = _touched_versions(session, selector)
     derived = descendants(session, touched)

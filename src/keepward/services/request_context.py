@@ -7,9 +7,8 @@ name. Receipts record reads through other processes.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,8 +29,6 @@ from keepward.storage.writer import UnitOfWork
 if TYPE_CHECKING:
     from keepward.gates.gate_types import Gate
     from keepward.services.reranker import ActiveReranker
-
-_log = logging.getLogger(__name__)
 
 
 class MaintenanceTrigger(Protocol):
@@ -100,16 +97,6 @@ class Engine:
     wake: MaintenanceTrigger = lambda *, wrote: None
     #: Blobs next to the store; None for a copy that is opened for reading only.
     blobs: BlobStore | None = None
-
-    def record_outside_store(self, what: str, entry: Mapping[str, Any]) -> bool:
-        """Record outside the store what must apply even if an older copy is restored; return whether it worked."""
-        try:
-            if self.erasures is not None:
-                self.erasures.add([entry])
-                return True
-        except OSError as exc:
-            _log.warning("%s could not be listed outside the store: %s", what, exc, extra={"action": "not_listed"})
-        return False
 
     def count_uses(self, tenant: str, ids: Iterable[str]) -> None:
         """Count one use of each of these memories, all at the same instant."""

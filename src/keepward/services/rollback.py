@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
-from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Rollback, Selector
+from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Rollback
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, Role
 from keepward.core.reducer import apply
@@ -34,7 +34,7 @@ from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
 from keepward.services.access import commit_of, descendants, key_holder
 from keepward.services.gate_context import case_of, evaluate
-from keepward.services.provenance import impact
+from keepward.services.provenance import impact, selector_of
 from keepward.services.request_context import RequestContext
 from keepward.services.review import check_reason
 from keepward.services.transaction import StepList, Transaction, transact
@@ -265,20 +265,25 @@ def _taken_keys(session: RequestContext, steps: list[Step]) -> list[Conflicting]
 CONTAIN = "contain"
 
 
-def contain(session: RequestContext, selector: Selector, *, digest: str | None = None, reason: str = "") -> Containment:
+def contain(
+    session: RequestContext, /, digest: str | None = None, *, reason: str = "", **ways: str | None
+) -> Containment:
     """Return the plan; apply it if ``digest`` is its digest and something is left to contain.
+
+    ``ways`` are as in ``impact``.
 
     Raises:
         Unauthorised: planning takes a reviewer or the owner, applying the owner.
         Conflict: the set has another digest.
         InvalidInput: the reason is too long or contains a secret.
     """
+    selector = selector_of(**ways)
     if digest is not None and not (session.actor.is_owner and session.actor.has_right("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
     def decide(session: RequestContext) -> _ContainmentSteps:
-        affected = impact(session, selector)
+        affected = impact(session, **ways)
         items = tuple(
             record for record in (*affected.direct, *affected.derived) if not _is_contained_or_erased(session, record)
         )

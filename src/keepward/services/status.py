@@ -55,13 +55,20 @@ def tenants(session: RequestContext) -> list[str]:
     return session.store.tenants()
 
 
-def allow_untrusted_counts(session: RequestContext) -> AbstractContextManager[None]:
+def _allow_untrusted_counts(session: RequestContext) -> AbstractContextManager[None]:
     """Open an untrusted store for counting; no other reads of it are allowed."""
     return nullcontext() if session.store.foreign is None else session.store.inspecting()
 
 
 def status(session: RequestContext) -> dict[str, Any]:
-    """Return counts, sizes, the review queue, and the use of each budget, as plain JSON values."""
+    """Return counts, sizes, the review queue, the use of budgets, and the state of each job, as plain JSON values."""
+    with _allow_untrusted_counts(session):
+        return _status(session)
+
+
+def _status(session: RequestContext) -> dict[str, Any]:
+    from keepward.jobs.runner import job_states
+
     now = session.clock.now()
     head = session.store.head(session.tenant)
     facts = session.store.facts(session.tenant, now, scopes=None if session.actor.is_owner else session.reader.scopes)
@@ -72,7 +79,17 @@ def status(session: RequestContext) -> dict[str, Any]:
     if session.embedder is not None:
         current = sum(recipes.get(session.embedder.id, {}).get(version, 0) for version in CURRENT_VERSIONS)
         facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - current
+    jobs = {
+        job.name: {
+            "last_at": job.last_at and job.last_at.isoformat(),
+            "last_outcome": job.last_outcome,
+            "due_at": job.due_at and job.due_at.isoformat(),
+            "due": job.due,
+        }
+        for job in job_states(session)
+    }
     return {
+        "path": session.engine.path,
         "tenant": session.tenant,
         "scope": session.scope,
         "actor": session.actor.label,
@@ -105,6 +122,7 @@ def status(session: RequestContext) -> dict[str, Any]:
         "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
         "blocks": _blocks(session),
         "reranker": reranker_status(session, head.seq),
+        "jobs": jobs,
     }
 
 
@@ -135,8 +153,8 @@ def core_blocks(session: RequestContext) -> ReadResult:
 
 def doctor(session: RequestContext) -> list[Check]:
     """Check everything that stops a store from working well; ``verify`` proves that it is intact."""
-    with allow_untrusted_counts(session):
-        return list(_checks(session, status(session)))
+    with _allow_untrusted_counts(session):
+        return list(_checks(session, _status(session)))
 
 
 def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:

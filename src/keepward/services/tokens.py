@@ -10,7 +10,9 @@ Unknown, expired and revoked tokens get the same error message, so that trying r
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -27,11 +29,14 @@ from keepward.core.principals import (
     token_rights,
     user_of,
 )
-from keepward.core.value import to_micros, unknown_name_message
+from keepward.core.value import Duration, to_micros, unknown_name_message
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import redact_secrets
+from keepward.services.arguments import expiry_time, valid_scope, valid_tenant
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.transaction import Transaction
+
+_log = logging.getLogger(__name__)
 
 #: Longest name of a token holder, in characters.
 MAX_NAME_LENGTH = 64
@@ -40,20 +45,23 @@ TOKEN_REFUSED = "this token does not open this store; ask the owner for a new on
 
 def create(
     session: RequestContext,
-    *,
     name: str,
-    rights: str,
-    can: frozenset[str] | None,
-    tenant: str,
-    scope: str,
-    expires_at: datetime | None,
+    *,
+    rights: str = "agent",
+    can: Sequence[str] | None = None,
+    tenant: str | None = None,
+    scope: str | None = None,
+    expires: datetime | Duration | None = None,
 ) -> Issued:
-    """Create a token and store its hash.
+    """Create a token for a holder with this name, and store its hash.
 
     Raises:
         Unauthorised: this handle is not an owner's.
         InvalidInput: an unknown role, a right beyond it, an invalid name, or an expiry in the past.
     """
+    expiry = expiry_time(expires)
+    tenant = session.tenant if tenant is None else valid_tenant(tenant)
+    scope = session.scope if scope is None else valid_scope(scope)
     _require_owner(session)
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
@@ -65,6 +73,7 @@ def create(
     if user is not None and "share" in (can or ()):
         raise InvalidInput(f"a token of the user {user} writes that user alone: leave `share` out")
     now = session.clock.now()
+    expires_at = now + expiry if isinstance(expiry, timedelta) else expiry
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the expiry out for one that does not expire")
     secret = encode_token(session.ids.salt() + session.ids.salt())
@@ -73,7 +82,7 @@ def create(
         name=name,
         hash=hash_token(secret),
         rights=Role(rights),
-        can=token_rights(Role(rights), can),
+        can=token_rights(Role(rights), None if can is None else frozenset(can)),
         tenant=tenant,
         scope=scope,
         created_by=session.actor.label,
@@ -139,7 +148,13 @@ def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
         "hash": token.hash.hex(),
         "at": to_micros(now),
     }
-    return engine.record_outside_store("the revocation", entry)
+    try:
+        if engine.erasures is not None:
+            engine.erasures.add([entry])
+            return True
+    except OSError as exc:
+        _log.warning("the revocation could not be listed outside the store: %s", exc, extra={"action": "not_listed"})
+    return False
 
 
 def _revoked(engine: Engine) -> frozenset[str]:

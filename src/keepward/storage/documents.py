@@ -31,7 +31,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from keepward.core.blob import StoredBlob
-from keepward.core.commit import Receipt, items_in
+from keepward.core.commit import Receipt
 from keepward.core.job import JobRow
 from keepward.core.principals import Token, principal_of
 from keepward.core.proposal import Proposal, proposal_from_dict, proposal_to_dict
@@ -520,12 +520,12 @@ class DocumentWrites(DocumentReads):
         """
         facts = receipt.as_dict()
         delivers = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body, refs = encode_body(facts), names_in(_ids_in_receipt(facts))
+        body = encode_body(facts)
         if receipt.kind in {"compile", "recall"}:
             body = compress_body(body)
         at = to_micros(receipt.at)
         state = _DELIVERED if delivers else {"compile": "whole", "token": "token"}.get(receipt.kind)
-        document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
+        document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, None, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
@@ -536,7 +536,7 @@ class DocumentWrites(DocumentReads):
             state = None if "compacted_at" in body else old.state
             encoded = encode_body(body)
             fresh = compress_body(encoded) if old.body[:1] == b"x" else encoded
-            self._put(old._replace(state=state, refs=names_in(_ids_in_receipt(body)), body=fresh))
+            self._put(old._replace(state=state, refs=None, body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
@@ -569,13 +569,6 @@ class DocumentWrites(DocumentReads):
             return False
         self.delete(StoredBlob, tenant, ref)
         return True
-
-
-def _ids_in_receipt(receipt: Mapping[str, Any]) -> Iterator[str | None]:
-    """Yield the ids that a receipt names: memories, its proposal, its token."""
-    yield from (item["id"] for item in items_in(receipt))
-    yield from (target.get("id") for target in receipt.get("targets", ()))
-    yield from (receipt.get("proposal"), receipt.get("token"))
 
 
 def refs_in(db: Connection, tenant: str) -> set[str]:

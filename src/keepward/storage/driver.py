@@ -7,8 +7,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +32,9 @@ FILE_CHANGED_MESSAGE = "the store was written while it was read without a lock; 
 DISK_FULL_MESSAGE = "the disk is full; free some space and try again: nothing was lost"
 #: Errors of the driver when a full disk prevents SQLite from creating or growing its shared-memory file.
 NO_ROOM_ERRORS = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
-#: Most rows that one statement inserts.
-_MAX_MULTI_ROWS = 8
 # A process has many reader connections, and a write of another process empties the page cache of each.
 # So a large cache for readers costs memory and saves nothing.
 _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
-
-
-@cache
-def _multi_row_insert(name: str, rows: int) -> str:
-    """Return a statement that inserts one row, extended to several rows."""
-    head, _, rest = SQL[name].partition("VALUES (")
-    cells, _, rest = rest.partition(")")
-    return f"{head}VALUES {', '.join([f'({cells})'] * rows)}{rest}"
 
 
 class SqliteConnection(sqlite3.Connection):
@@ -62,12 +50,8 @@ class SqliteConnection(sqlite3.Connection):
         return self.execute(SQL[name], named)
 
     def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row. One statement inserts up to eight rows."""
-        rows = list(rows)
-        if 1 < len(rows) <= _MAX_MULTI_ROWS and "VALUES (" in SQL[name]:
-            self.execute(_multi_row_insert(name, len(rows)), [*chain.from_iterable(rows)])
-        elif rows:
-            self.executemany(SQL[name], rows)
+        """Run a named statement once for each row."""
+        self.executemany(SQL[name], rows)
 
     def translate_error(self, exc: Exception) -> KeepwardError:
         return translate_error(exc)

@@ -17,14 +17,13 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import rebuild
-from keepward.storage.driver import connected, first_unwritable_path, sidecar_path, translate_error
+from keepward.storage.driver import connected, first_unwritable_path, has_wal, sidecar_path, translate_error
 from keepward.storage.journal import walk_chain
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import SQL, load_migrations
@@ -103,16 +102,14 @@ def _make_folder(path: Path, *, create: bool) -> None:
         raise StoreUnavailable(f"the folder {path.parent} does not exist; check the path, or create it")
 
 
-@cache
-def _empty_store() -> tuple[bytes, bytes]:
-    """Return the bytes of an empty store, and its id; a new store has the same bytes with an id of its own."""
+def _empty_store() -> bytes:
+    """Return the bytes of an empty store."""
     with connected(":memory:") as connection:
         create_schema(connection)
-        (store_id,) = connection.run("meta", name="store_id").fetchone()
         file = bytearray(connection.serialize())
     # The two bytes of the header for WAL mode.
     file[18:20] = b"\x02\x02"
-    return bytes(file), str(store_id).encode("ascii")
+    return bytes(file)
 
 
 def _create(path: Path) -> None:
@@ -123,10 +120,9 @@ def _create(path: Path) -> None:
             "back, or move that one away to begin a new store"
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
-    empty, store_id = _empty_store()
     try:
         with durable.new_file(aside) as out:
-            out.write(empty.replace(store_id, secrets.token_hex(16).encode("ascii")))
+            out.write(_empty_store())
         _inspect(aside)
         try:
             os.link(aside, path)
@@ -177,13 +173,10 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
     SQLite reads it: closing the file by any other means drops the locks of this process's other handles, and then
     another process can remove the log that they write to.
     """
-    wal = sidecar_path(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
-    short = False
-    while True:
-        # With this setting SQLite opens a file that is shorter than its header says.
-        pragmas = ("writable_schema=ON",) if short else ()
+    # With this setting SQLite opens a file that is shorter than its header says.
+    for pragmas in ((), ("writable_schema=ON",)):
         try:
             with connected(path, mode="immutable", pragmas=pragmas) as db:
                 application, schema, page = (
@@ -191,16 +184,13 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                     for name in ("application_id", "user_version", "page_size")
                 )
         except sqlite3.Error as exc:
-            name = getattr(exc, "sqlite_errorname", None)
-            if name == "SQLITE_CORRUPT" and not short:
-                short = True
-                continue
-            if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
-                return None, 0, short
-            raise translate_error(exc) from exc
+            if getattr(exc, "sqlite_errorname", None) not in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
+                raise translate_error(exc) from exc
+            continue
         # SQLite counts a partial page as a complete one. The log may have the missing pages.
-        short = short or path.stat().st_size % page > 0
-        return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
+        short = bool(pragmas) or path.stat().st_size % page > 0
+        return application, schema, short and not has_wal(str(path))
+    return None, 0, False
 
 
 def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:

@@ -53,42 +53,38 @@ class CorruptRecord:
 
 
 class IntegrityMonitor:
-    """Caches, for one handle, which records of each tenant are intact."""
-
-    __slots__ = ("_corrupt", "_database", "_intact", "_lock")
+    """Caches, for one handle, which records of each tenant are corrupt."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = ForkSafeLock()
-        #: By tenant, the data version at which all records were intact.
-        self._intact: dict[str, int] = {}
-        #: By tenant, the data version and write count at which some were corrupt, with those.
-        self._corrupt: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
+        #: By tenant: the data version and write count that were checked, with the corrupt records.
+        self._checked: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
 
     def change_counter(self) -> int | None:
         """Return the data version; call it before the snapshot is taken."""
         return self._database.data_version()
 
+    def _intact_at(self, tenant: str) -> int | None:
+        """Return the data version at which all records were intact; None if they were corrupt or not checked."""
+        version, _, corrupt = self._checked.get(tenant, (None, 0, ()))
+        return None if corrupt else version
+
     def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, version: int | None) -> list[CorruptRecord]:
         """Return the memories whose rows are corrupt, by id, those without an id last."""
         if not sealer.active:
             return []
-        known = self._intact.get(tenant)
+        known = self._intact_at(tenant)
         # While this handle writes there is no data version; the next read checks again.
         if known is not None and (version is None or known == version):
             return []
         written_row = tenants.read(db, sealer, tenant)
-        before = self._corrupt.get(tenant)
+        before = self._checked.get(tenant)
         if version is not None and before is not None and before[:2] == (version, written_row.writes):
             return before[2]
         found = _compared(db, sealer, written_row)
         with self._lock:
-            self._intact.pop(tenant, None)
-            self._corrupt.pop(tenant, None)
-            if found:
-                self._corrupt[tenant] = (version, written_row.writes, found)
-            elif version is not None:
-                self._intact[tenant] = version
+            self._checked[tenant] = (version, written_row.writes, found)
         return found
 
     def check_while_reading(
@@ -100,7 +96,7 @@ class IntegrityMonitor:
         rows: Iterator[tuple[RecordRow, FeatureRow | None]],
     ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
         """Yield all records with their features. At the end, store whether they match the sums."""
-        if not sealer.active or version is None or self._intact.get(tenant) == version:
+        if not sealer.active or version is None or self._intact_at(tenant) == version:
             yield from rows
             return
         written_row = tenants.read(db, sealer, tenant)
@@ -108,8 +104,7 @@ class IntegrityMonitor:
         yield from tenants.count_while_reading(sealer, stored, rows)
         if written_row.same_records(stored):
             with self._lock:
-                self._corrupt.pop(tenant, None)
-                self._intact[tenant] = version
+                self._checked[tenant] = (version, written_row.writes, [])
 
 
 def _compared(db: Connection, sealer: Sealer, written_row: TenantHead) -> list[CorruptRecord]:

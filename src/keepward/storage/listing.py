@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from keepward.core.memory import Record
@@ -64,7 +65,7 @@ class WrittenVersion(NamedTuple):
     fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Listing:
     """The memories to list; an empty value or None means all. Instants are microseconds since 1970."""
 
@@ -89,10 +90,19 @@ class Listing:
             "category": json_array(name_forms(self.any_of.get("category", ()))),
         }
 
-    def conditions(self) -> list[tuple[str, frozenset[str]]]:
-        """Return the facets to filter rows by, with their values."""
+    @cached_property
+    def _conditions(self) -> list[tuple[str, frozenset[str]]]:
         found = [(name, names) for name, names in self.any_of.items() if names]
         return [(name, frozenset(name_forms(names) if name in _NAMES else names)) for name, names in found]
+
+    def accepts(self, row: ListedRow) -> bool:
+        """Whether a row has the facets and was written in time; the scope is not checked."""
+        created_at = row.body.created_at if row.body else None
+        return (
+            (self.since is None or created_at is None or created_at >= self.since)
+            and (self.until is None or created_at is None or created_at < self.until)
+            and all(not names.isdisjoint(row.values(name)) for name, names in self._conditions)
+        )
 
 
 class ListReads(Snapshot):
@@ -150,7 +160,6 @@ def count_by(rows: Iterable[ListedRow], facet: str) -> Counter[str]:
 
 
 def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[ListedRow, RecordRow]]:
-    conditions = asked.conditions()
     ids = None if asked.ids is None else frozenset(asked.ids)
     for row in rows:
         if ids is not None and row.id not in ids:
@@ -170,7 +179,7 @@ def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[
             row.scope,
         )
         made = ListedRow(*cells, source, author, body)
-        if all(not names.isdisjoint(made.values(name)) for name, names in conditions):
+        if asked.accepts(made):
             yield made, row
 
 

@@ -48,7 +48,7 @@ _BLOB_LOCK_ID = 0x4B454552
 
 
 class PostgresDatabase:
-    """The connections to one database; see ``sql.Database`` and ``sql.DatabaseServer``."""
+    """The connections to one database; see ``sql.Database``."""
 
     def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
         """Connect, and create or migrate the store.
@@ -199,6 +199,7 @@ class PostgresDatabase:
             return self._version
 
     def execute_autocommit(self, statement: str) -> None:
+        """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
         with self._connection() as connection:
             connection.execute(statement)
 

@@ -18,35 +18,22 @@ Cell: TypeAlias = str | int | bytes | None
 _EVENT = b"keepward/seal/v1\0"
 _TAIL = struct.Struct(">qq").pack
 _LENGTH = struct.Struct(">q").pack
-#: Encoded type and length of short cells, computed once because nearly every cell is short.
-_CACHED_LENGTHS = 1_024
-_BYTES, _TEXTS = ([kind + _LENGTH(size) for size in range(_CACHED_LENGTHS)] for kind in (b"b", b"s"))
-_HMAC_BLOCK_BYTES = 64
-_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
 def encode_cells(*values: object) -> bytes:
     """Return an unambiguous encoding: a type byte, then 8 bytes of length or number, then the content."""
     parts: list[bytes] = []
-    add = parts.append
     for value in values:
-        kind = type(value)
-        if kind is bytes:
-            size = len(value)  # type: ignore[arg-type]
-            add(_BYTES[size] if size < _CACHED_LENGTHS else b"b" + _LENGTH(size))
-            add(value)  # type: ignore[arg-type]
-        elif kind is str:
-            raw = value.encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
-            size = len(raw)
-            add(_TEXTS[size] if size < _CACHED_LENGTHS else b"s" + _LENGTH(size))
-            add(raw)
-        elif kind is int or kind is bool:
-            add(b"i" + _LENGTH(value))
-        elif value is None:
-            add(b"n")
+        if isinstance(value, bytes):
+            parts += (b"b", _LENGTH(len(value)), value)
+        elif isinstance(value, str):
+            raw = value.encode("utf-8", "surrogatepass")
+            parts += (b"s", _LENGTH(len(raw)), raw)
+        elif isinstance(value, int):
+            parts += (b"i", _LENGTH(value))
         else:
             # No column has any other type unless its page is corrupt; such a row must not match.
-            add(b"?")
+            parts.append(b"n" if value is None else b"?")
     return b"".join(parts)
 
 
@@ -59,24 +46,13 @@ def pack(table: str, tenant: str, cells: tuple[Cell, ...]) -> bytes:
 class Sealer:
     """Makes and checks seals with one key. None makes empty seals and accepts any."""
 
-    __slots__ = ("_inner", "_key", "_outer", "_rows", "_sums")
-
     def __init__(self, key: bytes | None) -> None:
         self._key = key
-        # Hashed once: the three seals of a memory start from this state, at less than half the cost.
-        padded = (key if key is None or len(key) <= _HMAC_BLOCK_BYTES else hashlib.sha256(key).digest()) or b""
-        padded = padded.ljust(_HMAC_BLOCK_BYTES, b"\0")
-        self._inner = hashlib.sha256(padded.translate(_INNER))
-        self._outer = hashlib.sha256(padded.translate(_OUTER))
         self._rows = None if key is None else self._mac(b"keepward/rows/v1")
         self._sums = None if key is None else self._mac(b"keepward/sums/v1")
 
     def _mac(self, message: bytes) -> bytes:
-        """Return HMAC-SHA256 (RFC 2104) under the key."""
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(message)
-        outer.update(inner.digest())
-        return outer.digest()
+        return hmac.digest(self._key or b"", message, "sha256")
 
     @property
     def active(self) -> bool:

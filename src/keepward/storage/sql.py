@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keepward.errors import KeepwardError
-from keepward.ports.world import BlobStore
 from keepward.storage.seals import Sealer
 
 if TYPE_CHECKING:
-    from keepward.storage.server_state import SharedState
+    from keepward.storage.postgres import PostgresDatabase
 
 #: Folder of the SQL files.
 SQL_FOLDER = Path(__file__).parent
@@ -85,30 +84,14 @@ class Connection(Protocol):
         ...
 
 
-class DatabaseServer(Protocol):
-    """What a database adds that several servers of a store share."""
-
-    def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
-        """Return what the servers share between requests, sealed under a key; None without a key or when read-only."""
-        ...
-
-    def blob_store(self) -> BlobStore:
-        """Return where the database stores the bytes of blobs."""
-        ...
-
-    def execute_autocommit(self, statement: str) -> None:
-        """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
-        ...
-
-
 class Database(Protocol):
     """A backend: its snapshots, its transactions and its maintenance."""
 
     writable: bool
 
     @property
-    def server(self) -> DatabaseServer | None:
-        """What several servers share; None for a file, which one process serves."""
+    def server(self) -> PostgresDatabase | None:
+        """A database that several servers share; None for a file, which one process serves."""
         ...
 
     def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:

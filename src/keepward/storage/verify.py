@@ -35,11 +35,10 @@ from keepward.storage.rows import (
     RECORD_AND_FEATURE_COLUMNS,
     FeatureRow,
     RecordRow,
+    minhash_rows,
     parse_body,
-    partition_bits,
     record_row,
     split_record_row,
-    unpack_minhashes,
 )
 from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import COLUMN_COUNTS, Connection, Database, Row, load_migrations
@@ -84,19 +83,10 @@ class _RowFingerprint:
 
     def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add rows of two 64-bit numbers; a memory has ten and more of these."""
-        point, scale, value, count = self.point, self.point * self.point % _PRIME, self.value, 0
+        point, scale = self.point, self.point * self.point % _PRIME
         for one, two in rows:
-            value = value * (point - one - two * scale) % _PRIME
-            count += 1
-        self.count, self.value = self.count + count, value
-
-    def add_minhashes(self, row: RecordRow, features: FeatureRow) -> None:
-        """Add the minhash rows that result from a record, as ``add_pairs`` does."""
-        minhashes, bits, value = unpack_minhashes(features.marks), partition_bits(row.partition), self.value
-        offset = self.point - row.position * (self.point * self.point % _PRIME)
-        for minhash in minhashes:
-            value = value * (offset - (minhash ^ bits)) % _PRIME
-        self.count, self.value = self.count + len(minhashes), value
+            self.value = self.value * (point - one - two * scale) % _PRIME
+            self.count += 1
 
 
 class _Progress:
@@ -312,8 +302,46 @@ class _Check:
             yield Fault(check="versions", row=row, detail="a version is missing before it")
 
     def references(self) -> Iterator[Fault]:
-        """Check that everything exists that something else names."""
-        return _missing_references(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
+        """Yield missing rows that something else names: receipts of commits, blobs, tokens, deliveries."""
+        # Commits that came from an export have no receipts.
+        restored = self._state().restored
+        receipts = {name for (name,) in self._db.run("document_ids", tenant=self._tenant, kind="receipts")}
+        for seq, payload in self._db.stream("commit_payloads", tenant=self._tenant):
+            try:
+                name = json.loads(payload).get("receipt") if seq > restored else None
+            except (ValueError, AttributeError):
+                continue  # The check of the chain reports the commit.
+            if name is not None and name not in receipts:
+                yield Fault(check="receipts", row=f"receipts {self._tenant}/{name}", detail=f"commit {seq} names it")
+        known = {name for (name,) in self._db.run("document_ids", tenant=self._tenant, kind="blobs")}
+        for ref in sorted(refs_in(self._db, self._tenant) - known):
+            yield Fault(
+                check="blobs", row=f"blobs {self._tenant}/{ref}", detail="a memory refers to it, and it is missing"
+            )
+        for row in self._db.run("documents_in", tenant=self._tenant, kind="receipts", state="token"):
+            yield from self._check_token(StoredDocument._make(row))
+        query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
+        stored = {tuple(row) for row in self._db.execute(query, (self._tenant,))}
+        for detail, wrong in (
+            ("the row is missing; `rebuild` writes it", self._delivered - stored),
+            ("no receipt says so", stored - self._delivered),
+        ):
+            for row in sorted(wrong):
+                yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
+
+    def _check_token(self, receipt: StoredDocument) -> Iterator[Fault]:
+        """Compare a token with the receipts of its creation and revocation: a revoked token must not be valid again."""
+        try:
+            body = receipt.json()
+            name, revoked = str(body["token"]), str(body["action"]).startswith("revoked")
+            token = self._tokens.get(name)
+            row = f"tokens {receipt.tenant}/{name}"
+            if token is None:
+                yield Fault(check="tokens", row=row, detail="it is missing, and a receipt names it")
+            elif revoked and token.json()["revoked_at"] is None:
+                yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
+        except (Tampered, KeyError, TypeError):
+            return  # The check of seals reports the row.
 
     def records(self) -> Iterator[Fault]:
         """Check that records equal their newest events; collect the rows to compare in ``computed``."""
@@ -332,7 +360,7 @@ class _Check:
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                self._due["marks"].add_minhashes(row, features)
+                self._due["marks"].add_pairs(minhash[1:] for minhash in minhash_rows(tenant, row, features))
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
         (stored,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
@@ -400,49 +428,3 @@ class _Check:
             if due is None or (due.count, due.value) != (rows.count, rows.value):
                 detail = "its rows are not those that the memories result in; `rebuild` recomputes them"
                 yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
-
-
-def _missing_references(
-    db: Connection, tenant: str, restored: int, tokens: Mapping[str, StoredDocument], due: set[Row]
-) -> Iterator[Fault]:
-    """Yield missing rows that something else names: receipts of commits, blobs, tokens, deliveries.
-
-    ``restored``: the commits up to this seq came from an export, without receipts. ``tokens`` are those of all
-    tenants, ``due`` the expected rows of deliveries.
-    """
-    receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
-    for seq, payload in db.stream("commit_payloads", tenant=tenant):
-        try:
-            name = json.loads(payload).get("receipt") if seq > restored else None
-        except (ValueError, AttributeError):
-            continue  # The check of the chain reports the commit.
-        if name is not None and name not in receipts:
-            yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
-    known = {name for (name,) in db.run("document_ids", tenant=tenant, kind="blobs")}
-    for ref in sorted(refs_in(db, tenant) - known):
-        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is missing")
-    for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
-        yield from _check_token(StoredDocument._make(row), tokens)
-    query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
-    stored = {tuple(row) for row in db.execute(query, (tenant,))}
-    for detail, wrong in (
-        ("the row is missing; `rebuild` writes it", due - stored),
-        ("no receipt says so", stored - due),
-    ):
-        for row in sorted(wrong):
-            yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
-
-
-def _check_token(receipt: StoredDocument, tokens: Mapping[str, StoredDocument]) -> Iterator[Fault]:
-    """Compare a token with the receipts of its creation and revocation: a revoked token must not be valid again."""
-    try:
-        body = receipt.json()
-        name, revoked = str(body["token"]), str(body["action"]).startswith("revoked")
-        token = tokens.get(name)
-        row = f"tokens {receipt.tenant}/{name}"
-        if token is None:
-            yield Fault(check="tokens", row=row, detail="it is missing, and a receipt names it")
-        elif revoked and token.json()["revoked_at"] is None:
-            yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
-    except (Tampered, KeyError, TypeError):
-        return  # The check of seals reports the row.
