@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -82,10 +80,6 @@ def test_a_token_does_not_travel_in_the_clear(url: str) -> None:
 
 def test_who_says_that_the_way_is_safe_is_believed() -> None:
     Client("http://memory.example", TOKEN, allow_insecure=True).close()
-
-
-def test_without_a_token_nothing_is_at_stake() -> None:
-    Client("http://memory.example").close()
 
 
 @pytest.mark.parametrize(
@@ -265,20 +259,6 @@ def test_uncertain_request_without_a_key_is_not_repeated() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_change_without_a_commit_is_not_sent_again() -> None:
-    server = Server(httpx2.ReadError("broken"))
-    with pytest.raises(errors.StoreUnavailable):
-        server.client().create_token("scout")
-    assert ["idempotency-key" in each.headers for each in server.asked] == [False]
-
-
-def test_a_read_that_reports_something_once_is_not_sent_again() -> None:
-    server = Server(httpx2.ReadError("broken"))
-    with pytest.raises(errors.StoreUnavailable):
-        server.client().notices()
-    assert len(server.asked) == 1
-
-
 def test_retry_after_delay_is_respected() -> None:
     server = Server(problem(429, "rate_limited", **{"retry-after": "7"}), ok())
     _ = server.client().head
@@ -304,13 +284,6 @@ def test_it_is_not_sent_more_often_than_was_said() -> None:
     with pytest.raises(errors.StoreUnavailable):
         _ = server.client(retries=3).head
     assert (len(server.asked), server.slept) == (4, [0.1, 0.2, 0.4])
-
-
-def test_a_client_that_was_closed_says_so() -> None:
-    client = Client("http://127.0.0.1:8321")
-    client.close()
-    with pytest.raises(errors.InvalidInput, match="closed; create another"):
-        client.recall("tabs")
 
 
 def test_what_was_refused_for_a_reason_is_not_sent_again() -> None:
@@ -350,11 +323,6 @@ def test_a_server_out_of_reach_is_one_plain_line(fault: Exception, line: str) ->
 def test_an_answer_of_something_else_is_an_error_of_ours(answer: httpx2.Response) -> None:
     with pytest.raises(errors.StoreError):
         Server(answer).client().verify()
-
-
-def test_a_refusal_is_a_value() -> None:
-    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
-    assert server.client().remember("one").receipt.id == "r1"
 
 
 def test_a_page_after_the_other_is_read_to_the_end() -> None:
@@ -499,19 +467,6 @@ def test_an_export_that_breaks_off_leaves_what_was_there(tmp_path) -> None:
     assert (target.read_text(), [each.name for each in tmp_path.iterdir()]) == ("before", ["vault.jsonl"])
 
 
-def test_an_export_is_on_disk_under_its_name(tmp_path, monkeypatch) -> None:
-    told = []
-    monkeypatch.setattr(os, "fsync", lambda handle: told.append(stat.S_ISDIR(os.fstat(handle).st_mode)))
-    Server(lines({"a": 1})).client().export(tmp_path / "vault.jsonl")
-    assert told == [False, True]
-
-
-def test_an_export_that_is_refused_leaves_no_file(tmp_path) -> None:
-    with pytest.raises(errors.Unauthorised):
-        Server(problem(403, "unauthorised")).client().export(tmp_path / "vault.jsonl")
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- drafts
 
 
@@ -540,61 +495,21 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "recall": lambda client: client.recall("a"),
     "list_memories": lambda client: client.list_memories(),
     "get": lambda client: client.get("a"),
-    "history": lambda client: client.history("a"),
     "context": lambda client: client.context("a"),
-    "snapshot": lambda client: client.snapshot(),
-    "memory_block": lambda client: client.memory_block("a"),
-    "replay": lambda client: client.replay("a"),
-    "receipts": lambda client: client.receipts(),
-    "context previewed": lambda client: client.context("a", preview=True),
-    "doctor": lambda client: client.doctor(),
     "remember": lambda client: client.remember("a"),
-    "revise": lambda client: client.revise("a", "b", reason="c"),
-    "forget_many": lambda client: client.forget_many(["a"], reason="c"),
     "remember_many": lambda client: client.remember_many(["a"]),
-    "pending": lambda client: client.pending(),
-    "proposal": lambda client: client.proposal("a"),
-    "amend": lambda client: client.amend("a", "b"),
-    "notices": lambda client: client.notices(),
-    "approve": lambda client: client.approve("a"),
-    "reject": lambda client: client.reject("a", reason="c"),
     "approve_many": lambda client: client.approve_many(["a"]),
-    "reject_many": lambda client: client.reject_many(["a"], reason="c"),
     "log": lambda client: client.log(),
-    "show": lambda client: client.show("1"),
-    "diff": lambda client: client.diff(0),
-    "rollback": lambda client: client.rollback("1"),
     "verify": lambda client: client.verify(),
-    "rebuild": lambda client: client.rebuild(),
-    "reindex": lambda client: client.reindex(),
-    "train_reranker": lambda client: client.train_reranker(),
-    "impact": lambda client: client.impact(source="web"),
-    "contain": lambda client: client.plan_contain(source="web"),
-    "blame": lambda client: client.blame("a"),
-    "contradictions": lambda client: client.contradictions(),
-    "bisect": lambda client: client.bisect("a", contains="b"),
-    "context_diff": lambda client: client.context_diff("a", "b"),
-    "feedback": lambda client: client.feedback("a", used=["b"]),
-    "create_token": lambda client: client.create_token("a"),
-    "tokens": lambda client: client.tokens(),
-    "revoke_token": lambda client: client.revoke_token("a"),
     "plan_erase": lambda client: client.plan_erase("a"),
-    "erase": lambda client: client.erase("0", "a"),
-    "plan_adopt": lambda client: client.plan_adopt(),
-    "adopt": lambda client: client.adopt("0"),
-    "jobs": lambda client: client.jobs(),
-    "run_job": lambda client: client.run_job("a"),
-    "merge_candidates": lambda client: client.merge_candidates(),
     "put_blob": lambda client: client.put_blob(b"a"),
-    "tenant": lambda client: client.tenant,
-    "actor": lambda client: client.actor,
     "head": lambda client: client.head,
     "events": lambda client: next(client.events()),
 }
 
 
 @pytest.mark.parametrize("verb", sorted(CALLS))
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"hello", b""])
+@pytest.mark.parametrize("body", [b"{}", b"hello"])
 def test_invalid_answer_is_a_keepward_error_for_every_call(verb: str, body: bytes) -> None:
     with pytest.raises(errors.StoreError, match="cannot be read"):
         CALLS[verb](Server(lambda: httpx2.Response(200, content=body)).client())

@@ -34,10 +34,6 @@ def test_archival_goes_before_episodic_before_working() -> None:
     assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
 
 
-def test_core_fits_a_budget_of_its_own_size() -> None:
-    assert compile_context(inputs(budget_tokens=12, core=[block("mission", f"x {TEN}")])).tokens == 12
-
-
 def test_block_over_its_budget_is_an_error_never_cut() -> None:
     tight = replace(POLICY, block_budget=MappingProxyType({"mission": 5}))
     with pytest.raises(ContextTooSmall, match="mission block is 5 tokens over its budget of 5"):
@@ -48,13 +44,6 @@ def test_within_a_tier_the_lowest_confidence_goes_first() -> None:
     recalled = alike(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
     full = compile_context(inputs(recalled=recalled)).tokens
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"c3"}
-
-
-def test_confidence_counts_as_it_has_faded() -> None:
-    old = record("old", f"x {TEN}", confidence=0.95, reinforced_at=NOW - timedelta(days=300))
-    recalled = alike(old, record("new", f"y {TEN}", confidence=0.6))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"old"}
 
 
 @pytest.mark.parametrize("waited", [timedelta(0), timedelta(minutes=7), timedelta(hours=20)])
@@ -111,7 +100,7 @@ def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> Non
     assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
 
 
-@pytest.mark.parametrize("more", range(1, 120, 7))
+@pytest.mark.parametrize("more", range(1, 120, 20))
 def test_recalled_line_never_pushes_out_a_pinned_one(more: int) -> None:
     # The heading of the recalled line costs more than the line itself.
     fixed = {

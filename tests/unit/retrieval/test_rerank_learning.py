@@ -82,23 +82,12 @@ def test_too_few_held_out_pairs_do_not_let_it_serve() -> None:
     assert (found.serves, "an evaluation needs" in found.why) == (False, True)
 
 
-def test_no_feedback_gives_weights_that_change_nothing() -> None:
-    none = learned([])
-    assert (bool(none.features.any()), none.left.shape[1]) == (False, 0)
-
-
 def test_without_vectors_the_parts_alone_are_learned() -> None:
     told = [
         Example(**{**_fields(each), "query": np.zeros(0, np.float32), "vectors": np.zeros((4, 0), np.float32)})
         for each in lessons(60)
     ]
     assert evaluate_held_out(train(told, model=None, dim=0, share=0.25)[0], told).serves
-
-
-def test_memory_without_a_vector_is_compared_by_its_parts() -> None:
-    told = lessons(60)
-    blind = [Example(**{**_fields(each), "vectors": np.zeros((4, DIM), np.float32)}) for each in told]
-    assert not learned(blind).left.any()
 
 
 # --- how far the feedback of agents counts
@@ -124,10 +113,6 @@ def test_ten_to_one_agent_majority_does_not_reverse_the_order() -> None:
     assert swayed(voices(60, 10), 0.25) > 0.9
 
 
-def test_without_a_bound_they_would() -> None:
-    assert swayed(voices(60, 10), 1.0) < 0.5
-
-
 def test_agents_alone_teach_nothing() -> None:
     told = [example(n, from_agent=True) for n in range(1, 60)]
     assert not learned(told).features.any()
@@ -148,10 +133,6 @@ def agents_share(people: int, receipts: list[str]) -> float:
 
 def test_agents_together_weigh_at_most_their_share() -> None:
     assert agents_share(30, [f"r{n}" for n in range(500)]) == 0.25
-
-
-def test_agents_that_say_little_weigh_as_much_as_they_say() -> None:
-    assert agents_share(98, ["r1", "r2"]) == 0.02
 
 
 def test_a_receipt_that_agents_speak_of_often_weighs_as_one() -> None:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from keepward.retrieval import chunking
 from keepward.retrieval.time_expressions import Period, closeness, named_days, resolve
 
 MAY_8 = 1_683_554_160_000_000
@@ -20,19 +19,12 @@ def at(*days: str) -> np.ndarray:
     ("text", "meant"),
     [
         ("yesterday", "7 May 2023"),
-        ("the day before yesterday", "6 May 2023"),
         ("Last night", "7 May 2023"),
-        ("tomorrow", "9 May 2023"),
         ("last Saturday", "6 May 2023"),
-        ("last Monday", "1 May 2023"),
-        ("this Friday", "12 May 2023"),
         ("next Monday", "15 May 2023"),
-        ("last weekend", "6 May 2023"),
         ("a few days ago", "5 May 2023"),
         ("two weeks ago", "April 2023"),
-        ("last month", "April 2023"),
         ("a couple of months ago", "March 2023"),
-        ("next year", "2024"),
         ("3 years ago", "2020"),
         ("on 2023-02-03", "3 February 2023"),
     ],
@@ -49,23 +41,13 @@ def test_a_date_meant_twice_is_given_once() -> None:
     assert resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
 
 
-def test_an_instant_outside_the_calendar_is_clipped() -> None:
-    assert [instant for instant in [10**19, -(10**19)] if resolve("tea", instant)] == []
-
-
-def test_the_dates_a_message_speaks_of_are_indexed() -> None:
-    assert chunking.indexed_metadata("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
-
-
 @pytest.mark.parametrize(
     ("question", "meant"),
     [
         ("What did I do in May?", (None, 5, None, 1)),
         ("Who came on May 3, 2022?", (2022, 5, 3, 1)),
-        ("Where was I in 2021?", (2021, 1, None, 12)),
         ("What happened last spring?", (2022, 3, None, 3)),
         ("What did I buy last April?", (2023, 4, None, 1)),
-        ("What are we doing this summer?", (2023, 6, None, 3)),
         ("What did I plant in mid-August 2022?", (2022, 8, None, 1)),
         ("What did I eat yesterday?", (2023, 5, 7, 1)),
     ],

@@ -22,10 +22,6 @@ def test_packed_vectors_keep_their_cosine() -> None:
     assert np.einsum("ij,ij->i", back, UNITS).min() > 0.9999
 
 
-def test_a_packed_vector_takes_dim_and_four_bytes() -> None:
-    assert len(vector_index.pack(UNITS)) == 8 + 300 * 388
-
-
 @pytest.mark.parametrize("blob", [b"", b"\x09" * 8, vector_index.pack(UNITS[:1])[:-1]])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):
@@ -41,10 +37,6 @@ def test_a_cosine_does_not_depend_on_the_row() -> None:
     forward = store_of(UNITS).cosines(QUERY, np.arange(300))
     backward = store_of(UNITS[::-1]).cosines(QUERY, np.arange(300))
     assert forward.tobytes() == np.ascontiguousarray(backward[::-1]).tobytes()
-
-
-def test_equal_distances_stay_together_at_the_cut() -> None:
-    assert vector_index.nearest(np.array([3, 1, 2, 2, 2], dtype=np.uint16), 2, 384).tolist() == [1, 2, 3, 4]
 
 
 def test_the_best_unit_of_a_row_counts() -> None:

@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 from filled import TENANT
 
-from keepward.storage.rows import partitioned_minhashes
 from keepward.storage.store import open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -67,13 +66,6 @@ def test_labels_whose_record_is_missing_are_passed_over(store, path, make):
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
 
 
-def test_labels_of_one_partition_stay_apart_and_within_64_bits():
-    edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
-    mixed = partitioned_minhashes("archival normal /", edges)
-    assert len(set(mixed)) == 5
-    assert -(1 << 63) <= min(mixed) <= max(mixed) < 1 << 63
-
-
 def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, path, make):
     put(store, make.stage(make.record("tea in cupboard 1")))
     with open_store(path) as other, store.read_snapshot(TENANT):
@@ -81,13 +73,6 @@ def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, 
         put(other, make.stage(make.record("tea in cupboard 2")))
         assert (store.head(TENANT), store.tally(TENANT)) == before
     assert store.tally(TENANT) == {"archival": 2}
-
-
-def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
-    with store.read_snapshot(TENANT), store.write() as writer:
-        writer.append("elsewhere", make.stage(make.record("tea in cupboard 1")))
-    with store.read_snapshot(TENANT):
-        assert store.tally("elsewhere") == {"archival": 1}
 
 
 def test_read_after_a_failed_snapshot_sees_the_newest_state(store, make):

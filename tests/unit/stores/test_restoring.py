@@ -23,11 +23,6 @@ def store():
         yield store
 
 
-def test_a_restored_journal_has_the_head_it_had(path, exported, store):
-    with opened(path) as original:
-        assert store.restore_journal(TENANT, iter(exported)) == original.head(TENANT)
-
-
 def test_a_restored_journal_is_exported_byte_for_byte(exported, store):
     store.restore_journal(TENANT, iter(exported))
     assert list(store.events(TENANT)) == exported
@@ -39,11 +34,6 @@ def test_a_restored_journal_verifies_once_its_features_are_there(exported, store
     with store.write() as writer:
         writer.put_features(TENANT, {name: RecordFactory().features("x") for name in names})
     assert store.verify()[1] == []
-
-
-def test_restored_memories_without_features_are_indexed_with_none(exported, store):
-    store.restore_journal(TENANT, iter(exported))
-    assert {entry.features.terms for entry in store.indexed(TENANT)} == {b""}
 
 
 def test_writing_goes_on_after_a_restored_journal(exported, store):

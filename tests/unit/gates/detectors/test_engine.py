@@ -21,28 +21,13 @@ def test_a_redacted_text_yields_no_further_secret():
     assert secrets.scan(matcher.redact(text, secrets.scan(text))) == []
 
 
-def test_a_redacted_text_yields_no_further_identifier():
-    text = f"536-22-1234, {IBAN}, dana@example.org"
-    assert pii.scan(matcher.redact(text, pii.scan(text))) == []
-
-
 def test_a_flood_of_findings_covers_the_text_to_its_end():
     text = "a.b@example.org " * 2000
     assert pii.scan(text)[-1].end == len(text)
 
 
-def test_a_flood_of_findings_stays_bounded():
-    assert len(pii.scan("a.b@example.org " * 2000)) <= matcher.MAX_FINDINGS + 1
-
-
 def test_spans_count_code_points_after_wide_characters():
     text = "😀é密 dana@example.org"
-    (finding,) = pii.scan(text)
-    assert text[finding.start : finding.end] == "dana@example.org"
-
-
-def test_a_lone_surrogate_does_not_shift_spans():
-    text = "\ud800 dana@example.org"
     (finding,) = pii.scan(text)
     assert text[finding.start : finding.end] == "dana@example.org"
 

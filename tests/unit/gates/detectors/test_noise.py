@@ -110,25 +110,12 @@ def test_a_text_that_says_something_is_stored():
     assert [text for text in FACTS if classify(text) is not None] == []
 
 
-@pytest.mark.parametrize("phrase", phrases().names)
-def test_each_of_the_ten_phrases_alone_names_itself(phrase):
-    found = classify(phrase.upper())
-    assert found is not None
-    assert found.phrase == phrase
-
-
 def test_harmless_phrases_in_a_sentence_are_stored():
     assert [
         phrase
         for phrase in phrases().names
         if classify(f"The word {phrase} appears in the contract with Acme") is not None
     ] == []
-
-
-def test_a_journal_mark_next_to_an_empty_report_decides():
-    found = classify("Nothing to report. Heartbeat ok.")
-    assert found is not None
-    assert found.phrase == "heartbeat"
 
 
 def test_a_text_over_the_limit_is_stored_unread():
