@@ -35,10 +35,6 @@ def test_put_names_the_command_that_refers_to_it(run, picture):
     assert "keepward remember" in run("blob", "put", picture).err
 
 
-def test_put_reads_stdin(run):
-    assert run("blob", "put", "-", "--json", stdin=PNG).json["bytes"] == len(PNG)
-
-
 def test_what_is_written_out_is_for_its_owner_alone(run, picture, tmp_path):
     run("blob", "get", run("blob", "put", picture, "--json").json["ref"], "out.png")
     assert stat.S_IMODE((tmp_path / "out.png").stat().st_mode) == 0o600
@@ -56,12 +52,6 @@ def test_remember_with_a_file_refers_to_it(run, picture):
     assert (record["content_type"], run("blob", "show", record["blob"], "--json").json["bytes"]) == ("image", len(PNG))
 
 
-def test_remember_refers_to_a_blob_that_is_stored(run, picture):
-    ref = run("blob", "put", picture, "--json").json["ref"]
-    saved = run("remember", "the red house by the sea", "--blob", ref, "--json").json
-    assert run("get", saved["id"], "--json").json["blob"] == ref
-
-
 def test_wrong_media_type_is_an_error_and_nothing_is_remembered(run, picture):
     run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
@@ -77,21 +67,13 @@ def test_active_content_is_said_to_be_active(run, tmp_path):
     "arguments",
     [
         ("put", "nowhere.png"),
-        ("put", "."),
         ("take", "x"),
         ("get", "sha256:x"),
-        ("show", "sha256:x", "out"),
-        ("show", "x", "--media-type", "image/png"),
-        ("show", "no name"),
         ("get", "sha256:" + "0" * 64, "-", "--json"),
     ],
 )
 def test_a_wrong_command_line_is_code_2(run, saved, arguments):
     assert run("blob", *arguments).code == 2
-
-
-def test_a_file_and_a_blob_at_once_are_code_2(run, picture):
-    assert run("remember", "x", "--file", picture, "--blob", "sha256:" + "0" * 64).code == 2
 
 
 def test_too_large_file_is_refused_by_its_size(run, tmp_path):

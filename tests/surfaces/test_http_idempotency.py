@@ -42,12 +42,6 @@ def test_a_repeated_write_gets_the_first_answer_and_a_mark(world):
     assert [replayed(each) for each in (first, second)] == [False, True]
 
 
-def test_a_repeated_write_is_committed_once(world):
-    name = post(world).json()["id"]
-    post(world)
-    assert (len(world.memory.history(name)), len(world.memory.log())) == (1, 1)
-
-
 def test_an_append_that_is_sent_again_appends_once(world):
     item = world.owner.get(f"/memory/items/{post(world).json()['id']}")
     headers = {"Idempotency-Key": "k-2", "If-Match": item.headers["etag"]}

@@ -78,21 +78,12 @@ def test_unknown_path_reads_no_large_body(small):
     assert small.client.post("/nowhere", content=b"a" * 1001).status_code == 413
 
 
-def test_after_413_the_connection_is_closed(small):
-    assert small.client.post("/memory/items", content=items(1001)).headers["connection"] == "close"
-
-
 def test_excess_write_waits_for_the_announced_time(stage):
     header = stage.token()
     answers = [stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header) for n in range(4)]
     told = answers[3]
     assert ([each.status_code for each in answers], told.headers["retry-after"]) == ([201, 201, 201, 429], "20")
-
-
-def test_the_answer_to_one_too_many_names_the_setting(stage):
-    header = stage.token()
-    answers = [stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header) for n in range(4)]
-    assert "`writes_per_minute` under [server]" in answers[3].json()["detail"]
+    assert "`writes_per_minute` under [server]" in told.json()["detail"]
 
 
 def test_the_owner_waits_for_no_one(stage):
@@ -131,17 +122,6 @@ def test_each_principal_has_an_allowance_of_its_own(stage):
     for n in range(4):
         stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=first)
     assert stage.client.post("/memory/items", json={"text": "Tea at nine"}, headers=second).status_code == 201
-
-
-def test_reads_are_not_counted(stage):
-    header = stage.token()
-    statuses = {stage.client.get("/memory/status", headers=header).status_code for _ in range(20)}
-    assert statuses == {200}
-
-
-def test_a_limit_of_nothing_is_no_limit():
-    rates = RateLimiter(0, ServerState(lambda: 0.0))
-    assert {rates.take("one") for _ in range(1000)} == {0.0}
 
 
 def test_an_allowance_never_grows_beyond_a_minutes_worth():

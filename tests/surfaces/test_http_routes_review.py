@@ -65,12 +65,6 @@ def test_an_approval_stores_exactly_what_was_seen(world, agent):
     assert (answer.status_code, mission(world)) == (201, "Ship in summer")
 
 
-@pytest.mark.promise("C70", "C112")
-def test_an_approval_that_names_nothing_it_saw_is_refused(world, agent):
-    answer = world.owner.post(f"/memory/quarantine/{held(agent)}/approve")
-    assert (answer.status_code, mission(world)) == (428, "Ship before Easter")
-
-
 @pytest.mark.promise("C70")
 def test_an_approval_of_something_else_is_refused(world, agent):
     one, other = held(agent), held(agent, "Berth three is wet", "workspace_state")
@@ -132,39 +126,6 @@ def test_batch_rejection_returns_one_answer_each(world, agent):
     ids = [held(agent), "nobody", held(agent, "Berth three is wet", "workspace_state")]
     told = world.owner.post("/memory/quarantine/reject", json={"ids": ids, "reason": "no"}).json()
     assert ([each["ok"] for each in told["results"]], told["rejected"], told["failed"]) == ([True, False, True], 2, 1)
-
-
-@pytest.mark.promise("C66", "C67", "C70", "C71", "F10")
-def test_an_agent_decides_nothing_one_by_one_or_many(world, agent):
-    name = held(agent)
-    seen = tag_of(world.owner, name)
-    codes = [
-        agent.post(f"/memory/quarantine/{name}/approve", headers=seen).status_code,
-        agent.post(f"/memory/quarantine/{name}/reject", json={"reason": "no"}).status_code,
-    ]
-    many = [
-        agent.post("/memory/quarantine/approve", json={"items": [{"id": name}]}).json()["results"][0]["error"][
-            "status"
-        ],
-        agent.post("/memory/quarantine/reject", json={"ids": [name], "reason": "no"}).json()["results"][0]["error"][
-            "status"
-        ],
-    ]
-    assert (codes, many, len(world.memory.pending())) == ([403, 403], [403, 403], 1)
-
-
-@pytest.mark.promise("C70", "C71", "C112", "C114")
-@pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_without_a_token_nothing_is_decided(world, agent, verb):
-    name = held(agent)
-    answer = world.nobody.post(
-        f"/memory/quarantine/{name}/{verb}", json={"reason": "no"}, headers=tag_of(world.owner, name)
-    )
-    assert (answer.status_code, answer.headers["www-authenticate"][:6], len(world.memory.pending())) == (
-        401,
-        "Bearer",
-        1,
-    )
 
 
 @pytest.mark.promise("Z24", "F10")

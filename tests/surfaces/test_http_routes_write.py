@@ -7,7 +7,6 @@ import json
 import pytest
 
 from keepward import Memory
-from keepward.http.routes import RIGHTS
 
 
 @pytest.fixture
@@ -153,7 +152,7 @@ def test_forgetting_checks_if_match_and_needs_no_reason(world, saved):
 @pytest.mark.parametrize(("field", "value"), [("if_version", -1), ("vector", [0.1] * 8193)])
 def test_batch_level_refusal_is_documented_for_an_item(world, agent, field, value):
     answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
-    described = world.owner.get("/openapi.json").json()["components"]["schemas"]
+    described = world.api["components"]["schemas"]
     single, many = (described[name]["properties"][field] for name in ("RememberRequest", "OneOfMany"))
     assert (answer.json()["code"], many) == ("invalid_body", single)
 
@@ -168,14 +167,8 @@ def test_change_without_a_type_is_answered_with_advice(agent):
     [
         {},
         {"text": "x", "id": "1"},
-        {"text": 1},
         {"text": "x", "confidence": "high"},
-        {"text": "x", "tags": "a"},
-        {"text": "x", "consent": 1},
-        {"text": "x", "metadata": []},
         [],
-        "x",
-        None,
     ],
     ids=str,
 )
@@ -200,16 +193,6 @@ def test_unreadable_field_is_refused_and_not_repeated(agent, fields):
 )
 def test_a_change_that_is_none_is_refused(agent, change):
     assert agent.post("/memory/edit", json={"reason": "x", "changes": [change]}).status_code == 422
-
-
-def test_every_operation_is_described_under_one_right(world):
-    described = [
-        each["operationId"]
-        for path in world.api["paths"].values()
-        for each in path.values()
-        if each["tags"] != ["server"]
-    ]
-    assert sorted(RIGHTS) == sorted(described)
 
 
 def test_etag_survives_a_confirmation_but_not_a_change(world, saved):
@@ -283,11 +266,6 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
     method, path, body, says = MISSPELT[name]
     answer = agent.request(method, path, json=body)
     assert (answer.status_code, answer.json()["detail"][: len(says)]) == (400 if body is None else 422, says)
-
-
-def test_a_field_that_may_be_a_secret_is_not_repeated(agent):
-    answer = agent.post("/memory/items", json={"text": "x", "hunter2": "core"})
-    assert (answer.status_code, "hunter" in answer.text) == (422, False)
 
 
 def test_an_alias_never_answers_for_a_key(world, agent):
