@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -242,17 +239,3 @@ def test_an_option_beats_the_settings_file(run, tmp_path):
 def test_a_wrong_settings_file_exits_2(run, tmp_path):
     (tmp_path / "keepward.toml").write_text("[policy]\nno_such = 1\n")
     assert run("init", "--json").json["error"]["code"] == "invalid_input"
-
-
-def test_a_settings_file_is_read_without_pydantic(tmp_path):
-    (tmp_path / "keepward.toml").write_text("[policy]\nmax_items = 5\nttl_working = '2h'\n[server]\nport = 1\n")
-    code = "import sys; from pathlib import Path; from keepward.settings import load; load(store=Path('m.db'));"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code} print('pydantic' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if not name.startswith("KEEPWARD")},
-    )
-    assert done.stdout.strip() == "False"

@@ -165,7 +165,7 @@ def test_a_scope_narrows_what_is_seen(run):
 
 
 LIGHT = "import sys, keepward.cli.main as c; c.main(['--help']); print(sorted({'numpy', 'rich', 'pydantic', "
-LIGHT += "'keepward.memory', 'sqlite3'} & sys.modules.keys()))"
+LIGHT += "'keepward.memory', 'sqlite3', 'fastapi', 'starlette', 'uvicorn', 'mcp'} & sys.modules.keys()))"
 
 
 def test_help_imports_nothing_heavy():

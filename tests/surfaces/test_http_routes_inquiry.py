@@ -37,13 +37,6 @@ def test_commit_is_found_in_the_log_with_its_receipt(world):
     )
 
 
-@pytest.mark.promise("C119")
-def test_a_receipt_names_its_commit(world):
-    made = put(world, "The ferry leaves at six")
-    receipt = world.owner.get(f"/memory/receipts/{made['receipt']}").json()
-    assert (receipt["commit"], receipt["changes"][0]["id"]) == (made["commit"], made["id"])
-
-
 def test_log_shows_memories_before_and_after_on_request(world):
     put(world, "The ferry leaves at six")
     found = [

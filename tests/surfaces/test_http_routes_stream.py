@@ -129,10 +129,6 @@ def test_a_stream_says_that_the_queue_changed_to_who_asks(world, owner):
     assert ("review", 1) in _proposing(world, owner, "&reviews=true")
 
 
-def test_a_stream_says_nothing_of_the_queue_unasked(world, owner):
-    assert _proposing(world, owner, "") == [("commit", None), ("commit", None)]
-
-
 def test_a_stream_ends_when_its_token_is_revoked(world):
     issued = world.memory.create_token("claude")
     filled(world, 1)

@@ -59,15 +59,6 @@ def test_an_edit_is_one_proposal_of_many_changes(world, agent):
     assert (answer.status_code, len(world.memory.show(answer.json()["commit"]).steps)) == (201, 2)
 
 
-@pytest.mark.promise("C109")
-def test_agent_edit_of_a_core_block_is_quarantined(world, agent):
-    name = world.memory.remember("Ship before Easter", tier="core", key="mission").records[0].id
-    answer = agent.post(
-        "/memory/edit", json={"reason": "late", "changes": [{"op": "replace", "id": name, "text": "Ship in summer"}]}
-    )
-    assert (answer.status_code, text_of(world, name)) == (202, "Ship before Easter")
-
-
 CHANGES = {
     "insert": {"text": "The crane is red", "ttl": "30d", "tags": ["crane"], "occurred_at": "2026-02-01T10:00:00Z"},
     "replace": {"id": "{id}", "text": "The ferry leaves at seven", "tags": ["ferry"], "subject": None},
@@ -207,13 +198,6 @@ def test_etag_survives_a_confirmation_but_not_a_change(world, saved):
     assert text_of(world, saved.json()["id"]) == "The ferry leaves at seven"
 
 
-def test_if_match_and_body_accept_the_version_before_a_confirmation(world, saved):
-    place, tag = saved.headers["location"], saved.headers["etag"]
-    world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
-    body = {"text": "The ferry leaves at seven", "reason": "x", "if_version": 1}
-    assert world.owner.patch(place, json=body, headers={"If-Match": tag}).status_code == 201
-
-
 @pytest.mark.promise("E19")
 def test_archived_memory_is_found_by_its_id_only(world, saved):
     place = saved.headers["location"]
@@ -266,22 +250,3 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
     method, path, body, says = MISSPELT[name]
     answer = agent.request(method, path, json=body)
     assert (answer.status_code, answer.json()["detail"][: len(says)]) == (400 if body is None else 422, says)
-
-
-def test_an_alias_never_answers_for_a_key(world, agent):
-    world.owner.put("/memory/keys/rent", json={"text": "The rent account is DE-4711"})
-    page = {"text": "The rent account is EVIL-99", "source": "web", "aliases": ["rent"]}
-    for path, body in (
-        ("/memory/items", page),
-        ("/memory/edit", {"reason": "x", "changes": [{"op": "insert", **page}]}),
-        ("/memory/keys/page", page),
-    ):
-        answer = agent.request("PUT" if "keys" in path else "POST", path, json=body)
-        assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "taken_alias")
-    row = json.dumps([{"id": "rent", "text": "The rent account is EVIL-99"}])
-    lines = [json.loads(line) for line in agent.post("/memory/import?format=records", content=row).text.splitlines()]
-    assert lines[0]["outcome"] == "committed"
-    assert "not kept as aliases" in str(lines[-1])
-    for path in ("items/rent", "items/rent/history", "blame/rent"):
-        assert "EVIL" not in world.owner.get(f"/memory/{path}").text
-    assert world.owner.get("/memory/items/rent").json()["text"] == "The rent account is DE-4711"

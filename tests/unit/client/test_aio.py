@@ -57,15 +57,6 @@ async def begun(held: Held) -> None:
         await asyncio.sleep(0)
 
 
-def test_operation_error_is_raised_at_its_await(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with await opened(tmp_path) as memory:
-            with pytest.raises(errors.NotFound):
-                await memory.get("nobody")
-
-    asyncio.run(main())
-
-
 def test_a_draft_is_proposed_at_the_end_of_its_block(tmp_path: Path) -> None:
     async def main() -> None:
         async with await opened(tmp_path) as memory:
@@ -73,16 +64,6 @@ def test_a_draft_is_proposed_at_the_end_of_its_block(tmp_path: Path) -> None:
                 name = await draft.insert("Ana prefers tabs")
                 await draft.append(name, "and dark mode")
             assert (len(draft), draft.outcome.outcome) == (2, "committed")
-
-    asyncio.run(main())
-
-
-def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with await opened(tmp_path) as memory:
-            plain = memory._target
-            assert (await memory.head(), await memory.policy()) == (plain.head, plain.policy)
-            assert (await memory.now(), memory.path) == (plain.now, plain.path)
 
     asyncio.run(main())
 
@@ -251,17 +232,6 @@ def test_closing_waits_for_what_is_under_way() -> None:
         return seen
 
     assert asyncio.run(main()) == [True]
-
-
-def test_a_closed_store_says_so(tmp_path: Path) -> None:
-    async def main() -> None:
-        memory = await opened(tmp_path)
-        await memory.close()
-        await memory.close()
-        with pytest.raises(errors.InvalidInput, match="closed"):
-            await memory.list_memories()
-
-    asyncio.run(main())
 
 
 def test_a_backup_is_brought_back(tmp_path: Path) -> None:

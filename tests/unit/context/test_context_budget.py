@@ -3,47 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import MappingProxyType
 
 import pytest
-from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, working
-from msgspec.structs import replace
+from context_made import NOW, alike, block, event, found, ids, inputs, record, why
 
-from keepward.context import CompileResult, compile_context
+from keepward.context import compile_context
 from keepward.context.sections import Candidate
 from keepward.core.memory import Stability
-from keepward.errors import ContextTooSmall
 
 TEN = "one two three four five six seven eight nine"
-
-
-def tiers(budget: int) -> CompileResult:
-    return compile_context(
-        inputs(
-            budget_tokens=budget,
-            core=[block("mission", "Ship it.")],
-            working=[working("working", f"w {TEN}")],
-            recalled=alike(record("archival", f"a {TEN}"), event("episodic", f"e {TEN}")),
-        )
-    )
-
-
-def test_archival_goes_before_episodic_before_working() -> None:
-    whole = tiers(1_000).tokens
-    gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 14, whole - 30)]
-    assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
-
-
-def test_block_over_its_budget_is_an_error_never_cut() -> None:
-    tight = replace(POLICY, block_budget=MappingProxyType({"mission": 5}))
-    with pytest.raises(ContextTooSmall, match="mission block is 5 tokens over its budget of 5"):
-        compile_context(inputs(policy=tight, core=[block("mission", f"x {TEN}")]))
-
-
-def test_within_a_tier_the_lowest_confidence_goes_first() -> None:
-    recalled = alike(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"c3"}
 
 
 @pytest.mark.parametrize("waited", [timedelta(0), timedelta(minutes=7), timedelta(hours=20)])
@@ -61,36 +29,9 @@ def test_far_less_relevant_memories_go_before_less_certain_ones() -> None:
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"other"}
 
 
-def test_of_equal_confidence_the_lower_score_goes_first() -> None:
-    recalled = found(record("best", f"x {TEN}"), record("next", f"y {TEN}"))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"next"}
-
-
 def test_long_memory_does_not_block_later_short_ones() -> None:
     recalled = found(record("long", "word " * 500), record("short", "tabs"))
     assert ids(compile_context(inputs(recalled=recalled, budget_tokens=100)), "recalled") == ["short"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "section"),
-    [("pinned_budget", "pinned"), ("working_budget", "working"), ("retrieved_budget", "recalled")],
-)
-def test_each_section_respects_its_own_budget(setting: str, section: str) -> None:
-    made = inputs(
-        policy=replace(POLICY, **{setting: 40}),
-        pinned=[rule(f"p{n}", f"{n} p {TEN}") for n in range(6)],
-        working=[working(f"w{n}", f"{n} w {TEN}") for n in range(6)],
-        recalled=found(*(record(f"a{n}", f"{n} a {TEN}") for n in range(6))),
-    )
-    tokens = {each.name: each.tokens for each in compile_context(made).sections}
-    assert 0 < tokens[section] <= 40
-
-
-def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
-    tight = replace(POLICY, pinned_budget=30)
-    pinned = [rule(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (9, 8, 7, 6)]
-    assert ids(compile_context(inputs(policy=tight, pinned=pinned)), "pinned") == ["c8", "c9"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pytest
-from context_made import again, block, event, found, ids, inputs, record, rule, why, working
+from context_made import block, event, found, ids, inputs, record, rule, why, working
 from msgspec.structs import replace
 
 from keepward.context import CompileInput, OutputFilterResult, compile_context
@@ -83,36 +82,6 @@ def test_every_recalled_line_carries_its_date(form: str) -> None:
         day = part[4:14] if part.startswith("### ") else "" if part.startswith("#") else day
         shown = part.startswith(("[fact]", "[event]"))
         assert not shown or day == "2026-02-28" or "2026-02-28" in part
-
-
-def test_messages_are_a_system_prefix_and_a_user_tail() -> None:
-    assert [each["role"] for each in json.loads(compile_context(full(format="messages")).text)] == ["system", "user"]
-
-
-def test_facts_hold_no_memory_text() -> None:
-    assert "tabs" not in json.dumps(compile_context(full()).facts)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_an_erased_memory_leaves_a_tombstone(form: str) -> None:
-    made = full(format=form)
-    text = again(compile_context(made), made, without=("a",)).text
-    assert ("tabs" in text, "erased" in text) == (False, True)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_what_was_not_erased_preserves_its_digest(form: str) -> None:
-    made = full(format=form)
-    compiled = compile_context(made)
-    replayed = again(compiled, made, without=("a",))
-    assert replayed.prefix_digest == compiled.prefix_digest
-    assert replayed.unchanged == ("identity", "core", "pinned", "state", "working")
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_the_prefix_does_not_depend_on_the_tail(form: str) -> None:
-    bare = compile_context(full(format=form, working=[], recalled=[]))
-    assert bare.prefix_digest == compile_context(full(format=form)).prefix_digest
 
 
 def test_a_masked_span_is_replaced_by_its_name() -> None:

@@ -4,51 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, working
-from msgspec.structs import replace
+from context_made import NOW, event, found, ids, inputs, record, rule, why
 
 from keepward.context import compile_context, snapshot
-
-BLOCKS = [
-    block("workspace_state", "Branch main."),
-    block("mission", "Ship it."),
-    block("operating_rules", "Ask first."),
-    block("human", "Ana."),
-]
-
-
-def test_core_blocks_have_their_fixed_order() -> None:
-    text = compile_context(inputs(core=BLOCKS, identity=("1", "I am Orion."))).text
-    names = ("persona", "human", "operating_rules", "mission", "workspace_state")
-    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == list(names)
-
-
-def test_the_user_file_opens_the_human_block() -> None:
-    text = compile_context(inputs(core=BLOCKS, user_file=("1", "Lives in Berlin."))).text
-    assert text.startswith("## human\n\nLives in Berlin.\n\nAna.\n\n## operating_rules")
-
-
-def test_sections_are_ordered_from_stable_to_short_lived() -> None:
-    made = inputs(
-        identity=("1", "I am Orion."),
-        core=BLOCKS,
-        pinned=[rule("p", "never force")],
-        state=[record("s", "in review", kind="state", key="pr")],
-        working=[working("w", "fix the tests")],
-        recalled=found(record("a", "tabs")),
-    )
-    names = [section.name for section in compile_context(made).sections]
-    assert names == ["identity", "core", "pinned", "state", "working", "recalled"]
-
-
-def test_pinned_memories_of_the_own_scope_come_first() -> None:
-    pinned = [rule("shared", "one"), rule("own", "two", scope="/agents/orion")]
-    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["own", "shared"]
-
-
-def test_at_most_ten_rules_are_pinned() -> None:
-    compiled = compile_context(inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(12)]))
-    assert (len(ids(compiled, "pinned")), sorted(why(compiled).values())) == (10, ["cap", "cap"])
 
 
 def test_rule_cut_by_the_limit_appears_when_recalled() -> None:
@@ -65,11 +23,6 @@ def test_state_is_by_depth_of_scope_and_then_by_key() -> None:
         record("3", "z", kind="state", key="a", scope="/agents/orion"),
     ]
     assert ids(compile_context(inputs(state=state)), "state") == ["2", "1", "3"]
-
-
-def test_working_memory_newest_first() -> None:
-    entries = [working(f"w{n}", f"step {n}", updated_at=NOW - timedelta(hours=n)) for n in (3, 1, 2)]
-    assert ids(compile_context(inputs(working=entries)), "working") == ["w1", "w2", "w3"]
 
 
 def test_recalled_facts_precede_summaries_before_events() -> None:
@@ -104,29 +57,9 @@ def test_messages_show_their_speaker_under_their_day() -> None:
     assert "### 2023-05-08 Mon\n\n[event] Ana: Hello 0\n\n[event] Ana: Hello 1" in text
 
 
-def test_equal_words_are_paid_for_once() -> None:
-    made = inputs(recalled=found(record("a", "Ana prefers tabs"), record("b", "ana  PREFERS tabs")))
-    compiled = compile_context(made)
-    assert (ids(compiled, "recalled"), why(compiled)) == (["a"], {"b": "repeat"})
-
-
 def test_equal_texts_under_different_keys_are_no_repeats() -> None:
     state = [record("1", "80", kind="state", key="port"), record("2", "80", kind="state", key="speed")]
     assert len(ids(compile_context(inputs(state=state)), "state")) == 2
-
-
-def test_no_more_than_the_most_items_are_recalled() -> None:
-    made = inputs(
-        budget_tokens=None,
-        policy=replace(POLICY, max_items=3),
-        recalled=found(*(record(f"a{n}", f"x{n}") for n in range(5))),
-    )
-    assert ids(compile_context(made), "recalled") == ["a0", "a1", "a2"]
-
-
-def test_a_snapshot_has_every_pinned_rule() -> None:
-    made = inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(30)])
-    assert len(ids(snapshot(made), "pinned")) == 30
 
 
 def test_state_without_a_key_is_not_in_a_snapshot() -> None:

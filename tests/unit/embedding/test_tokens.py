@@ -24,15 +24,9 @@ MIXED = st.text(st.sampled_from("aAbZ0 9\n\t.-(_'éźж日か한\u0301\u0915😀
 
 
 @given(MIXED, MIXED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_estimate_of_a_text_exceeds_its_parts_by_one(a: str, b: str) -> None:
     assert ESTIMATE.count(a + b) <= ESTIMATE.count(a) + ESTIMATE.count(b) + 1
-
-
-@given(st.text(min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None)
-def test_text_that_is_there_never_counts_as_nothing(text: str) -> None:
-    assert ESTIMATE.count(text) >= 1
 
 
 def test_empty_text_costs_nothing() -> None:
@@ -50,10 +44,6 @@ def test_code_takes_about_three_and_a_half_characters_a_token() -> None:
 
 def test_han_and_kana_take_one_character_a_token() -> None:
     assert ESTIMATE.count("日本の首都は東京です") == 10
-
-
-def test_a_long_line_of_dashes_is_cheap() -> None:
-    assert ESTIMATE.count("-" * 80) == 10
 
 
 def test_indentation_is_one_token_however_deep() -> None:
@@ -138,7 +128,7 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(name: str) -> None
 
 
 @given(st.text(st.sampled_from("aAbZ0 9\n\t\r.-(_'\u2028éж日か😀#"), max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
     units = 0
     for piece in tokens._PIECE.finditer(text):
@@ -148,19 +138,13 @@ def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("aAbZ09.-(_'éж日か😀٣²"), max_size=6), max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_word_costs_the_same_wherever_it_was_seen_before(words: list[str]) -> None:
     line = " ".join(words)
     known = EstimateCounter()
     for each in (line[::-1], *words):
         known.count(each)
     assert known.count(line) == EstimateCounter().count(line)
-
-
-def test_a_counter_remembers_no_words() -> None:
-    counter = EstimateCounter()
-    counter.count(PROSE)
-    assert all(isinstance(part, int) for part in (*counter._words, *(each for key in counter._known for each in key)))
 
 
 def test_a_counter_forgets_when_it_remembers_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from keepward.core.principals import Actor
@@ -12,21 +10,6 @@ TALK = [
     {"role": "user", "name": "Joel", "id": "D1:2", "content": "Lovely! Thanks!"},
     {"role": "user", "name": "Joel", "id": "D1:3", "content": "Lovely! Thanks!"},
 ]
-
-
-@pytest.fixture
-def chat(put):
-    return put(
-        "chat.json",
-        json.dumps(
-            [
-                {"role": "user", "content": "My sister is called Ines."},
-                {"role": "assistant", "content": "Noted."},
-                {"role": "user", "content": "ok"},
-                {"role": "assistant", "content": "Noted."},
-            ]
-        ),
-    )
 
 
 @pytest.fixture
@@ -108,26 +91,7 @@ def test_line_that_repeats_a_memory_is_reported(mem, put):
     assert done.notes == ("1 say what another memory says already and were not stored beside it",)
 
 
-def test_secret_in_an_imported_file_is_nowhere_in_the_store(mem, put, made_up_key, tmp_path):
-    load(mem, put("log.jsonl", [{"role": "user", "content": f"the key is {made_up_key} " + "and more words. " * 200}]))
-    mem.close()
-    (tmp_path / "log.jsonl").unlink()
-    assert not [each for each in tmp_path.rglob("*") if each.is_file() and made_up_key.encode() in each.read_bytes()]
-
-
 def test_a_cut_file_is_an_error_and_nothing_is_stored(mem, put):
     with pytest.raises(InvalidInput, match="cut"):
         load(mem, put("log.jsonl", '{"role":"user","content":"a"}\n{"role":"us'))
     assert mem.log(limit=1) == []
-
-
-def test_an_unknown_format_is_an_error_that_lists_them(mem, chat):
-    with pytest.raises(InvalidInput, match="legacy-jsonl"):
-        load(mem, chat, format="xml")
-
-
-def test_progress_never_falls_and_ends_at_the_total(mem, put):
-    seen = []
-    rows = [{"role": "user", "content": f"line {number}"} for number in range(5)]
-    load(mem, put("log.jsonl", rows), on_progress=lambda done, total: seen.append((done, total)))
-    assert (seen == sorted(seen), seen[-1]) == (True, (5, 5))

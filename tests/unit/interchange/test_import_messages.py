@@ -88,11 +88,6 @@ def test_a_long_message_becomes_numbered_parts(make_store, put):
     assert sorted(each.metadata["part"] for each in found) == list(range(1, len(found) + 1))
 
 
-def test_an_object_with_messages_becomes_a_session(read):
-    entries, _ = read({"session_id": "s1", "messages": [{"role": "user", "content": "hi"}]})
-    assert entries[0][1]["session"] == "s1"
-
-
 def test_jsonl_may_hold_a_conversation_a_line(mem, put):
     load(mem, put("talks.jsonl", [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]))
     assert {each.session for each in mem.list_memories()} == {"talks#1", "talks#2"}

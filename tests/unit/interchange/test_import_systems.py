@@ -301,28 +301,3 @@ def test_interrupted_import_is_finished_by_a_second_run(mem, tmp_path):
     assert 0 < len(texts(mem)) < 241
     done = load(mem, path)
     assert (len(texts(mem)), done.committed + done.duplicates + done.quarantined) == (241, 242)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"), [("chatgpt-export.zip", "mem0"), ("mem0.json", "letta"), ("store.db", "zep")]
-)
-def test_a_wrong_format_is_named(mem, folder, name, wrong):
-    with pytest.raises(InvalidInput, match=f"seems to be {FILES[name]}, not {wrong}"):
-        load(mem, folder / name, format=wrong)
-
-
-def test_import_is_contained_and_restored_in_one_step(mem, folder):
-    done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
-    before = texts(mem)
-    plan = mem.plan_contain(source=done.reference)
-    commit = mem.contain(plan.digest, source=done.reference, reason="not mine").commit
-    assert texts(mem) == set()
-    mem.rollback(commit.id)
-    assert texts(mem) == before
-
-
-def test_all_that_came_is_erased_by_one_name(mem, folder):
-    mem.remember("The bakery opens at six")
-    done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
-    mem.erase(mem.plan_erase(source=done.reference).digest, source=done.reference)
-    assert texts(mem, include_ended=True) - {""} == {"The bakery opens at six"}

@@ -66,10 +66,3 @@ def test_an_unusable_row_is_reported_with_its_line(make_store, put, row, why):
     done = load(make_store(actor=Actor.operator()), path)
     assert (done.committed, [number for number, _ in done.failed]) == (1, [3])
     assert why in done.failed[0][1]
-
-
-def test_each_line_of_a_file_becomes_a_fact(make_store, put):
-    mem = make_store(actor=Actor.operator())
-    done = load(mem, put("notes.txt", "The pier is closed\n\n- The crane is red\n"), format="lines")
-    assert (done.format, done.committed) == ("lines", 2)
-    assert {each.text for each in mem.list_memories()} == {"The pier is closed", "- The crane is red"}

@@ -91,20 +91,6 @@ def test_a_round_trip_preserves_commits_of_many_lines(mem, make_store, tmp_path)
     assert head(other) == head(mem)
 
 
-def test_progress_reaches_the_number_of_lines(exported, make_store):
-    seen = []
-    bring_back(make_store("other"), exported, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (6, 6)
-
-
-def test_a_vault_of_another_tenant_goes_to_its_own(told, make_store, tmp_path):
-    told.at(tenant="ana").remember("Tea, not coffee", tier="archival")
-    write_vault(told.at(tenant="ana"), tmp_path / "ana.jsonl")
-    other = make_store("other")
-    bring_back(other, tmp_path / "ana.jsonl")
-    assert head(other.at(tenant="ana")) == head(told.at(tenant="ana"))
-
-
 def test_import_into_a_used_tenant_adds_active_memories_as_new(exported, make_store):
     other = make_store("other")
     other.remember("Something else", tier="archival")
@@ -167,27 +153,6 @@ def test_what_is_no_export_is_not_restored(make_store, tmp_path):
     (tmp_path / "notes.md").write_text("# Notes\n\n- Ana prefers tabs\n")
     with pytest.raises(InvalidInput, match="import it"):
         plan_restore_export(make_store("other"), tmp_path / "notes.md")
-
-
-def test_imported_memory_is_found_under_its_old_id(exported, make_store):
-    other = make_store("other")
-    other.remember("Something else", tier="archival")
-    load(other, exported)
-    assert other.get(rows(exported)[0]["id"]).text == "Ana prefers spaces"
-
-
-def test_importing_an_own_export_again_stores_nothing(told, exported):
-    before = head(told)
-    done = load(told, exported)
-    assert (done.duplicates, head(told)) == (3, before)
-
-
-def test_a_stream_of_few_letters_gets_the_others_escaped(told, exported):
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
-    write_vault(told, stream)
-    stream.flush()
-    assert [json.loads(line) for line in raw.getvalue().splitlines()] == rows(exported)
 
 
 def damaged(path, tmp_path, change):

@@ -59,10 +59,6 @@ def twins_query() -> np.ndarray:
     return (made[0] / np.linalg.norm(made[0])).astype(np.float32)
 
 
-def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
-    assert ask(twins()) == ["m001", "m000"]
-
-
 @pytest.mark.parametrize(
     ("older", "newer", "terms"),
     [
@@ -74,10 +70,6 @@ def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
 def test_statement_without_a_query_term_is_not_put_first(older: str, newer: str, terms: tuple[str, ...]) -> None:
     asked = Query(text="", terms=terms, vector=twins_query(), vector_model="m")
     assert twins(older=older, newer=newer).search(asked, ALL, 1)[0].id == "m000"
-
-
-def test_less_trusted_statement_does_not_outdate_a_more_trusted_one() -> None:
-    assert ask(twins(trust=7)) == ["m000", "m001"]
 
 
 def test_an_event_is_not_outdated_by_a_later_statement() -> None:

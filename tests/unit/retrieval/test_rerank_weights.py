@@ -96,12 +96,6 @@ def test_weighted_score_is_the_fused_score_plus_the_learned() -> None:
     ]
 
 
-def test_vectors_of_another_model_are_ignored_by_the_reranker() -> None:
-    index = index_of(30)
-    none = np.zeros(len(FEATURES), dtype=np.float32)
-    assert ranked(index, weights=weights(model="other", features=none)) == ranked(index)
-
-
 def test_learned_scores_are_centred_and_do_not_drift() -> None:
     change = weights().score_deltas(np.arange(10.0), np.ones((10, len(FEATURES))))
     assert abs(change.sum()) < 1e-5

@@ -18,9 +18,7 @@ from keepward.adapters.trust_store import TrustStore
 from keepward.copies.recovery import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import parsing
-from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.driver import translate_error
-from keepward.storage.sqlite import SqliteDatabase
 from keepward.storage.store import open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -41,14 +39,6 @@ def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
     assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
 
 
-def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
-    (tmp_path / "data").mkdir()
-    open_store(tmp_path / "data" / "m.db", anchor=TrustStore(tmp_path / "config")).close()
-    [key] = (tmp_path / "config").rglob("key")
-    found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
-    assert found == []
-
-
 @pytest.mark.parametrize("path", ["typo/m.db", "no/such/m.db"])
 def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
     with pytest.raises(StoreUnavailable, match="check the path"):
@@ -62,13 +52,6 @@ def test_a_missing_id_file_is_written_again(path):
     beside.unlink()
     opened(path).close()
     assert beside.read_text() == before
-
-
-@pytest.mark.parametrize("content", [b"hello", b"hello, this is a text file" * 99])
-def test_a_file_that_is_not_a_store_is_refused(tmp_path, content):
-    (tmp_path / "m.db").write_bytes(content)
-    with pytest.raises(NotAStore):
-        open_store(tmp_path / "m.db")
 
 
 def test_a_foreign_file_is_left_untouched(tmp_path):
@@ -87,20 +70,6 @@ def test_a_newer_schema_is_left_untouched(path):
     with pytest.raises(NewerSchema):
         opened(path)
     assert path.read_bytes() == before
-
-
-def test_a_store_opened_for_reading_refuses_to_write(path):
-    store = open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True)
-    with store, pytest.raises(StoreUnavailable), store.write():
-        pass
-
-
-def test_a_store_locked_by_another_process_is_unavailable(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.LOCK_TIMEOUT_S", 0.0)
-    with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match="locked"), store.write():
-            pass
 
 
 @pytest.mark.promise("T25")
@@ -213,21 +182,6 @@ def test_reader_ended_in_another_thread_blocks_no_writer(path, place):
         assert not writing.is_alive()
 
 
-def test_a_full_disk_is_reported_and_nothing_stays(path):
-    make = RecordFactory()
-    with opened(path) as store:
-        connections: SqliteDatabase = store._database
-        with connections.writing() as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(StoreUnavailable, match="disk is full"), store.write() as writer:
-            writer.put(ReceiptArtefact(TENANT, "identity", "big", "x" * 1_000_000))
-        connection.execute("PRAGMA max_page_count=1000000")
-        with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now)
-        assert store.artefact(TENANT, "identity", "big") is None
-
-
 @pytest.mark.parametrize(
     ("name", "error"),
     [
@@ -244,15 +198,6 @@ def test_every_driver_error_becomes_one_of_ours(name, error):
     fault = sqlite3.OperationalError("x")
     fault.sqlite_errorname = name
     assert type(translate_error(fault)) is error
-
-
-def test_an_adopted_store_says_so_ever_after(path):
-    shutil.rmtree(path.parent / "config")
-    for note in ("it came from elsewhere", "accepted again"):
-        with opened(path) as store:
-            store.adopt(note)
-    with opened(path) as store:
-        assert store.notes() == ["accepted again", "it came from elsewhere"]
 
 
 def test_a_broken_store_from_elsewhere_is_not_adopted(path):
@@ -334,14 +279,6 @@ def test_recording_a_read_does_not_wait_long_for_a_writer(path, monkeypatch):
         assert refused
 
 
-def test_nor_for_another_thread(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.BRIEF_LOCK_TIMEOUT_S", 0.02)
-    with opened(path) as store:
-        with store.write():
-            refused = refused_at_once(store)
-        assert refused
-
-
 def test_token_is_not_called_wrong_after_a_concurrent_adoption(path):
     with opened(path) as store:
         with opened(path) as other:
@@ -420,18 +357,3 @@ def test_unsealed_store_is_not_trusted_with_a_key(path):
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
     with opened(path) as store, pytest.raises(Tampered, match="adopt"):
         store.head(TENANT)
-
-
-def test_reading_goes_on_while_a_write_is_open(path):
-    with opened(path) as store, store.write():
-        assert store.head(TENANT).seq == 4
-
-
-def test_abandoned_reader_does_not_block_writers(path):
-    make = RecordFactory()
-    with opened(path) as store:
-        entries = store.profiles(TENANT, after=0)
-        next(entries)
-        with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now)
-        assert len(list(entries)) == 2

@@ -135,12 +135,6 @@ def test_a_forged_commit_without_the_key_is_refused(path):
         store.head(TENANT)
 
 
-def test_a_cut_journal_is_refused(path):
-    tamper.delete(path, "commits", "events", where="seq = 4")
-    with opened(path) as store, pytest.raises(Tampered):
-        store.head(TENANT)
-
-
 def test_a_dropped_index_is_noticed(path):
     tamper.run(path, "DROP INDEX records_key")
     assert "sqlite_schema" in _faults(path)
@@ -149,18 +143,6 @@ def test_a_dropped_index_is_noticed(path):
 def test_a_trigger_that_was_added_is_noticed(path):
     tamper.run(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM documents; END")
     assert "sqlite_schema" in _faults(path)
-
-
-def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
-    from support.factories import RecordFactory
-    from support.ids import CountingIds
-
-    make = RecordFactory(CountingIds(10_000))
-    with opened(path) as store, store.write() as writer:
-        writer.append(TENANT, make.stage(make.record("newer")))
-    shutil.copy(original / "m.db", path)
-    with opened(path) as store, pytest.raises(Tampered, match="older copy"):
-        store.head(TENANT)
 
 
 def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
@@ -187,14 +169,6 @@ def test_a_bent_key_name_does_not_make_the_seals_again(path):
     assert "receipts" in _faults(path)
 
 
-@pytest.mark.parametrize("size", [0, 50, 4096, 40_000])
-def test_a_truncated_file_is_refused(path, size):
-    raw = path.read_bytes()
-    path.write_bytes(raw[:size])
-    with pytest.raises(NotAStore):
-        opened(path)
-
-
 def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     from keepward.storage.store import open_store
 
@@ -203,16 +177,3 @@ def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     shutil.copy(other, path)
     with pytest.raises(NotAStore, match="names another"):
         opened(path)
-
-
-@pytest.mark.parametrize("part", range(6))
-def test_no_flipped_bit_is_silent(path, truth, part):
-    raw = path.read_bytes()
-    silent = []
-    for offset in range(part * 7919 % 16_001, len(raw), 48_000):
-        bent = bytearray(raw)
-        bent[offset] ^= 1 << (offset % 8)
-        path.write_bytes(bytes(bent))
-        if _silent(path, truth):
-            silent.append(offset)
-    assert silent == []

@@ -73,23 +73,14 @@ TWO = [
 ]
 DIFFERENT = [
     ("The limit is 5 files", "The limit is 6 files", "number"),
-    ("The offset is -5", "The offset is 5", "number"),
     ("3 cats and 2 dogs", "2 cats and 3 dogs", "order"),
-    ("Ana reports to Ben", "Ben reports to Ana", "order"),
     ("The meeting is on Friday", "The meeting is on Monday", "date"),
-    ("Released on 2026-01-02", "Released on 2026-01-03", "date"),
     ("Ask Ana first", "Ask Ben first", "name"),
-    ("Deploy target is db-7", "Deploy target is db-8", "name"),
     ("Read /etc/a.conf", "Read /etc/b.conf", "name"),
-    ("Ship to US", "Ship to us", "name"),
     ("The timeout is 5 s", "The timeout is 5 ms", "unit"),
-    ("The user likes tea", "The user does not like tea", "negation"),
     ("The user can log in", "The user can't log in", "negation"),
-    ("Deploy with Docker", "Deploy without Docker", "negation"),
     ("Der Nutzer mag Tee", "Der Nutzer mag kein Tee", "negation"),
-    ("他喜欢茶", "他不喜欢茶", "negation"),
     ("User prefers tabs", "User prefers spaces", "value"),
-    ("The user likes coffee", "The user likes black coffee", "value"),
 ]
 
 

@@ -104,6 +104,7 @@ def test_a_set_that_runs_out_of_memory_loses_no_rule():
     assert [rule.name for rule in rules.candidates(Text("A Toy"))] == ["toy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", secrets._rule_sets()[1].rules)
 @given(data=st.data())
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
