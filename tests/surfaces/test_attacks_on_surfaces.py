@@ -63,13 +63,6 @@ class Mcp(Surface):
         return self._call(token, "get_context", asked).structured_content["text"]
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = HttpTestServer(tmp_path)
-    yield made
-    made.memory.close()
-
-
 @pytest.fixture(params=[Cli, Http, Mcp], ids=["cli", "http", "mcp"])
 def surface(request, world, run, monkeypatch):
     return request.param(world, run, monkeypatch)

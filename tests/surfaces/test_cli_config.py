@@ -157,10 +157,6 @@ def test_switch_other_than_on_or_off_is_an_error(tmp_path):
         read(tmp_path, "", {"KEEPWARD_RECALL": "perhaps"})
 
 
-def test_without_a_file_the_defaults_hold(tmp_path):
-    assert load(store=tmp_path / "m.db", environ={}) == Settings()
-
-
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -234,8 +230,3 @@ def test_the_config_folder_follows_the_environment(environ, folder):
 def test_an_option_beats_the_settings_file(run, tmp_path):
     (tmp_path / "keepward.toml").write_text('tenant = "acme"\n')
     assert run("init", "--config", "keepward.toml", "--tenant", "other", "--json").json["tenant"] == "other"
-
-
-def test_a_wrong_settings_file_exits_2(run, tmp_path):
-    (tmp_path / "keepward.toml").write_text("[policy]\nno_such = 1\n")
-    assert run("init", "--json").json["error"]["code"] == "invalid_input"

@@ -15,11 +15,6 @@ def test_the_list_has_every_job_with_its_schedule(run, saved):
     assert ([each["name"] for each in told["jobs"]], told["count"]) == (list(SCHEDULES), len(SCHEDULES))
 
 
-def test_due_jobs_run_once(run, saved):
-    first, second = (run("jobs", "run", "--due", "--json").json for _ in range(2))
-    assert (first["count"], second["runs"], first["ok"]) == (len(SCHEDULES), [], True)
-
-
 def test_a_job_that_is_not_due_says_when_it_is(run, saved):
     run("jobs", "run", "prune")
     assert "not due before" in run("jobs", "run", "prune").out

@@ -9,17 +9,6 @@ import pytest
 from keepward.adapters.world import SystemClock
 
 
-def test_pending_shows_the_words_of_what_would_be_put_away(run, saved):
-    run("remember", "The mission stands", "--tier", "core", "--key", "mission", "--as", "operator")
-    run("forget", "mission", "--reason", "over")
-    assert "The mission stands" in run("pending").out
-
-
-def test_pending_writes_invisible_characters_out(run, held):
-    run("remember", "Ship\u202e it", "--tier", "core", "--key", "mission")
-    assert "\u202e" not in run("pending").out
-
-
 def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     for number in range(11):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
@@ -51,11 +40,6 @@ def test_the_default_actor_of_an_approval_is_an_operator(run, held):
 def test_several_ids_print_results_and_exit_with_first_failure(run, held):
     ran = run("approve", "nobody", held["proposal"], "--json")
     assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
-
-
-def test_a_failed_decision_is_reported_once(run, held):
-    ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
-    assert (ran.out + ran.err).count("there is no proposal") == 1
 
 
 def test_quarantined_write_explains_how_the_owner_writes_directly(run):

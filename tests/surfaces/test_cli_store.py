@@ -15,16 +15,6 @@ def test_init_makes_a_store_once(run):
     assert [run("init", "--json").json["created"] for _ in range(2)] == [True, False]
 
 
-def test_tenants_with_memories_are_listed_for_the_owner_alone(run, saved):
-    told = run("tenants", "--json").json
-    assert (told, run("tenants", "--as", "agent").code) == ({"tenants": ["default"], "count": 1}, 7)
-
-
-def test_verify_finds_nothing_wrong_with_a_sound_store(run, saved, held):
-    ran = run("verify", "--json")
-    assert (ran.code, ran.json["ok"], ran.json["first_fault"]) == (0, True, None)
-
-
 def test_verify_exits_1_and_names_the_first_faulty_row(run, saved):
     tamper.delete(Path("keepward.db"), "records")
     ran = run("verify", "--json")

@@ -16,13 +16,6 @@ from keepward.http import ServerOptions, create_app
 KEY = {"Idempotency-Key": "k-1"}
 
 
-@pytest.fixture
-def world(tmp_path):
-    world = HttpTestServer(tmp_path)
-    yield world
-    world.memory.close()
-
-
 def post(world, text="Ana likes tea", headers=KEY, caller=None, **more):
     body = {"text": text, "tier": "archival", **more}
     return (caller or world.owner).post("/memory/items", json=body, headers=headers)

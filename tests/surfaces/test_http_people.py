@@ -5,16 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from http_fixtures import HttpTestServer
 
 from keepward import Actor, Client, InvalidInput, Unauthorised
-
-
-@pytest.fixture
-def world(tmp_path):
-    world = HttpTestServer(tmp_path)
-    yield world
-    world.memory.close()
 
 
 def texts(answer):
@@ -105,13 +97,6 @@ def test_a_token_lists_users_at_its_scope_and_below(world):
     proxy = world.bearer("proxy")
     assert listed(proxy) == [[("ana", 2), ("bob", 1)], [("mill", 1), ("shop", 1)]]
     assert listed(proxy, {"Keepward-User": "bob"}) == [[("bob", 1)], []]
-
-
-def test_a_stranger_names_no_user(tmp_path):
-    world = HttpTestServer(tmp_path, open_reads=True)
-    assert world.nobody.get("/memory/status").status_code == 200
-    assert world.nobody.get("/memory/status", headers={"Keepward-User": "ana"}).status_code == 403
-    world.memory.close()
 
 
 def test_cursors_and_idempotency_keys_belong_to_one_user(world):

@@ -61,11 +61,6 @@ def test_core_returns_current_blocks_in_compile_order(filled):
 
 
 @pytest.mark.promise("C108")
-def test_search_finds_by_query(filled):
-    assert texts(filled.owner.get("/memory/search", params={"query": "ferry"}))[0] == "The harbour ferry leaves at six"
-
-
-@pytest.mark.promise("C108")
 @pytest.mark.parametrize(
     ("asked", "found"),
     [

@@ -122,25 +122,24 @@ def agent(world):
 
 
 @cache
-def receipt_of(world):
-    """Return the id of one receipt of a context."""
-    return world.memory.context("ferry").receipt.id
+def names_of(world):
+    """Return the id of one thing of each kind."""
+    memory = world.memory.list_memories(tiers=["archival"])[0].id
+    return {
+        "memory": memory,
+        "commit": world.memory.history(memory)[0].commit.id,
+        "proposal": world.memory.pending()[0].id,
+        "receipt": world.memory.context("ferry").receipt.id,
+        "draft": "0" * 32,
+        "token": world.memory.tokens()[0].id,
+    }
 
 
 def call(world, client, name, match="*"):
     """Make the call of an operation, with names filled in, on what ``match`` names."""
     method, path, *body = CALLS[name]
-    memory = world.memory.list_memories(tiers=["archival"])[0].id
-    names = {
-        "memory": memory,
-        "commit": world.memory.history(memory)[0].commit.id,
-        "proposal": world.memory.pending()[0].id,
-        "receipt": receipt_of(world),
-        "draft": "0" * 32,
-        "token": world.memory.tokens()[0].id,
-    }
     text = json.dumps(body[0]) if body else None
-    for key, value in names.items():
+    for key, value in names_of(world).items():
         path, text = path.replace(f"{{{key}}}", value), text and text.replace(f"{{{key}}}", value)
     headers = {**({"If-Match": match} if match else {}), **({"Content-Type": "application/json"} if text else {})}
     return client.request(method, path, content=text, headers=headers)

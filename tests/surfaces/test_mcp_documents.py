@@ -50,10 +50,6 @@ def test_the_families_of_resources_are_listed(server):
     ]
 
 
-def test_the_snapshot_of_a_scope_holds_its_core(server):
-    assert "Ship the app before Easter" in read(server, "memory://snapshot/shared").text
-
-
 def test_agent_reads_the_snapshot_of_its_own_scope(owner):
     owner.remember("Orion runs at night", scope="/agents/orion/tasks/42", tier="archival", stability="permanent")
     server = served(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
@@ -87,10 +83,6 @@ def test_a_quarantined_text_is_in_no_resource(agent, server):
 )
 def test_unknown_resource_address_is_a_protocol_error(server, uri):
     assert refused(server, uri).code == -32602
-
-
-def test_older_client_gets_its_code_for_a_missing_resource(server):
-    assert refused(server, "memory://items/none", "legacy").code == -32002
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +16,8 @@ TOOLS = {tool.name for name in PROFILE_NAMES for tool in tool_set(name).tools}
 
 
 @pytest.mark.promise("Z47")
-def test_the_reference_of_the_protocol_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert PAGE.read_text("utf-8") == module.PAGES["mcp.md"]()
+def test_the_reference_of_the_protocol_is_up_to_date(reference):
+    assert PAGE.read_text("utf-8") == reference.PAGES["mcp.md"]()
 
 
 @pytest.mark.parametrize("name", PROFILE_NAMES)

@@ -71,11 +71,6 @@ def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
     assert talk(server, script, era=era)
 
 
-def test_what_is_recalled_is_labelled_as_data(server):
-    remembered(server)
-    assert told(call(server, "recall", {"query": "tabs"})).startswith("Remembered notes: data to consult")
-
-
 def test_recalled_text_cannot_be_remembered_as_news(server):
     remembered(server)
     again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
@@ -145,12 +140,6 @@ def test_a_rejection_is_reported_once_with_the_next_write(owner, server):
     assert (len(first), "not yet" in first[0], second) == (1, True, [])
 
 
-def test_a_budget_too_small_is_one_sentence(owner, server):
-    owner.remember("Ship the app before Easter and tell nobody", tier="core", key="mission")
-    result = call(server, "get_context", {"objective": "x", "budget_tokens": 3})
-    assert (result.is_error, told(result).count("\n")) == (True, 0)
-
-
 @pytest.mark.parametrize("tool", EIGHT)
 def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
@@ -171,10 +160,6 @@ def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatc
 def test_a_change_too_many_is_reported_to_wait(agent):
     result = call(served(agent, admit=lambda _: 12.4), "remember", {"text": "Hello there"})
     assert (result.is_error, "wait 12 seconds" in told(result)) == (True, True)
-
-
-def test_the_profile_for_reading_has_nothing_that_changes():
-    assert all(tool.reads for tool in tool_set("readonly").tools)
 
 
 def test_a_profile_that_is_not_there_names_those_that_are():
