@@ -148,17 +148,6 @@ def test_moved_store_file_is_not_written_until_it_returns(path, tmp_path, other)
             assert writer.append(TENANT, make.stage(make.record("after", id="m-after"), commit_id="c-after")).seq == 6
 
 
-def test_relative_path_names_the_same_store_in_another_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    make = RecordFactory()
-    with open_store("n.db") as store:
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        with store.write() as writer:
-            writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
-        assert store.head(TENANT).seq == 1
-
-
 @pytest.mark.parametrize("place", ["file", ":memory:"])
 def test_reader_ended_in_another_thread_blocks_no_writer(path, place):
     with open_store(path.with_name("n.db") if place == "file" else place) as store:
@@ -238,12 +227,6 @@ def test_read_during_a_foreign_write_is_not_trusted(path):
         with opened(path) as store, store.write() as writer:
             writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
         reader.head(TENANT)
-
-
-def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
-    (tmp_path / "m.db").symlink_to(tmp_path / "gone.db")
-    with pytest.raises(StoreUnavailable, match="link to a file that is not there"):
-        open_store(tmp_path / "m.db")
 
 
 def test_sidecar_files_follow_the_target_of_a_link(path, tmp_path):
@@ -332,14 +315,6 @@ def test_unsealed_store_works_without_reachable_keys_and_says_so(tmp_path):
             1,
             "unavailable: Permission denied",
         )
-
-
-def test_an_anchor_that_takes_no_new_heads_says_why(path):
-    with opened(path) as store:
-        [heads] = path.parent.glob("config/stores/*/heads")
-        shutil.rmtree(heads)
-        heads.write_text("in the way")
-        assert store.facts(TENANT, RecordFactory().now)["anchor"] == "takes no new heads: Not a directory"
 
 
 @pytest.mark.promise("T25")
