@@ -109,22 +109,6 @@ def test_the_past_is_shown_as_it_was(ferry):
         expect(part(page, "pier two")).to_have_count(1)
 
 
-def test_candidate_is_corrected_in_the_lab_and_undone(ferry):
-    with ferry.page(f"/context?q={QUESTION}") as page:
-        part(page, "pier two").click()
-        page.get_by_role("region", name="Chosen memory").get_by_text("web", exact=True).wait_for()
-        page.get_by_role("button", name="Correct…").click()
-        page.get_by_label("What is true").fill("The ferry leaves at half past six from pier two.")
-        page.get_by_label("Reason (recorded in the journal)").fill("the captain said so")
-        page.get_by_role("dialog").get_by_role("button", name="Correct").click()
-        part(page, "half past six").wait_for()
-        corrected = told(ferry, purpose="act")
-        page.keyboard.press("u")
-        page.get_by_text("Undone.").first.wait_for()
-    # What the owner says may be acted on, what a page said may not.
-    assert ("half past six" in corrected, "half past six" in told(ferry)) == (True, False)
-
-
 def test_the_commit_with_which_a_text_came_in_is_named(ferry):
     with ferry.page(f"/context?q={QUESTION}") as page:
         part(page, "forty people").click()

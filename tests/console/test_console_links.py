@@ -124,14 +124,6 @@ def test_an_empty_store_takes_its_first_memory_and_a_file(console):
     assert "The buoy is green" in " ".join(each.text for each in console.owner.list_memories(limit=None))
 
 
-def test_the_first_memory_is_written_on_home(console):
-    with console.page("/") as page:
-        page.get_by_label("What agents are to know").fill("Ana prefers tabs")
-        page.get_by_role("button", name="Remember it").click()
-        page.get_by_role("region", name="Write a memory").wait_for(state="detached")
-    assert [each.text for each in console.owner.list_memories(limit=None)] == ["Ana prefers tabs"]
-
-
 def test_a_token_opens_the_console_again(console):
     token = console.owner.create_token("rita", rights="reviewer").secret
     context = console.browser.new_context()
