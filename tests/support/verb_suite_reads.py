@@ -10,7 +10,7 @@ import pytest
 
 from keepward.core.memory import Record
 from keepward.core.query import Filters
-from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorised
+from keepward.errors import ContextTooSmall, InvalidInput, NotFound
 
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -87,23 +87,6 @@ class AskingSuite(Handles):
         found = agent.list_memories(offset=1, limit=2)
         assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
         assert [each.id for each in agent.list_memories(sort="created", ascending=True, limit=None)] == ids
-
-    def test_a_window_is_narrowed_by_source_author_text_and_date(self, agent: Any, owner: Any, clock: Any) -> None:
-        page = self.kept(agent, "Rye bread takes a day", source="web", tags=["bread"])
-        clock.advance(timedelta(days=2))
-        own = self.kept(owner, "Ana bakes RYE on Fridays", source="user_message")
-        day = page.created_at + timedelta(days=1)
-        for asked, wanted in (
-            ({"sources": ["web"]}, {page.id}),
-            ({"authors": [owner.actor.label]}, {own.id}),
-            ({"trusts": ["web", "owner"]}, {page.id, own.id} if own.trust.label == "owner" else {page.id}),
-            ({"text": "rye"}, {page.id, own.id}),
-            ({"text": "rye", "tags": ["bread"]}, {page.id}),
-            ({"since": day}, {own.id}),
-            ({"until": day.isoformat()}, {page.id}),
-            ({"statuses": ["retired"]}, set()),
-        ):
-            assert {each.id for each in agent.list_memories(**asked)} == wanted, asked
 
     def test_facets_count_each_field_without_its_own_filter(self, agent: Any) -> None:
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
@@ -259,16 +242,6 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs for indentation")
         found = agent.context_diff(first, agent.context("indentation").receipt.id)
         assert [(each.id, each.change) for each in found.items] == [(record.id, "added")]
-
-    def test_a_preview_has_the_text_of_the_context(self, agent: Any, reviewer: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs for indentation")
-        previewed = reviewer.context("indentation", preview=True)
-        assert (previewed.text, previewed.receipt) == (agent.context("indentation").text, None)
-        assert [(each.id, each.section) for each in previewed.explanation.candidates] == [(record.id, "recalled")]
-
-    def test_an_agent_may_not_preview(self, agent: Any) -> None:
-        with pytest.raises(Unauthorised):
-            agent.context("indentation", preview=True)
 
     def test_receipts_are_listed_newest_first(self, agent: Any, reviewer: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from http_stage import Stage
 from starlette.datastructures import Headers
 
-from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, handle_of
+from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, LoginSessions, handle_of
 from keepward.http.requests import Problem
 
 
@@ -219,10 +221,11 @@ def test_path_outside_the_api_acts_as_the_token_holder(stage):
     assert handle_of(stage.serving, Headers(stage.token("claude"))).actor.label == "agent:claude"
 
 
-def test_reviewer_links_evict_no_link_or_session_of_owners(stage):
+def test_reviewer_links_evict_no_link_or_session_of_owners(stage, monkeypatch):
+    monkeypatch.setattr(LoginSessions, "OPEN", replace(LoginSessions.OPEN, max_entries=4))
     browser, _ = stage.session()
     owners, reviewer = stage.code(), stage.token("rita", rights="reviewer")
-    for _ in range(80):
+    for _ in range(10):
         # The rate of changes is another limit.
         stage.ticks.now += 1
         link = stage.client.post("/session/link", headers=reviewer).json()["url"]

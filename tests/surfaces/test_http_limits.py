@@ -258,6 +258,7 @@ def test_stalled_reader_is_dropped_and_its_slot_released(tmp_path, monkeypatch):
     assert (hung, held, taken) == (False, 0, ["http.response.start"])
 
 
+@pytest.mark.slow
 def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.http.middleware.SEND_TIMEOUT_S", 0.2)
     free, release = threading.Event(), Slots._release

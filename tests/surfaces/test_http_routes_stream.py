@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from contextlib import ExitStack, suppress
-from types import SimpleNamespace
+from contextlib import suppress
 
-import anyio
 import pytest
 from http_fixtures import HttpTestServer, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
 from keepward.http import streams
-from keepward.http.app_state import RELEASE_STACK_KEY
 from keepward.http.slots import IMPORT, STREAM
 from keepward.services.request_context import actor_key
 from support import foreign
@@ -332,31 +329,3 @@ def test_an_archive_that_unpacks_to_too_much_stores_nothing(world, tmp_path, mon
     answer = world.bearer().post("/memory/import?name=bomb.zip", content=path.read_bytes())
     assert (answer.status_code, "more than 5 MB" in answer.json()["detail"]) == (400, True)
     assert world.memory.list_memories() == []
-
-
-def test_a_stream_ends_when_its_server_has_stopped():
-    stopped, released, begun = threading.Event(), threading.Event(), asyncio.Event()
-
-    def work(write):
-        write("first")
-        assert stopped.wait(10)
-        write("nobody reads this")
-
-    async def send(message):
-        if message["type"] == "http.response.body":
-            begun.set()
-
-    async def serve():
-        ending = ExitStack()
-        ending.callback(released.set)
-        call = SimpleNamespace(http=SimpleNamespace(scope={RELEASE_STACK_KEY: ending}))
-        response = await anyio.to_thread.run_sync(lambda: streams.LineStreamResponse(call, work))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(response, {"type": "http"}, anyio.sleep_forever, send)
-            await begun.wait()
-            tasks.cancel_scope.cancel()
-
-    anyio.run(serve)
-    stopped.set()
-    # Its slot is free again, and nothing is left that waits.
-    assert released.wait(10)

@@ -18,11 +18,9 @@ from types import SimpleNamespace
 import pytest
 from http_stage import BASE, Stage
 from msgspec.structs import asdict
-from sse_starlette.sse import AppStatus
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.errors import InvalidInput
 from keepward.http import ServerOptions, server
 from keepward.settings import ServerSettings, load
 
@@ -49,12 +47,6 @@ def serve(run, *arguments):
     return run("serve", "--port", "0", "--no-mcp", *arguments)
 
 
-def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    lines = serve(run).out.splitlines()
-    assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
-
-
 def test_it_names_the_file_with_the_owners_token(run, store, served):
     told = serve(run, "--json").json
     assert Path(told["token_file"]).read_text().startswith("kw_")
@@ -64,11 +56,6 @@ def test_as_json_it_prints_one_object(run, store, served):
     assert list(serve(run, "--json").json) == [
         "path", "url", "console", "mcp", "token_file", "live", "waiting", "open_reads", "notes",
     ]  # fmt: skip
-
-
-def test_no_token_is_printed(run, store, served):
-    told = serve(run)
-    assert "kw_" not in told.out + told.err
 
 
 def test_open_reads_come_with_a_banner(run, store, served):
@@ -136,21 +123,6 @@ def test_demo_store_is_created_once_with_a_pending_proposal(run, served):
 
 def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
     assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
-
-
-def test_missing_store_is_made_and_named(run, served):
-    told = serve(run)
-    assert (told.code, Path("keepward.db").is_file(), f"made a new store at {Path.cwd()}" in told.err) == (
-        0,
-        True,
-        True,
-    )
-
-
-def test_non_store_file_is_one_line_and_code_8(run, served):
-    Path("keepward.db").write_text("hello " * 1000)
-    told = serve(run)
-    assert (told.code, told.err.count("\n")) == (8, 1)
 
 
 def test_used_port_is_one_line_and_code_2(run, store, served):
@@ -230,23 +202,6 @@ def stage(tmp_path):
     stage = Stage(tmp_path)
     yield stage
     stage.memory.close()
-
-
-def test_streams_end_before_the_server_waits_for_connections(stage, monkeypatch):
-    # The streams' own package hears of the stop as well, for the whole process.
-    monkeypatch.setattr(AppStatus, "should_exit", False)
-    ready = server.prepare(stage.app)
-    ready.handle_exit(signal.SIGTERM, None)
-    assert (stage.serving.stopping.is_set(), ready.should_exit) == (True, True)
-
-
-def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
-    def refuse(self, address):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(socket.socket, "bind", refuse)
-    with pytest.raises(InvalidInput, match="above 1023"):
-        server.bind(ServerOptions(port=80))
 
 
 @pytest.fixture
