@@ -227,6 +227,10 @@ def test_the_config_folder_follows_the_environment(environ, folder):
     assert config_folder(environ) == Path(folder)
 
 
+def test_config_folder_exists_without_a_home_directory():
+    assert config_folder({}).name in {"keepward", ".keepward"}
+
+
 def test_an_option_beats_the_settings_file(run, tmp_path):
     (tmp_path / "keepward.toml").write_text('tenant = "acme"\n')
     assert run("init", "--config", "keepward.toml", "--tenant", "other", "--json").json["tenant"] == "other"

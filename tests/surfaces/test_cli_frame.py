@@ -279,6 +279,11 @@ def test_a_shell_gets_the_commands_that_begin_so(run, monkeypatch):
     assert run().out.split() == ["plain,recall", "plain,receipt"]
 
 
+def test_completion_for_another_shell_is_an_error(run, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert run("--show-completion").code == 2
+
+
 def test_command_skips_garbage_collection_at_its_end(monkeypatch):
     steps: list[object] = []
     monkeypatch.setattr(gc, "set_threshold", steps.append)

@@ -181,6 +181,23 @@ def test_a_socket_without_an_answer_counts_as_none(runtime):
     assert asked(path, b"prompt claude\nhello") is None
 
 
+def test_a_second_process_leaves_the_socket_to_the_first(runtime):
+    path = runtime / "one.sock"
+    with socket_server.listen(path, lambda *_: "first"), socket_server.listen(path, lambda *_: "second") as heard:
+        assert (heard, asked(path, b"x")) == (False, b"first")
+
+
+def test_an_answer_that_fails_leaves_the_socket_open(runtime):
+    def reply(what, client, folder, data):
+        if data == "bad":
+            raise ValueError
+        return data
+
+    path = runtime / "one.sock"
+    with socket_server.listen(path, reply):
+        assert [asked(path, b"prompt claude\n" + each) for each in (b"bad", b"good")] == [None, b"good"]
+
+
 @pytest.fixture
 def heard(runtime, monkeypatch):
     """Send an event through the socket that its command line means, or none; gives what was printed, or None."""

@@ -55,6 +55,12 @@ def test_an_empty_path_is_not_this_folder(run, tmp_path):
     assert (run("import", "").code, (tmp_path / "keepward.db").exists()) == (2, False)
 
 
+def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):
+    key = "AK" + "IA" + "QWERTYUIOPASDFGH"
+    (tmp_path / "notes.json").write_text(json.dumps([{"text": f"the key is {key}"}]))
+    assert run("import", "notes.json", "--format", "records").code == 5
+
+
 def test_an_export_says_what_is_not_in_it(run, saved):
     assert (
         "not included: the review queue, receipts, feedback, learned weights and usage counts"

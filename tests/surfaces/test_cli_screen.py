@@ -75,6 +75,15 @@ def test_ordinary_writing_stays_as_it_is(text):
     assert escape_invisible(text) == text
 
 
+def test_a_reviewer_sees_joiners_too():
+    assert escape_invisible("a\u200db", joiners=False) == "a<U+200D>b"
+
+
+def test_a_long_word_is_not_wrapped(screen):
+    screen[0].result({"digest": "d" * 64})
+    assert screen[1].getvalue() == f"digest  {'d' * 64}\n"
+
+
 RESULT = {
     "ok": True,
     "path": None,
@@ -105,6 +114,11 @@ def test_lists_are_tables_with_the_longest_text_last(screen):
 def test_a_hidden_field_is_not_shown_at_any_depth(screen):
     screen[0].result({"item": {"salt": "s1", "rows": [{"salt": "s2", "id": "a1"}]}, "salt": "s3"}, ("salt",))
     assert [word in screen[1].getvalue() for word in ("s1", "s2", "s3", "a1")] == [False, False, False, True]
+
+
+def test_a_result_without_any_field_says_so(screen):
+    screen[0].result({"memories": []})
+    assert screen[1].getvalue() == "Nothing found.\n"
 
 
 def test_a_stream_without_utf8_gets_the_nearest_plain_sign(run, monkeypatch):

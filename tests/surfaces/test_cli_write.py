@@ -92,6 +92,12 @@ def test_forgetting_needs_no_reason(run, saved):
     assert run("show", done["commit"], "--json").json["reason"] == "forgotten"
 
 
+def test_a_memory_loses_its_key_at_the_terminal(run):
+    kept = run("remember", "The office is in Porto", "--key", "office", "--as", "operator", "--json").json["id"]
+    run("move", kept, "--no-key", "--reason", "it is over", "--as", "operator")
+    assert run("get", kept, "--json").json["key"] is None
+
+
 @pytest.mark.parametrize("asked", [[], ["--to", "../up"]])
 def test_a_move_that_says_no_target_is_a_usage_error(run, saved, asked):
     assert run("move", saved["id"], *asked, "--reason", "x").code == 2

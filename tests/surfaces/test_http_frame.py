@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 import sys
 from pathlib import Path
@@ -294,6 +295,15 @@ def test_a_request_is_logged_as_one_json_object(logged):
 @pytest.mark.parametrize("path", ["/memory/search?query=needle", "/memory/items/needle", "/needle", "/broken"])
 def test_the_log_holds_no_query_no_id_and_no_message(logged, path, as_json):
     assert [word for word in ("needle", "quoted") if word in logged(path, as_json=as_json)] == []
+
+
+def test_logging_is_as_it_was_once_the_server_has_stopped():
+    before = [(each.level, each.propagate, each.handlers) for each in map(logging.getLogger, ("keepward", "mcp"))]
+    with logging_to(io.StringIO(), as_json=True):
+        pass
+    assert [
+        (each.level, each.propagate, each.handlers) for each in map(logging.getLogger, ("keepward", "mcp"))
+    ] == before
 
 
 def test_the_description_names_both_credentials_and_every_path(stage, owner):

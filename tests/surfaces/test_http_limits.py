@@ -49,6 +49,7 @@ def chunked(body):
 def test_a_body_over_the_limit_is_answered_with_413(small, send):
     answer = small.client.post("/memory/items", content=send(items(1001)), headers={**small.owner, **JSON})
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert answer.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
@@ -83,6 +84,7 @@ def test_excess_write_waits_for_the_announced_time(stage):
     told = answers[3]
     assert ([each.status_code for each in answers], told.headers["retry-after"]) == ([201, 201, 201, 429], "20")
     assert "`writes_per_minute` under [server]" in told.json()["detail"]
+    assert stage.client.get("/memory/status", headers=header).status_code == 200
 
 
 def test_the_owner_waits_for_no_one(stage):

@@ -21,6 +21,7 @@ from msgspec.structs import asdict
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
+from keepward.errors import InvalidInput
 from keepward.http import ServerOptions, server
 from keepward.settings import ServerSettings, load
 
@@ -45,6 +46,12 @@ def store(run):
 
 def serve(run, *arguments):
     return run("serve", "--port", "0", "--no-mcp", *arguments)
+
+
+def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = serve(run).out.splitlines()
+    assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
 
 
 def test_it_names_the_file_with_the_owners_token(run, store, served):
@@ -125,6 +132,10 @@ def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
     assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
 
 
+def test_only_an_owner_makes_the_missing_store(run, served):
+    assert (serve(run, "--as", "agent").code, Path("keepward.db").exists()) == (8, False)
+
+
 def test_used_port_is_one_line_and_code_2(run, store, served):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -202,6 +213,15 @@ def stage(tmp_path):
     stage = Stage(tmp_path)
     yield stage
     stage.memory.close()
+
+
+def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
+    def refuse(self, address):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(InvalidInput, match="above 1023"):
+        server.bind(ServerOptions(port=80))
 
 
 @pytest.fixture

@@ -167,6 +167,12 @@ def test_client_started_from_its_entry_acts_by_its_token(run, home, client):
     assert (receipt["actor"], receipt["credential"]) == ("agent:orion", token)
 
 
+@pytest.mark.parametrize("client", ["claude", "codex"])
+def test_program_path_works_from_any_folder(run, home, client):
+    run("connect", client)
+    assert words(entry(home, client))[0].startswith("/")
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_connecting_and_removing_leaves_every_byte_of_what_was_there(run, home, client):
     path = lay(home, client, THEIRS[client])
@@ -202,6 +208,11 @@ def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, client):
         [],
     )
     assert not (home / "keepward.db").exists()
+
+
+def test_a_dry_run_shows_nothing_of_other_servers(run, home):
+    lay(home, "cursor", json.dumps({"mcpServers": {"other": {"env": {"API_KEY": "hunter2"}}}}, indent=2))
+    assert "hunter2" not in run("connect", "cursor", "--dry-run").out
 
 
 def test_file_mode_is_preserved_without_a_token(run, home):
@@ -246,6 +257,12 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(run, home, client, te
     refused = (done.code, done.err.count("\n"), path.read_text()) == (2, 1, text)
     # A table in a text is no table: what is put beside it is right as well.
     assert refused or (done.code == 0 and entry(home, client)["command"])
+
+
+def test_a_file_that_is_not_text_is_left_alone(run, home):
+    path = lay(home, "claude", "")
+    path.write_bytes(b"\xff\xfe\x00")
+    assert (run("connect", "claude").code, path.read_bytes()) == (2, b"\xff\xfe\x00")
 
 
 @pytest.mark.parametrize("how", [(), ("--remove",)])
@@ -321,6 +338,13 @@ def test_a_token_of_another_store_is_ended_there(run, home):
     assert ([each["state"] for each in theirs if each["name"] == "claude"], states(run)) == (["revoked"], ["valid"])
 
 
+def test_a_token_with_a_term_is_recreated(run, home):
+    run("connect", "claude")
+    run("connect", "claude", "--expires", "30d")
+    told = run("token", "list", "--json").json["tokens"]
+    assert [(each["state"], each["expires_at"] is None) for each in told] == [("revoked", True), ("valid", False)]
+
+
 def test_reviewer_token_found_in_an_entry_is_not_revoked(run, home):
     run("connect", "claude")
     path = home / ".claude.json"
@@ -383,6 +407,13 @@ def test_opencode_file_of_version_two_preserves_its_form(run, home):
         {"servers"},
         {"type", "command", "environment"},
     )
+
+
+def test_opencode_file_with_the_other_spelling_is_edited(run, home):
+    path = home / ".config" / "opencode" / "opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}\n")
+    assert run("connect", "opencode", "--json").json["path"] == str(path)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_made import ERAS
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 
 from keepward.mcp.server import lifespan, routes
 
@@ -134,6 +135,22 @@ def test_a_host_application_can_say_who_asks(owner):
     who = owner.as_actor(Actor.agent("host"))
     result = talk(owner, {}, lambda client: client.call_tool("status", {}), authenticate=lambda _: who)
     assert result.structured_content["actor"] == "agent:host"
+
+
+def test_what_a_host_raises_is_left_to_the_host(owner):
+    class Own(Exception):
+        pass
+
+    def authenticate(_):
+        raise Own
+
+    answer = hosted(
+        owner,
+        lambda http: http.post("/mcp", json=INITIALIZE),
+        authenticate=authenticate,
+        handlers={Own: lambda request, fault: PlainTextResponse("mine", 418)},
+    )
+    assert (answer.status_code, answer.text) == (418, "mine")
 
 
 def test_too_large_a_body_is_refused(owner):

@@ -140,6 +140,13 @@ def test_a_rejection_is_reported_once_with_the_next_write(owner, server):
     assert (len(first), "not yet" in first[0], second) == (1, True, [])
 
 
+def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
+    held = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"}).structured_content
+    owner.approve(held["proposal"])
+    shown = call(server, "pending", {"state": "approved"}).structured_content["proposals"]
+    assert [each["state"] for each in shown] == ["approved"]
+
+
 @pytest.mark.parametrize("tool", EIGHT)
 def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
@@ -160,6 +167,10 @@ def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatc
 def test_a_change_too_many_is_reported_to_wait(agent):
     result = call(served(agent, admit=lambda _: 12.4), "remember", {"text": "Hello there"})
     assert (result.is_error, "wait 12 seconds" in told(result)) == (True, True)
+
+
+def test_reading_is_not_counted_as_a_change(agent):
+    assert not call(served(agent, admit=lambda _: 12.4), "status", {}).is_error
 
 
 def test_a_profile_that_is_not_there_names_those_that_are():

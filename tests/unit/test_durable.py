@@ -129,3 +129,7 @@ def test_a_fresh_file_that_is_not_finished_is_missing(file: Path) -> None:
 
 def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
     assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
+
+
+def test_flushing_what_cannot_be_opened_is_no_error(tmp_path: Path) -> None:
+    durable.flush(tmp_path / "nowhere")

@@ -63,6 +63,12 @@ def test_a_noted_head_only_moves_forward(anchor):
     assert anchor.last_head("ada") == _head(3)
 
 
+def test_heads_of_tenants_are_apart(anchor):
+    anchor.adopt()
+    anchor.record_head("ada", _head(3))
+    assert anchor.last_head("bob") is None
+
+
 @pytest.mark.parametrize("offset", [0, 7, 8, 39, 40, 71])
 def test_a_bent_head_is_tampered(anchor, tmp_path, offset):
     anchor.adopt()

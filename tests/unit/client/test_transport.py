@@ -229,6 +229,19 @@ def test_uncertain_request_without_a_key_is_not_repeated() -> None:
     assert len(server.asked) == 1
 
 
+def test_a_read_that_reports_something_once_is_not_sent_again() -> None:
+    server = Server(httpx2.ReadError("broken"))
+    with pytest.raises(errors.StoreUnavailable):
+        server.client().notices()
+    assert len(server.asked) == 1
+
+
+def test_retry_after_delay_is_respected() -> None:
+    server = Server(problem(429, "rate_limited", **{"retry-after": "7"}), ok())
+    _ = server.client().head
+    assert server.slept == [7.0]
+
+
 def test_retry_after_date_uses_the_servers_clock() -> None:
     headers = {"retry-after": "Sun, 01 Mar 2026 09:30:05 GMT", "date": "Sun, 01 Mar 2026 09:30:00 GMT"}
     server = Server(problem(503, "store_unavailable", **headers), ok())

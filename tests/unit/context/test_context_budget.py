@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from context_made import NOW, alike, block, event, found, ids, inputs, record, why
+from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why
+from msgspec.structs import replace
 
 from keepward.context import compile_context
 from keepward.context.sections import Candidate
@@ -32,6 +33,12 @@ def test_far_less_relevant_memories_go_before_less_certain_ones() -> None:
 def test_long_memory_does_not_block_later_short_ones() -> None:
     recalled = found(record("long", "word " * 500), record("short", "tabs"))
     assert ids(compile_context(inputs(recalled=recalled, budget_tokens=100)), "recalled") == ["short"]
+
+
+def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
+    tight = replace(POLICY, pinned_budget=30)
+    pinned = [rule(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (9, 8, 7, 6)]
+    assert ids(compile_context(inputs(policy=tight, pinned=pinned)), "pinned") == ["c8", "c9"]
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -84,6 +84,11 @@ def test_every_recalled_line_carries_its_date(form: str) -> None:
         assert not shown or day == "2026-02-28" or "2026-02-28" in part
 
 
+def test_date_ending_a_text_is_not_its_own() -> None:
+    made = inputs(recalled=found(record("a", "tabs (2031-01-01)")))
+    assert compile_context(made).text.endswith("[fact] tabs (2031-01-01) (2026-02-28)")
+
+
 def test_a_masked_span_is_replaced_by_its_name() -> None:
     def screen(records: Sequence[Record]) -> list[OutputFilterResult]:
         return [OutputFilterResult(text_masks=((8, 12, "PIN"),)) for _ in records]

@@ -64,3 +64,8 @@ def test_equal_texts_under_different_keys_are_no_repeats() -> None:
 
 def test_state_without_a_key_is_not_in_a_snapshot() -> None:
     assert why(snapshot(inputs(state=[record("s", "loose", kind="state")]))) == {"s": "unkeyed"}
+
+
+def test_pinned_memories_of_the_own_scope_come_first() -> None:
+    pinned = [rule("shared", "one"), rule("own", "two", scope="/agents/orion")]
+    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["own", "shared"]

@@ -110,6 +110,26 @@ def test_what_may_run_is_active() -> None:
     assert [media_type for media_type in cases if not media_type_of(None, SAMPLES[media_type])[1]] == []
 
 
+def test_what_may_run_is_active_under_another_name_too() -> None:
+    assert [
+        sample
+        for sample in ["text/html", "image/svg+xml"]
+        if media_type_of("text/plain", SAMPLES[sample]) != ("text/plain", True)
+    ] == []
+
+
+def test_type_no_one_listed_is_active() -> None:
+    assert [
+        claim
+        for claim in ["application/x-unheard-of", "text/x-unheard-of"]
+        if media_type_of(claim, SAMPLES["text/plain"]) != (claim, True)
+    ] == []
+
+
+def test_text_in_an_older_encoding_is_not_active() -> None:
+    assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
+
+
 def test_a_text_with_a_byte_order_mark_is_read() -> None:
     cases = [
         "Köln".encode(),

@@ -43,3 +43,9 @@ def test_an_error_does_not_repeat_what_may_hold_a_password() -> None:
     with pytest.raises(ValueError) as caught:
         choose_embedder("http://me:letmein@host")
     assert "letmein" not in str(caught.value)
+
+
+def test_the_key_goes_to_the_http_embedder() -> None:
+    embedder = choose_embedder("http://localhost#small", api_key="k")
+    assert isinstance(embedder, HttpEmbedder)
+    assert embedder._server._key == "k"

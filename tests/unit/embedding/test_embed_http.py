@@ -71,6 +71,11 @@ def test_the_key_is_sent_as_a_bearer_token(embedder: HttpEmbedder, script: Vecto
     assert script.seen[0][1] == f"Bearer {KEY}"
 
 
+def test_without_a_key_no_authorisation_is_sent(url: str, script: Vectors) -> None:
+    HttpEmbedder(url, "small", dim=3).embed(["x"])
+    assert script.seen[0][1] is None
+
+
 def test_the_dimension_is_asked_once_when_it_was_not_given(url: str, script: Vectors) -> None:
     embedder = HttpEmbedder(url, "small")
     assert (embedder.dim, embedder.dim, len(script.seen)) == (3, 3, 1)
@@ -108,6 +113,12 @@ def test_a_refusal_is_not_repeated(embedder: HttpEmbedder, script: Vectors) -> N
     with pytest.raises(ModelUnavailable, match="check the api key"):
         embedder.embed(["x"])
     assert len(script.seen) == 1
+
+
+def test_a_redirect_is_not_followed(embedder: HttpEmbedder, script: Vectors, url: str) -> None:
+    script.statuses, script.headers = [307], {"Location": url + "/elsewhere"}
+    with pytest.raises(ModelUnavailable, match="redirects are not followed"):
+        embedder.embed(["x"])
 
 
 def test_an_error_names_the_host_and_neither_key_nor_text(embedder: HttpEmbedder, script: Vectors) -> None:

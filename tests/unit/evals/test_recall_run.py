@@ -100,7 +100,7 @@ def test_two_equal_runs_end_well(quick, tmp_path):
     assert recall.main([*quick, *files]) == 0
 
 
-@pytest.mark.parametrize("name", ["unread", "fresh", "blind", "sealed"])
+@pytest.mark.parametrize("name", ["unread", "sealed"])
 def test_held_back_sets_print_only_totals(name, data, monkeypatch, capsys):
     unread = replace(data, name=name)
     monkeypatch.setattr(recall.recall_sets, "assistant", lambda _: unread)

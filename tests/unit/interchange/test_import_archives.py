@@ -65,12 +65,12 @@ def deflated(data):
 
 
 def test_an_archive_packed_otherwise_than_by_deflate_is_refused(mem, tmp_path):
-    path = lying(tmp_path / "a.zip", bz2.compress(NOTE.encode() + b" " * 50_000_000), 12, NOTE.encode())
+    path = lying(tmp_path / "a.zip", bz2.compress(NOTE.encode() + b" " * 15_000_000), 12, NOTE.encode())
     peak, told = peak_of(lambda: load(mem, path))
     assert ("another way than deflate" in told, peak < 10, held(mem)) == (True, True, set())
 
 
-@pytest.mark.parametrize("more", [1, 50_000_000])
+@pytest.mark.parametrize("more", [1, 15_000_000])
 def test_an_archive_that_gives_more_than_it_claims_is_refused(mem, tmp_path, more):
     path = lying(tmp_path / "a.zip", deflated(NOTE.encode() + b" " * more), 8, NOTE.encode())
     peak, told = peak_of(lambda: load(mem, path))
@@ -206,6 +206,11 @@ def test_broken_conversation_is_named_and_the_others_imported(mem, put):
     assert (held(mem), [number for number, _ in done.failed]) == ({"Two"}, [2])
 
 
+def test_a_nul_in_a_message_takes_that_message_alone(mem, put):
+    done = load(mem, put("conversations.json", json.dumps([talk("One\x00", "Two")])))
+    assert (held(mem), done.failed) == ({"Two"}, ((1, "holds a NUL character"),))
+
+
 def test_unreadable_file_does_not_stop_the_others(mem, tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "bad.md").write_bytes(b"- caf\xe9\n")
@@ -216,6 +221,20 @@ def test_unreadable_file_does_not_stop_the_others(mem, tmp_path):
         {"The pier is closed"},
         ("left out, because the format is another or unknown: bad.md, empty.md",),
     )
+
+
+def test_a_folder_without_anything_to_read_is_an_error(mem, tmp_path):
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(InvalidInput, match="contains no readable file"):
+        load(mem, tmp_path / "notes")
+
+
+def test_a_damaged_store_is_an_error(mem, tmp_path):
+    foreign.langgraph_store(tmp_path / "s.db", [("a", "b", {"text": "x"}, None)])
+    content = (tmp_path / "s.db").read_bytes()
+    (tmp_path / "s.db").write_bytes(content[:120] + b"\xff" * 4000)
+    with pytest.raises(InvalidInput, match="damaged"):
+        load(mem, tmp_path / "s.db")
 
 
 @pytest.mark.parametrize("row", [("a", "b", None), (None, "b", "{}"), ("a", b"\xff", "{}")])

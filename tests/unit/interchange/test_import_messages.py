@@ -43,6 +43,10 @@ def test_a_message_is_an_event_said_by_its_role(one):
     assert (fields["text"], fields["kind"], fields["speaker"], fields["session"]) == ("hi", "event", "user", "chat")
 
 
+def test_a_message_with_a_name_is_said_by_that_name(one):
+    assert one(name="Ana")["speaker"] == "Ana"
+
+
 @pytest.mark.parametrize(
     "stamp",
     [
@@ -86,6 +90,10 @@ def test_a_long_message_becomes_numbered_parts(make_store, put):
     load(mem, put("chat.json", json.dumps([{"role": "user", "content": "A sentence of words. " * 100}])))
     found = mem.list_memories(session="chat", limit=None)
     assert sorted(each.metadata["part"] for each in found) == list(range(1, len(found) + 1))
+
+
+def test_a_message_is_known_by_its_own_id(one):
+    assert one(id="msg_7")["name"] == "msg_7"
 
 
 def test_jsonl_may_hold_a_conversation_a_line(mem, put):

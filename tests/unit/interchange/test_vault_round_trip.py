@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import random
 
 import pytest
@@ -58,6 +59,12 @@ def test_an_export_does_not_replace_another_file(told, tmp_path, content):
 def test_an_export_replaces_an_earlier_one(told, exported):
     told.remember("The pier is closed")
     assert write_vault(told, exported) == len(rows(exported)) > 1
+
+
+def test_an_export_does_not_replace_a_pipe(told, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="is not a file"):
+        write_vault(told, tmp_path / "pipe")
 
 
 def rows(path):
@@ -153,6 +160,14 @@ def test_what_is_no_export_is_not_restored(make_store, tmp_path):
     (tmp_path / "notes.md").write_text("# Notes\n\n- Ana prefers tabs\n")
     with pytest.raises(InvalidInput, match="import it"):
         plan_restore_export(make_store("other"), tmp_path / "notes.md")
+
+
+def test_a_stream_of_few_letters_gets_the_others_escaped(told, exported):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
+    write_vault(told, stream)
+    stream.flush()
+    assert [json.loads(line) for line in raw.getvalue().splitlines()] == rows(exported)
 
 
 def damaged(path, tmp_path, change):

@@ -44,6 +44,10 @@ def test_thousands_are_one_number() -> None:
     assert tokenizer.terms("1,000,000") == ["1000000"]
 
 
+def test_ordinals_are_numbers() -> None:
+    assert tokenizer.terms("the 7th") == ["7"]
+
+
 def test_scripts_without_spaces_give_pairs_of_characters() -> None:
     assert [
         text
@@ -52,8 +56,16 @@ def test_scripts_without_spaces_give_pairs_of_characters() -> None:
     ] == []
 
 
+def test_a_single_character_is_a_term() -> None:
+    assert tokenizer.terms("茶 tea") == ["茶", "tea"]
+
+
 def test_a_single_han_character_between_kana_is_a_word() -> None:
     assert set(tokenizer.terms("姉の仕事")) & set(tokenizer.terms("姉は看護師")) == {"姉"}
+
+
+def test_words_with_vowel_signs_stay_complete() -> None:
+    assert tokenizer.terms("हिन्दी") == ["हिन्दी"]
 
 
 @given(st.text(st.characters(), max_size=60))

@@ -155,6 +155,12 @@ def test_hidden_speaker_does_not_prevent_a_name_answer() -> None:
     assert [each.parts["feature"] for each in seen] == [ranking.NAME_ANSWER_BOOST]
 
 
+def test_request_for_advice_has_no_answer_kind() -> None:
+    told = [named_entry(1, "we had tea at Harbour")]
+    seen = index_of(*told).search(query("which restaurant should I go to for tea"), ALL, 2)
+    assert [each.parts["feature"] for each in seen] == [0.0]
+
+
 def turned(cosine: float, seed: int) -> np.ndarray:
     """Return a vector of this cosine to the one of seed 1."""
     axis, other = vector(1), vector(seed)
@@ -196,6 +202,23 @@ def test_preference_is_found_where_an_action_is_requested() -> None:
 @pytest.mark.parametrize(("speaker", "trust"), [("user", Trust.WEB), (None, Trust.TOOL), (None, Trust.IMPORT)])
 def test_preference_of_untrusted_source_is_not_raised(speaker: str | None, trust: Trust) -> None:
     assert found(preferences(speaker, trust=trust), "Could you draft a letter?", seed=1)[0] == "m002"
+
+
+def test_preference_among_many_is_hardly_raised() -> None:
+    many, few = ranking.preference_weight(100, 50), ranking.preference_weight(100, 2)
+    assert many < few / 10
+
+
+def weight(covered: list[float]) -> float:
+    return ranking.words_weight(np.array(covered), advice=False)
+
+
+def test_common_words_count_less_than_rare_ones() -> None:
+    assert weight([0.3] * 30) == pytest.approx(0.5 * weight([0.3] + [0.0] * 29))
+
+
+def test_words_that_cover_most_of_a_memory_count_fully() -> None:
+    assert weight([0.7] + [0.4] * 29) == 1.0
 
 
 def test_preference_has_the_mean_cosine_of_its_two_vectors() -> None:
@@ -279,6 +302,11 @@ def test_the_mean_memory_preserves_its_cosine_to_a_question() -> None:
     toward = ranking.centre_query(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
     cosines = toward.rescale_cosines(made @ toward.vector / np.linalg.norm(toward.vector))
     assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
+
+
+def test_mean_advice_vector_is_subtracted_from_advice() -> None:
+    usual = vector(3)[0]
+    assert float(ranking.project_out(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:

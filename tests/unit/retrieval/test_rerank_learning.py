@@ -79,6 +79,12 @@ def test_without_vectors_the_parts_alone_are_learned() -> None:
     assert evaluate_held_out(train(told, model=None, dim=0, share=0.25)[0], told).serves
 
 
+def test_memory_without_a_vector_is_compared_by_its_parts() -> None:
+    told = lessons(60)
+    blind = [Example(**{**_fields(each), "vectors": np.zeros((4, DIM), np.float32)}) for each in told]
+    assert not learned(blind).left.any()
+
+
 # --- how far the feedback of agents counts
 
 
@@ -108,6 +114,10 @@ def agents_share(people: int, receipts: list[str]) -> float:
 
 def test_agents_together_weigh_at_most_their_share() -> None:
     assert agents_share(30, [f"r{n}" for n in range(500)]) == 0.25
+
+
+def test_agents_that_say_little_weigh_as_much_as_they_say() -> None:
+    assert agents_share(98, ["r1", "r2"]) == 0.02
 
 
 def test_a_receipt_that_agents_speak_of_often_weighs_as_one() -> None:

@@ -13,7 +13,7 @@ from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, Query, RowFilter
 from keepward.retrieval.ranking import MAX_SCORE
-from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, train
+from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
 ALL = RowFilter(scopes=None, now=0)
 DIM = 64
@@ -96,14 +96,45 @@ def test_weighted_score_is_the_fused_score_plus_the_learned() -> None:
     ]
 
 
+def test_scores_with_weights_are_never_negative() -> None:
+    assert min(score for _, score in ranked(index_of(100), limit=100, weights=weights())) >= 0
+
+
 def test_learned_scores_are_centred_and_do_not_drift() -> None:
     change = weights().score_deltas(np.arange(10.0), np.ones((10, len(FEATURES))))
     assert abs(change.sum()) < 1e-5
 
 
+def test_query_direction_is_its_product_with_the_weight_matrix() -> None:
+    held = weights()
+    query = vector(3)
+    full = np.append(query, 1.0) @ (held.left.astype(np.float64) @ held.right.astype(np.float64))
+    assert np.allclose(held.query_direction(query), full, atol=1e-6)
+
+
+def test_an_own_vector_is_the_first_unit_of_its_memory() -> None:
+    index = index_of(5)
+    found, known = index.own_vectors(["m0003", "nobody"], "m", DIM)
+    assert known.tolist() == [True, False]
+    assert float(found[0] @ vector(3)) > 0.999
+
+
+def test_now_is_recent_and_ten_years_ago_is_not() -> None:
+    hour = 3_600_000_000
+    ages = np.array([0, -hour, -24 * hour, -87_660 * hour, -200_000 * hour], dtype=np.int64)
+    told = recency(ages, 0)
+    assert told.tolist() == sorted(told.tolist(), reverse=True)
+    assert (told[0], told[-1]) == (1.0, 0.0)
+
+
 def test_weights_come_back_from_their_bytes_as_they_were() -> None:
     data = weights().dump()
     assert load(data).dump() == data
+
+
+def test_weights_without_vectors_come_back_too() -> None:
+    data = train([], model=None, dim=0, share=0.25)[0].dump()
+    assert load(data).right.shape == (0, 0)
 
 
 @pytest.mark.promise("Z43")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from keepward.retrieval import chunking
 from keepward.retrieval.time_expressions import Period, closeness, named_days, resolve
 
 MAY_8 = 1_683_554_160_000_000
@@ -37,6 +38,18 @@ def test_what_is_no_date_means_nothing() -> None:
     assert [text for text in ["2023-02-31", "9000 years ago", "0 years hence", "gestern"] if resolve(text, MAY_8)] == []
 
 
+def test_a_date_meant_twice_is_given_once() -> None:
+    assert resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
+
+
+def test_an_instant_outside_the_calendar_is_clipped() -> None:
+    assert [instant for instant in [10**19, -(10**19)] if resolve("tea", instant)] == []
+
+
+def test_the_dates_a_message_speaks_of_are_indexed() -> None:
+    assert chunking.indexed_metadata("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
+
+
 @pytest.mark.parametrize(
     ("question", "meant"),
     [
@@ -63,6 +76,11 @@ def test_a_word_that_may_be_something_else_names_no_day() -> None:
 def test_day_and_month_without_a_year_match_any_year() -> None:
     days = at("2021-05-31", "2023-05-01", "2023-04-30", "2023-06-08")
     assert closeness(named_days("in May", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_winter_goes_on_into_the_next_year() -> None:
+    days = at("2022-12-01", "2023-02-28", "2023-03-10", "2022-02-28")
+    assert closeness(named_days("in winter 2022", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_event_within_a_week_after_is_half_as_close() -> None:

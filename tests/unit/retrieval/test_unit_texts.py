@@ -20,10 +20,19 @@ def test_a_role_is_not_a_name() -> None:
     ] == []
 
 
+def test_key_category_and_tags_are_indexed() -> None:
+    text = chunking.indexed_metadata("twenty", key="db.pool_size", tags=("tuning",), category="ops")
+    assert text.split("\n") == ["db.pool_size", "ops", "tuning"]
+
+
 def test_a_short_message_is_one_unit_in_the_third_person() -> None:
     assert chunking.sentence_passages("I'm sure my dog likes me.", speaker="Ana") == [
         "Ana: Ana is sure Ana's dog likes Ana."
     ]
+
+
+def test_a_user_stays_in_the_first_person() -> None:
+    assert chunking.sentence_passages("I walk my dog.", speaker="user") == ["I walk my dog."]
 
 
 @pytest.mark.parametrize(
@@ -111,3 +120,7 @@ def test_a_text_about_its_subject_is_embedded_by_name_too(text: str, by_name: st
 )
 def test_any_other_text_is_embedded_as_said(text: str, more: dict[str, str]) -> None:
     assert chunking.sentence_passages(text, **more) == [text]
+
+
+def test_what_an_assistant_says_is_not_about_the_subject() -> None:
+    assert chunking.sentence_passages("I can help.", speaker="assistant", subject="ana") == ["I can help."]

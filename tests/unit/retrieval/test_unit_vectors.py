@@ -39,6 +39,10 @@ def test_a_cosine_does_not_depend_on_the_row() -> None:
     assert forward.tobytes() == np.ascontiguousarray(backward[::-1]).tobytes()
 
 
+def test_equal_distances_stay_together_at_the_cut() -> None:
+    assert vector_index.nearest(np.array([3, 1, 2, 2, 2], dtype=np.uint16), 2, 384).tolist() == [1, 2, 3, 4]
+
+
 def test_the_best_unit_of_a_row_counts() -> None:
     store = vector_index.VectorIndex(384)
     store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))

@@ -15,7 +15,7 @@ from filled import TENANT, opened
 from keepward.core.principals import Actor
 from keepward.memory import Memory
 from keepward.storage import forks
-from keepward.storage.store import EventStore
+from keepward.storage.store import EventStore, open_store
 from support import tamper
 from support.factories import RecordFactory
 from support.forking import forked
@@ -156,6 +156,12 @@ def test_what_another_actor_changed_around_a_fork_is_noticed(path: Path) -> None
         forked(lambda: None)()
         tamper.edit(path, "records", "status = status")
         assert store._database.data_version() != before
+
+
+def test_a_store_in_memory_is_the_parents_alone() -> None:
+    with open_store(":memory:") as store:
+        assert forked(lambda: store.head(TENANT))().startswith("StoreUnavailable: the store is closed")
+        assert store.head(TENANT).seq == 0
 
 
 def test_child_searches_although_forked_during_a_search(tmp_path: Path) -> None:

@@ -72,6 +72,11 @@ def test_a_newer_schema_is_left_untouched(path):
     assert path.read_bytes() == before
 
 
+def test_a_folder_instead_of_the_file_is_refused(tmp_path):
+    with pytest.raises(NotAStore):
+        open_store(tmp_path)
+
+
 @pytest.mark.promise("T25")
 def test_writes_stay_when_another_process_closes_a_twice_opened_store(path):
     look = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(*db.execute('SELECT max(seq) FROM commits'))"
@@ -146,6 +151,26 @@ def test_moved_store_file_is_not_written_until_it_returns(path, tmp_path, other)
         away.replace(path)
         with store.write() as writer:
             assert writer.append(TENANT, make.stage(make.record("after", id="m-after"), commit_id="c-after")).seq == 6
+
+
+def test_relative_path_names_the_same_store_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make = RecordFactory()
+    with open_store("n.db") as store:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
+        assert store.head(TENANT).seq == 1
+
+
+def test_write_after_a_broken_connection_uses_another(path):
+    make = RecordFactory()
+    with opened(path) as store:
+        with pytest.raises(StoreUnavailable), store.write():
+            store._database._writer.close()
+        with store.write() as writer:
+            assert writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea")).seq == 5
 
 
 @pytest.mark.parametrize("place", ["file", ":memory:"])
@@ -227,6 +252,12 @@ def test_read_during_a_foreign_write_is_not_trusted(path):
         with opened(path) as store, store.write() as writer:
             writer.append(TENANT, RecordFactory().stage(commit_id="c" * 8))
         reader.head(TENANT)
+
+
+def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
+    (tmp_path / "m.db").symlink_to(tmp_path / "gone.db")
+    with pytest.raises(StoreUnavailable, match="link to a file that is not there"):
+        open_store(tmp_path / "m.db")
 
 
 def test_sidecar_files_follow_the_target_of_a_link(path, tmp_path):

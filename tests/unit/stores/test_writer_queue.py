@@ -76,3 +76,10 @@ def test_writer_that_gave_up_delays_no_later_write(
         assert append(store) == 5
         with path.with_name("m.db.id").open("rb") as queue:
             fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_store_without_an_id_file_is_written_all_the_same(path: Path, other: sqlite3.Connection) -> None:
+    with opened(path) as store:
+        path.with_name("m.db.id").unlink()
+        other.execute("BEGIN IMMEDIATE")
+        assert append(store) == 5

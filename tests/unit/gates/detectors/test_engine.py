@@ -21,8 +21,18 @@ def test_a_flood_of_findings_covers_the_text_to_its_end():
     assert pii.scan(text)[-1].end == len(text)
 
 
+def test_a_flood_of_findings_stays_bounded():
+    assert len(pii.scan("a.b@example.org " * 2000)) <= matcher.MAX_FINDINGS + 1
+
+
 def test_spans_count_code_points_after_wide_characters():
     text = "😀é密 dana@example.org"
+    (finding,) = pii.scan(text)
+    assert text[finding.start : finding.end] == "dana@example.org"
+
+
+def test_a_lone_surrogate_does_not_shift_spans():
+    text = "\ud800 dana@example.org"
     (finding,) = pii.scan(text)
     assert text[finding.start : finding.end] == "dana@example.org"
 
