@@ -102,6 +102,11 @@ def test_after_that_time_it_goes_on(stage):
     assert stage.client.post("/memory/items", json={"text": "Tea at nine"}, headers=header).status_code == 201
 
 
+def test_what_was_turned_away_does_not_lengthen_the_wait():
+    rates = RateLimiter(3, ServerState(lambda: 0.0))
+    assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
+
+
 def test_what_was_done_already_is_counted_up_to_an_hour():
     now = [0.0]
     rates = RateLimiter(3, ServerState(lambda: now[0]))
@@ -118,6 +123,14 @@ def test_each_principal_has_an_allowance_of_its_own(stage):
     for n in range(4):
         stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=first)
     assert stage.client.post("/memory/items", json={"text": "Tea at nine"}, headers=second).status_code == 201
+
+
+def test_an_allowance_never_grows_beyond_a_minutes_worth():
+    now = [0.0]
+    rates = RateLimiter(3, ServerState(lambda: now[0]))
+    rates.take("one")
+    now[0] = 1e6
+    assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, call, opened, served, talk
@@ -50,6 +52,11 @@ def test_the_families_of_resources_are_listed(server):
     ]
 
 
+def test_a_memory_is_read_complete(owner, server):
+    record = owner.list_memories(tiers=["core"])[0]
+    assert json.loads(read(server, f"memory://items/{record.id}").text)["trust"] == "owner"
+
+
 def test_agent_reads_the_snapshot_of_its_own_scope(owner):
     owner.remember("Orion runs at night", scope="/agents/orion/tasks/42", tier="archival", stability="permanent")
     server = served(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
@@ -62,6 +69,18 @@ def test_agent_reads_the_snapshot_of_its_own_scope(owner):
 def test_the_snapshot_of_another_agents_scope_is_not_there(owner, scope, era):
     mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "no such visible resource" in refused(mine, f"memory://snapshot/{scope}", era).message
+
+
+def test_a_memory_of_another_scope_is_not_there(owner):
+    found = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").records[0]
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
+    assert "there is no memory" in refused(mine, f"memory://items/{found.id}").message
+
+
+def test_a_receipt_of_another_scope_is_not_there(owner):
+    receipt = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").receipt
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
+    assert "there is no receipt" in refused(mine, f"memory://receipts/{receipt.id}").message
 
 
 @pytest.mark.promise("T22")

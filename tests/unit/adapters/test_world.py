@@ -20,6 +20,10 @@ def test_an_id_is_a_uuid_of_version_7():
     assert (len(new), new[14], new[19] in "89ab") == (36, "7", True)
 
 
+def test_an_id_begins_with_its_milliseconds():
+    assert int(RandomIds().new_id(NOW).replace("-", "")[:12], 16) == 1772357400123
+
+
 def test_ids_rise_while_the_clock_is_still():
     ids = RandomIds()
     made = [ids.new_id(NOW) for _ in range(2000)]
@@ -29,6 +33,11 @@ def test_ids_rise_while_the_clock_is_still():
 def test_ids_rise_when_the_clock_steps_back():
     ids = RandomIds()
     assert ids.new_id(NOW) < ids.new_id(NOW - timedelta(hours=1))
+
+
+def test_salts_are_16_bytes_and_differ():
+    ids = RandomIds()
+    assert len({ids.salt() for _ in range(100)} | {bytes(16)}) == 101
 
 
 @pytest.fixture

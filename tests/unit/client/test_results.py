@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Literal
 
 import pytest
@@ -90,6 +90,10 @@ def test_digest_of_a_proposal_can_be_recomputed_from_its_json(store: Memory) -> 
     assert digest_of(item.steps, item.base) == item.digest
 
 
+def test_a_key_that_no_field_asks_for_is_passed_over() -> None:
+    assert from_json(Reason, {"gate": "g", "code": "c", "detail": "d", "newer": 1}).gate == "g"
+
+
 def test_missing_field_is_an_error_that_names_allowed_values() -> None:
     with pytest.raises(errors.StoreError, match="another version"):
         from_json(Reason, {"gate": "g", "code": "c"})
@@ -109,6 +113,11 @@ def test_missing_field_is_an_error_that_names_allowed_values() -> None:
 def test_a_value_of_another_type_is_an_error(hint: Any, value: Any) -> None:
     with pytest.raises(errors.StoreError):
         from_json(hint, value)
+
+
+def test_instant_with_an_offset_is_the_same_instant_in_utc() -> None:
+    at = datetime(2026, 3, 1, 10, tzinfo=timezone(timedelta(hours=2)))
+    assert from_json(datetime, at.isoformat()) == at.astimezone(UTC)
 
 
 def test_omitted_commit_fields_are_empty(store: Memory) -> None:

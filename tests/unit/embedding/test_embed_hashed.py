@@ -47,6 +47,10 @@ def test_shared_words_bring_texts_nearer_than_none() -> None:
     assert near > 0.4 > cosine("the spare key is under the pot", "quarterly revenue grew")
 
 
+def test_case_and_width_do_not_matter() -> None:
+    assert cosine("ＡＮＡ keeps it", "ana keeps it") == pytest.approx(1.0)
+
+
 def test_parts_of_words_bring_inflections_nearer() -> None:
     assert cosine("gardening", "gardener") > 0.25
 

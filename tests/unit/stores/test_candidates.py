@@ -75,6 +75,13 @@ def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, 
     assert store.tally(TENANT) == {"archival": 2}
 
 
+def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
+    with store.read_snapshot(TENANT), store.write() as writer:
+        writer.append("elsewhere", make.stage(make.record("tea in cupboard 1")))
+    with store.read_snapshot(TENANT):
+        assert store.tally("elsewhere") == {"archival": 1}
+
+
 def test_read_after_a_failed_snapshot_sees_the_newest_state(store, make):
     with pytest.raises(KeyError), store.read_snapshot(TENANT):
         raise KeyError

@@ -46,6 +46,12 @@ def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_store_whose_file_is_missing_is_not_recreated(path):
+    path.unlink()
+    with pytest.raises(NotAStore, match="still next to it"):
+        opened(path)
+
+
 def test_a_missing_id_file_is_written_again(path):
     beside = path.with_name("m.db.id")
     before = beside.read_text()
