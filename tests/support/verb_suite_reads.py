@@ -73,9 +73,6 @@ class AskingSuite(Handles):
 
     # --- memories
 
-    def test_a_handle_knows_who_it_is_and_where(self, orion: Any, owner: Any) -> None:
-        assert (orion.actor.label, orion.scope, orion.tenant) == ("agent:orion", "/agents/orion", owner.tenant)
-
     def test_memory_is_returned_by_id_and_by_alias(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
@@ -172,14 +169,6 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon")
         assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
-    def test_list_shows_inactive_memories_on_request(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs")
-        agent.forget(record.id, reason="wrong")
-        assert (agent.list_memories(), [each.id for each in agent.list_memories(include_ended=True)]) == (
-            [],
-            [record.id],
-        )
-
     # --- recall and contexts
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:
@@ -210,9 +199,6 @@ class AskingSuite(Handles):
         self.kept(owner, "ship the release " * 20, tier="core", key="mission")
         with pytest.raises(ContextTooSmall):
             owner.context("anything", budget_tokens=5)
-
-    def test_a_block_of_memories_is_empty_where_nothing_is_relevant(self, agent: Any) -> None:
-        assert agent.memory_block("quantum chromodynamics").text == ""
 
     # --- the journal and inquiries
 

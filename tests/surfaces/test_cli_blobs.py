@@ -25,6 +25,10 @@ def test_put_names_the_command_that_refers_to_it(run, picture):
     assert "keepward remember" in run("blob", "put", picture).err
 
 
+def test_put_reads_stdin(run):
+    assert run("blob", "put", "-", "--json", stdin=PNG).json["bytes"] == len(PNG)
+
+
 def test_what_is_written_out_is_for_its_owner_alone(run, picture, tmp_path):
     run("blob", "get", run("blob", "put", picture, "--json").json["ref"], "out.png")
     assert stat.S_IMODE((tmp_path / "out.png").stat().st_mode) == 0o600
@@ -42,10 +46,21 @@ def test_remember_with_a_file_refers_to_it(run, picture):
     assert (record["content_type"], run("blob", "show", record["blob"], "--json").json["bytes"]) == ("image", len(PNG))
 
 
+def test_remember_refers_to_a_blob_that_is_stored(run, picture):
+    ref = run("blob", "put", picture, "--json").json["ref"]
+    saved = run("remember", "the red house by the sea", "--blob", ref, "--json").json
+    assert run("get", saved["id"], "--json").json["blob"] == ref
+
+
 def test_wrong_media_type_is_an_error_and_nothing_is_remembered(run, picture):
     run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
     assert (code, run("list", "--json").json["count"]) == (2, 0)
+
+
+def test_active_content_is_said_to_be_active(run, tmp_path):
+    (tmp_path / "drawn.svg").write_text("<svg onload='x()'></svg>")
+    assert "active content" in run("blob", "put", "drawn.svg").err
 
 
 @pytest.mark.parametrize(

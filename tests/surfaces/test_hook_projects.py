@@ -52,6 +52,15 @@ def test_project_reads_nothing_of_another(prompt, folders):
     assert prompt(beta, ASKED, session="s3") == ""
 
 
+def test_start_of_a_session_shows_its_own_project_only(run, prompt, folders):
+    def started(folder):
+        event = json.dumps({"session_id": "s9", "cwd": str(folder)})
+        return run("hook", "start", "--embedder", "hashed", stdin=event.encode()).out
+
+    prompt(folders[0], RATE)
+    assert ["90 euros" in started(each) for each in folders] == [True, False]
+
+
 def test_memory_of_the_login_is_shown_in_every_project(run, prompt, folders):
     run("remember", "I prefer tabs over spaces", "--user", "me", "--embedder", "hashed")
     found = [prompt(each, "Do I prefer tabs or spaces?", session=each.parent.name) for each in folders]

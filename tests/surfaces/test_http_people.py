@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from http_fixtures import HttpTestServer
 
 from keepward import Actor, Client, InvalidInput, Unauthorised
 
@@ -46,6 +47,13 @@ def test_the_address_cannot_add_to_the_names_of_a_proxy(world, name):
     for header in ("Keepward-User", "Keepward-Agent", "Keepward-Project"):
         answer = proxy.get("/memory/status", params={name: "bob"}, headers={header: "ana"})
         assert (answer.status_code, "not in both" in answer.json()["detail"]) == (400, True)
+
+
+def test_a_token_of_a_user_names_no_other_in_the_address(world):
+    world.memory.user("bob").remember("Bob takes insulin")
+    token = world.memory.create_token("phone", scope="/users/ana").secret
+    answer = world.nobody.get("/memory/items", params={"user": "bob"}, headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, "insulin" in answer.text) == (403, False)
 
 
 def test_a_call_cannot_leave_the_user_named_by_the_proxy(world):
@@ -97,6 +105,23 @@ def test_a_token_lists_users_at_its_scope_and_below(world):
     proxy = world.bearer("proxy")
     assert listed(proxy) == [[("ana", 2), ("bob", 1)], [("mill", 1), ("shop", 1)]]
     assert listed(proxy, {"Keepward-User": "bob"}) == [[("bob", 1)], []]
+
+
+@pytest.mark.parametrize("headers", [{"Keepward-User": "a/b"}, {"Keepward-User": ""}, {"Keepward-Project": ".."}])
+def test_a_header_with_a_wrong_name_is_refused(world, headers):
+    assert world.owner.get("/memory/items", headers=headers).status_code == 400
+
+
+def test_a_header_that_appears_twice_is_refused(world):
+    twice = [("Keepward-User", "ana"), ("Keepward-User", "bob")]
+    assert world.owner.get("/memory/items", headers=twice).status_code == 400
+
+
+def test_a_stranger_names_no_user(tmp_path):
+    world = HttpTestServer(tmp_path, open_reads=True)
+    assert world.nobody.get("/memory/status").status_code == 200
+    assert world.nobody.get("/memory/status", headers={"Keepward-User": "ana"}).status_code == 403
+    world.memory.close()
 
 
 def test_cursors_and_idempotency_keys_belong_to_one_user(world):

@@ -72,6 +72,13 @@ def test_bytes_that_a_browser_might_run_come_without_their_type(world):
     assert (put.json()["active"], got.headers["content-type"]) == (True, "application/octet-stream")
 
 
+def test_bytes_that_are_known_are_not_sent_again(world):
+    client = world.bearer()
+    place = client.post("/memory/blobs", content=PNG).headers["location"]
+    tag = client.get(place).headers["etag"]
+    assert client.get(place, headers={"If-None-Match": tag}).status_code == 304
+
+
 def test_bytes_with_a_secret_are_refused_and_never_stored(world):
     secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
     answer = world.bearer().post(

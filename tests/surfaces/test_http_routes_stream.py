@@ -163,6 +163,11 @@ def test_a_beginning_that_is_none_is_refused(world, query, headers, status):
     assert world.owner.get(f"/memory/events{query}", headers=headers).status_code == status
 
 
+def test_invalid_header_is_reported_in_api_terms(world):
+    answer = world.owner.get("/memory/events", headers={"Last-Event-ID": "x"})
+    assert answer.json()["errors"][0]["where"] == "header.Last-Event-ID"
+
+
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     filled(world)
     world.memory.revise(world.memory.list_memories()[0].id, "Ferry 9 goes nowhere", reason="winter")

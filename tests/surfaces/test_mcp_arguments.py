@@ -61,3 +61,7 @@ def test_what_does_not_fit_is_reported_in_a_sentence(tool, given, sentence):
     with pytest.raises(InvalidInput) as fault:
         tool.checked_arguments(given)
     assert sentence in str(fault.value)
+
+
+def test_null_counts_as_left_out():
+    assert recall.checked_arguments({"query": "tea", "limit": None}) == {"query": "tea"}

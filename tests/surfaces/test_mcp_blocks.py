@@ -69,6 +69,12 @@ def test_passage_that_is_not_unique_is_an_error(server, old):
     assert (result.is_error, "exactly once" in told(result)) == (True, True)
 
 
+def test_an_empty_block_can_be_written(owner, server):
+    asked = {"label": "operating_rules", "new": "Answer in French", "reason": "asked"}
+    owner.approve(call(server, "block_replace", asked).structured_content["proposal"])
+    assert text_of(owner, "operating_rules") == "Answer in French"
+
+
 def test_a_block_that_policy_does_not_know_is_refused(server):
     result = call(server, "block_append", {"label": "diary", "text": "x y", "reason": "r"})
     assert result.structured_content["outcome"] == "refused"
