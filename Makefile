@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # One process per core; the tests of a file run in one process.
 PARALLEL := --numprocesses auto --dist loadfile
-# These folders contain only tests of `make test-proof` and are slow to collect.
-WITHOUT_PROOF := --ignore tests/console --ignore tests/proof
+# These folders contain only tests of `make test-proof` and are slow to collect; schemathesis is for those alone.
+WITHOUT_PROOF := --ignore tests/console --ignore tests/proof -p no:schemathesis
 
 .PHONY: up test test-slow test-proof compat console lint docs dist bench bench-peers clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import shutil
 import signal
@@ -28,6 +29,18 @@ if (
     and shutil.disk_usage(MEMORY).free > ROOM
 ):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collection: what is made here lives until the end, and looking through it takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 #: Seconds that a part of an everyday test may take, and of another one, on a machine that is slow and busy.
 LIMIT, LONG = 240, 1100

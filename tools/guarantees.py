@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ def _marks(path: Path) -> Iterator[tuple[str, str]]:
     source = path.read_text("utf-8")
     if "mark.promise(" not in source:
         return
-    for node in ast.walk(ast.parse(source)):
+    module = ast.parse(source)
+    inside = [each for node in module.body if isinstance(node, ast.ClassDef) for each in node.body]
+    for node in (*module.body, *inside):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         for call in (each for decorator in node.decorator_list for each in ast.walk(decorator)):
@@ -37,6 +40,7 @@ def _marks(path: Path) -> Iterator[tuple[str, str]]:
                     yield ast.literal_eval(argument), node.name
 
 
+@cache
 def tests() -> dict[str, list[str]]:
     """Return the tests of each promise as ``path::test``, in order."""
     found: dict[str, list[str]] = {}

@@ -28,6 +28,7 @@ def test_a_screen_has_no_fault_of_access(demo, path, scheme):
             loaded(page)
             found[width] = faults_of_access(page)
         assert found == {"wide": [], "narrow": []}
+        assert not scrolls_sideways(page)
 
 
 def test_the_screen_of_one_memory_has_no_fault_of_access(demo):
@@ -41,13 +42,6 @@ def test_the_screen_of_one_memory_has_no_fault_of_access(demo):
                 loaded(page)
                 found[scheme, width] = (faults_of_access(page), scrolls_sideways(page))
         assert set(map(str, found.values())) == {"([], False)"}
-
-
-@pytest.mark.parametrize("path", SCREENS)
-def test_a_screen_does_not_scroll_sideways_on_a_phone(demo, path):
-    with demo.page(path, viewport=NARROW) as page:
-        loaded(page)
-        assert not scrolls_sideways(page)
 
 
 @pytest.mark.parametrize("path", SCREENS)

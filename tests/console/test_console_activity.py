@@ -7,7 +7,7 @@ import re
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
-from support.browser import NARROW, faults_of_access, loaded, scrolls_sideways
+from support.browser import loaded
 
 pytestmark = pytest.mark.proof
 BREAD = [f"Rye bread number {n} rests for a day in the cold" for n in range(4)]
@@ -53,12 +53,3 @@ def test_a_brush_over_days_preserves_what_was_written_then(console):
         page.get_by_text("No memory was written then").wait_for()
         page.get_by_role("button", name="all days").click()
         assert brushed(page, 8) == {*BREAD, *TRAINS}
-
-
-@pytest.mark.parametrize(
-    "settings", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "phone"]
-)
-def test_it_is_for_everybody_and_no_wider_than_its_window(console, settings):
-    with console.page("/activity", **settings) as page:
-        page.get_by_role("heading", name="Written, day by day").wait_for()
-        assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)

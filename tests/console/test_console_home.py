@@ -30,25 +30,12 @@ def test_home_shows_tiers_blocks_and_what_is_pending(console):
         page.get_by_role("link", name="Waiting for you").get_by_text("1", exact=True).wait_for()
 
 
-def test_home_says_who_wrote(console):
-    console.agent("billing-bot").remember("The ovens come in May.", tier="archival", reason="heard")
-    with console.page("/") as page:
-        shows(page, "What each wrote", "agent:billing-bot")
-
-
 def test_memories_in_an_agents_scope_are_counted_and_found(console):
     console.owner.at(scope="/agents/orion").remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         shows(page, "What each wrote", "operator:ana")
         page.goto(f"{console.url}/console/memories?q=When+do+the+ovens+come")
         page.get_by_role("region", name="Found").get_by_text("The ovens come in May.").wait_for()
-
-
-def test_a_proposal_that_waits_leads_from_home_to_review(console):
-    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
-    with console.page("/") as page:
-        page.get_by_role("link", name="Waiting for you").click()
-        page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
 
 
 def test_verifying_from_home_says_that_the_store_is_complete(console):

@@ -124,10 +124,6 @@ def _calm(page) -> dict[str, object]:
 CALM = {"ran": None, "strange": 0, "bare": 0, "sideways": False, "outside": 0}
 
 
-def test_there_are_forty_hostile_texts():
-    assert len(set(TEXTS)) >= 40
-
-
 @pytest.mark.parametrize("path", screens())
 def test_hostile_words_do_nothing_to_a_screen(hostile, path):
     with hostile.page(path) as page:

@@ -63,14 +63,6 @@ def test_text_over_the_budget_of_its_block_is_not_saved(ferry):
     assert ferry.owner.get("mission").version == 1
 
 
-def test_an_empty_block_is_written(ferry):
-    with ferry.page("/core?block=operating_rules&open=edit") as page:
-        page.get_by_label("Text of operating_rules").fill("Nobody is left at the pier.")
-        page.get_by_role("button", name="Save").click()
-        page.get_by_role("button", name="Undo").wait_for()
-    assert "Nobody is left at the pier." in told(ferry)
-
-
 def test_a_block_that_another_actor_changed_meanwhile_is_not_overwritten(ferry):
     with ferry.page("/core?block=mission&open=edit") as page:
         page.get_by_label("Text of mission").fill("Mine.")
@@ -78,14 +70,6 @@ def test_a_block_that_another_actor_changed_meanwhile_is_not_overwritten(ferry):
         page.get_by_text("Somebody changed this block meanwhile").wait_for()
         expect(page.get_by_role("button", name="Save")).to_be_disabled()
     assert ferry.owner.get("mission").text == "Theirs."
-
-
-def test_the_history_of_a_block_has_each_version(ferry):
-    ferry.owner.update_by_key("mission", "Carry people and goods over the river.", tier="core")
-    with ferry.page("/core?block=mission&open=history") as page:
-        page.get_by_text("version 2", exact=True).wait_for()
-        versions = ferry.owner.history(ferry.owner.get("mission").id)
-        expect(page.get_by_role("region", name="mission").get_by_role("listitem")).to_have_count(len(versions))
 
 
 def test_prompt_on_the_screen_is_the_agents_prompt(ferry):
@@ -123,22 +107,6 @@ def test_the_past_is_shown_as_it_was(ferry):
         page.get_by_role("slider", name="As of").press("ArrowLeft")
         part(page, "In winter").wait_for(state="detached")
         expect(part(page, "pier two")).to_have_count(1)
-
-
-def test_candidate_is_corrected_in_the_lab_and_undone(ferry):
-    with ferry.page(f"/context?q={QUESTION}") as page:
-        part(page, "pier two").click()
-        page.get_by_role("region", name="Chosen memory").get_by_text("web", exact=True).wait_for()
-        page.get_by_role("button", name="Correct…").click()
-        page.get_by_label("What is true").fill("The ferry leaves at half past six from pier two.")
-        page.get_by_label("Reason (recorded in the journal)").fill("the captain said so")
-        page.get_by_role("dialog").get_by_role("button", name="Correct").click()
-        part(page, "half past six").wait_for()
-        corrected = told(ferry, purpose="act")
-        page.keyboard.press("u")
-        page.get_by_text("Undone.").first.wait_for()
-    # What the owner says may be acted on, what a page said may not.
-    assert ("half past six" in corrected, "half past six" in told(ferry)) == (True, False)
 
 
 def test_the_commit_with_which_a_text_came_in_is_named(ferry):

@@ -189,13 +189,6 @@ def test_a_lineage_leads_to_what_a_memory_was_made_from(console, bakery):
     assert console.owner.lineage(bakery["plan"]).memories[0].id == bakery["rye"]
 
 
-def test_its_evidence_leads_to_what_else_came_from_there(console, bakery):
-    with console.page(f"/memories/{bakery['web']}") as page:
-        page.get_by_role("link", name="https://r.example").click()
-        page.get_by_role("region", name="Impact").get_by_role("link", name="Refunds go out by wire").wait_for()
-    assert [each.id for each in console.owner.impact(source="https://r.example").direct] == [bakery["web"]]
-
-
 def picture() -> bytes:
     """Return a PNG of one pixel."""
 
@@ -234,7 +227,7 @@ def test_each_is_for_everybody_and_no_wider_than_its_window(console, bakery, pla
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
 
 
-@pytest.mark.parametrize("width", [761, 800, 960, 1024, 1100])
+@pytest.mark.parametrize("width", [761, 1100])
 def test_a_memory_is_readable_at_every_width(console, bakery, width):
     with console.page("/memories", viewport={"width": width, "height": 800}) as page:
         text = page.get_by_role("link", name="Rye dough")

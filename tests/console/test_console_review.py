@@ -230,22 +230,6 @@ def test_all_that_one_proposed_is_rejected_at_once(console):
     assert console.owner.pending() == []
 
 
-def test_of_two_reviewers_one_wins_and_the_other_is_reported(console):
-    propose(console, "Ship before Whitsun.")
-    with console.page("/review") as one, console.page("/review", expected=["409"]) as other:
-        settle(one)
-        settle(other)
-        # The other page does not hear of it before it decides.
-        other.route(
-            "**/memory/**/approve",
-            lambda route: (console.owner.reject(console.owner.pending()[0].id, reason="no"), route.continue_()),
-        )
-        other.keyboard.press("a")
-        other.get_by_text("rejected already").first.wait_for()
-        one.get_by_text("Nothing waits for you").wait_for()
-    assert texts(console) == []
-
-
 def test_two_reviewers_race_in_two_browsers_and_one_is_reported(console):
     propose(console, "Ship before Whitsun.")
     rita, rob = (console.owner.create_token(name, rights="reviewer").token.id for name in ("rita", "rob"))

@@ -81,16 +81,6 @@ def test_pages_of_a_host_go_out_of_use_together(console, poisoned):
     assert len(console.owner.list_memories(sources=["web"])) == 4
 
 
-def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):
-    with console.page("/sources") as page:
-        page.get_by_role("button", name="agent:claude").click()
-        page.get_by_role("link", name="Its memories").click()
-        page.get_by_role("heading", name="Memories", exact=True).wait_for()
-        page.get_by_role("link", name="The shop opens").wait_for()
-        listed = page.get_by_role("list", name="Memories").locator("a.memory-link")
-        expect(listed).to_have_text([each.text for each in console.owner.list_memories(authors=["agent:claude"])])
-
-
 @pytest.mark.parametrize(
     "settings", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "phone"]
 )

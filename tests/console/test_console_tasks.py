@@ -127,16 +127,6 @@ def test_one_web_page_is_taken_out_of_use_in_five_steps(console):
     assert texts(console) == []
 
 
-def test_what_changed_this_week_is_read_in_one_step(console):
-    remember(console, "The pier is long.")
-    with console.page("/") as page:
-        hands = Hands(page)
-        hands.click(page.get_by_role("link", name="What changed this week"))
-        expect(page.get_by_text("1 memory differs")).to_be_visible()
-        page.get_by_role("list", name="What differs").get_by_text("The pier is long.").first.wait_for()
-        assert hands.count == 1
-
-
 def test_a_tampered_store_is_said_and_its_row_is_named(console):
     record = remember(console, "The pier is long.").record
     tamper.run(console.owner.path, tamper.BENT_BODY.format(record.id))

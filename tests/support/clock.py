@@ -23,6 +23,10 @@ class SteppingClock:
         self._now += span
         return self._now
 
+    def move(self, **span: float) -> None:
+        """Move by a span that is named, such as ``hours=1``."""
+        self._now += timedelta(**span)
+
     def set(self, instant: datetime) -> None:
         """Move to an instant."""
         self._now = instant

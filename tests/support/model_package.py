@@ -32,7 +32,7 @@ def random_weights(words: int = 200) -> dict[str, np.ndarray]:
     ]
     for norm in ["embeddings.LayerNorm", *norms]:
         shapes |= {f"{norm}.weight": (384,), f"{norm}.bias": (384,)}
-    return {name: generator.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
+    return {name: 0.1 * generator.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
 
 
 def write_wheel(path: Path, weights: dict[str, np.ndarray]) -> dict[str, tuple[str, int]]:

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from keepward.core.commit import EMPTY_HASH, Head, recompute_commit_hash
+from keepward.core.commit import EMPTY_HASH, recompute_commit_hash
 from keepward.core.memory import Status
 from keepward.core.principals import Actor
 from keepward.core.proposal import Proposal
@@ -28,13 +28,6 @@ class StoreSuite(ReadSuite, JobsSuite):
     """Required behaviour of a ``ports.store.Store``."""
 
     # --- commits
-
-    def test_an_empty_tenant_has_the_empty_head(self, store: EventStore) -> None:
-        assert store.head(TENANT) == Head(seq=0, hash=EMPTY_HASH)
-
-    def test_a_commit_moves_the_head_by_one(self, store: EventStore, make: RecordFactory) -> None:
-        self.put(store, make, make.record())
-        assert store.head(TENANT).seq == 1
 
     def test_a_commit_names_the_hash_of_the_one_before(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record())
@@ -62,12 +55,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         with pytest.raises(StaleVersion):
             self.put(store, make, make.revised(first, text="late"))
 
-    def test_a_memory_that_is_there_cannot_be_inserted_again(self, store: EventStore, make: RecordFactory) -> None:
-        first = make.record()
-        self.put(store, make, first)
-        with pytest.raises(StaleVersion):
-            self.put(store, make, first)
-
     def test_a_key_has_one_active_memory(self, store: EventStore, make: RecordFactory) -> None:
         self.put(store, make, make.record(key="drink"))
         with pytest.raises(Conflict):
@@ -90,10 +77,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, left, right)
         self.put(store, make, make.revised(left, key="right"), make.revised(right, key="left"))
         assert [each.key for each in store.records(TENANT, [left.id, right.id]).records] == ["right", "left"]
-
-    def test_a_stage_without_salts_is_refused(self, store: EventStore, make: RecordFactory) -> None:
-        with pytest.raises(InvalidInput), store.write() as writer:
-            writer.append(TENANT, dataclasses.replace(make.stage(make.record()), salts=()))
 
     def test_a_memory_may_change_twice_in_one_commit(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
@@ -125,11 +108,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, make.revised(first, text="newer"))
         assert store.records(TENANT, [first.id], as_of=1).records == [first]
 
-    def test_another_tenant_sees_nothing(self, store: EventStore, make: RecordFactory) -> None:
-        record = make.record(aliases=("note-7",))
-        self.put(store, make, record)
-        assert store.records("bob", [record.id, "note-7"]).records == []
-
     # --- the journal
 
     def test_history_reports_every_version_oldest_first(self, store: EventStore, make: RecordFactory) -> None:
@@ -138,12 +116,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, first)
         self.put(store, make, second)
         assert [step.after for _, step in store.history(TENANT, first.id)] == [first, second]
-
-    def test_steps_are_those_of_the_history(self, store: EventStore, make: RecordFactory) -> None:
-        first = make.record()
-        self.put(store, make, first)
-        self.put(store, make, make.revised(first, text="newer"))
-        assert store.steps(TENANT, first.id) == [step for _, step in store.history(TENANT, first.id)]
 
     def test_commit_of_many_is_read_once_for_all_histories(
         self, store: EventStore, make: RecordFactory, monkeypatch: pytest.MonkeyPatch
@@ -155,12 +127,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         whole = type(store)._checked
         monkeypatch.setattr(type(store), "_checked", lambda own, *given: read.append(1) or whole(own, *given))
         assert (store.histories(TENANT, alone), len(read)) == (alone, 1)
-
-    def test_history_reports_what_stood_before(self, store: EventStore, make: RecordFactory) -> None:
-        first = make.record()
-        self.put(store, make, first)
-        self.put(store, make, make.revised(first, text="newer"))
-        assert [step.before for _, step in store.history(TENANT, first.id)] == [None, first]
 
     def test_commits_come_newest_first_below_a_seq(self, store: EventStore, make: RecordFactory) -> None:
         for n in range(4):
@@ -184,9 +150,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         stage = self.put(store, make, make.record())
         names = [stage.commit_id, "1", stage.commit_id[:35]]
         assert [view and view.details for view in (store.commit(TENANT, name) for name in names)] == [stage.details] * 3
-
-    def test_an_unknown_commit_is_none(self, store: EventStore) -> None:
-        assert store.commit(TENANT, "0198aaaa-none") is None
 
     def test_a_journal_restored_elsewhere_has_the_same_head(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record(key="k", tags=("a",), aliases=("x",))
@@ -281,18 +244,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert store.documents(Proposal, TENANT).list(state="pending", actor=old.proposer) == [old, new]
         assert store.documents(Proposal, TENANT).list(state="pending", actor=Actor.agent("nobody")) == []
         assert store.documents(Proposal, TENANT).list(state="pending", refs=[new.steps[0].after.id, "gone"]) == [new]
-
-    def test_a_decided_proposal_leaves_the_queue(self, store: EventStore, make: RecordFactory) -> None:
-        item = make.waiting(TENANT, [make.record()])
-        with store.write() as writer:
-            writer.put(item)
-            writer.put(replace(item, state="approved", decided_by="operator:o", decision="fine", decided_at=make.now))
-        assert store.documents(Proposal, TENANT).list(state="pending") == []
-
-    def test_a_stored_text_comes_back(self, store: EventStore) -> None:
-        with store.write() as writer:
-            writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
-        assert store.artefact(TENANT, "identity", "v1") == "I am Orion."
 
     def test_stored_texts_of_one_kind_go_and_others_stay(self, store: EventStore) -> None:
         with store.write() as writer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from keepward.core.job import LEASE_DURATION, JobRow
@@ -48,20 +47,6 @@ class JobsSuite(Ground):
         self.kept(store, row, replace(row, holder="", until=None))
         assert store.documents(JobRow, TENANT).list() == [JobRow(tenant=TENANT, job="prune")]
 
-    def test_a_job_row_is_its_tenants_alone(self, store: EventStore) -> None:
-        self.kept(store, JobRow(tenant="bob", job="prune"))
-        assert store.documents(JobRow, TENANT).list() == []
-
-    def test_a_writer_sees_the_row_that_it_replaces(self, store: EventStore) -> None:
-        self.kept(store, JobRow(tenant=TENANT, job="prune", holder="x"))
-        with store.write() as writer:
-            row = writer.job_row(TENANT, "prune")
-        assert row == JobRow(tenant=TENANT, job="prune", holder="x")
-
-    def test_a_job_that_never_ran_has_an_empty_row(self, store: EventStore) -> None:
-        with store.write() as writer:
-            assert writer.job_row(TENANT, "prune") == JobRow(tenant=TENANT, job="prune")
-
     def test_of_two_writers_one_takes_the_lease(self, store: EventStore) -> None:
         ready, took = threading.Barrier(2), []
 
@@ -78,16 +63,6 @@ class JobsSuite(Ground):
         for thread in threads:
             thread.join(60)
         assert len(took) == 1
-
-    def test_a_row_of_a_transaction_that_failed_is_not_stored(self, store: EventStore) -> None:
-        def fail() -> None:
-            with store.write() as writer:
-                writer.put(JobRow(tenant=TENANT, job="prune"))
-                raise RuntimeError
-
-        with pytest.raises(RuntimeError):
-            fail()
-        assert store.documents(JobRow, TENANT).list() == []
 
     def test_what_is_past_its_term_comes_longest_ago_first(self, store: EventStore, make: RecordFactory) -> None:
         late, early = (make.record(name, expires_at=make.now + timedelta(hours=n)) for n, name in ((2, "b"), (1, "a")))

@@ -117,16 +117,6 @@ class ReadSuite(Ground):
         self.put(store, make, make.record(expires_at=end))
         assert store.find(TENANT, ANY, live_at=end, limit=None).records == []
 
-    def test_a_memory_holds_a_microsecond_before_its_expiry(self, store: EventStore, make: RecordFactory) -> None:
-        end = make.now + timedelta(hours=1)
-        self.put(store, make, make.record(expires_at=end))
-        before = end - timedelta(microseconds=1)
-        assert len(store.find(TENANT, ANY, live_at=before, limit=None).records) == 1
-
-    def test_ended_memories_are_found_when_no_instant_is_named(self, store: EventStore, make: RecordFactory) -> None:
-        self.put(store, make, make.record(status=Status.RETIRED))
-        assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 1
-
     # --- likeness
 
     @staticmethod
@@ -266,12 +256,6 @@ class ReadSuite(Ground):
         [entry] = store.indexed(TENANT)
         assert entry.features == make.features(record.text)
 
-    def test_an_ended_memory_is_not_indexed(self, store: EventStore, make: RecordFactory) -> None:
-        record = make.record()
-        self.put(store, make, record)
-        self.put(store, make, make.revised(record, status=Status.RETIRED), features=(None,))
-        assert list(store.indexed(TENANT)) == []
-
     def test_the_past_is_indexed_without_features_that_are_newer(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
@@ -287,15 +271,6 @@ class ReadSuite(Ground):
         self.put(store, make, make.revised(record, text="newer"))
         [after] = store.indexed(TENANT)
         assert after.arrival == before.position
-
-    def test_vectors_can_be_put_in_later(self, store: EventStore, make: RecordFactory) -> None:
-        record = make.record()
-        self.put(store, make, record)
-        fresh = make.features(record.text, model="m", vectors=bytes(4), units=1)
-        with store.write() as writer:
-            writer.put_features(TENANT, {record.id: fresh})
-        [entry] = store.indexed(TENANT)
-        assert entry.features == fresh
 
     def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()

@@ -17,10 +17,6 @@ SWAPPED_PAYLOADS = """UPDATE events SET (salt, payload, payload_commit) = (
 SWAPPED_WORDS = """UPDATE features SET terms = (SELECT o.terms FROM features o WHERE o.id <> features.id LIMIT 1),
     seal = (SELECT o.seal FROM features o WHERE o.id <> features.id LIMIT 1)"""
 SWAPPED_SEALS = "UPDATE features SET seal = (SELECT seal FROM features ORDER BY id DESC LIMIT 1)"
-FORGED_EVENT = (
-    "INSERT INTO events SELECT tenant, 5, 0, op, 'forged', 1, salt, payload, payload_commit, seal FROM events"
-    " WHERE seq = 1 AND n = 0"
-)
 FORGED_COMMIT = (
     (
         "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"

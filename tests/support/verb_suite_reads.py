@@ -10,7 +10,7 @@ import pytest
 
 from keepward.core.memory import Record
 from keepward.core.query import Filters
-from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorised
+from keepward.errors import ContextTooSmall, InvalidInput, NotFound
 
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -73,13 +73,6 @@ class AskingSuite(Handles):
 
     # --- memories
 
-    def test_a_handle_knows_who_it_is_and_where(self, orion: Any, owner: Any) -> None:
-        assert (orion.actor.label, orion.scope, orion.tenant) == ("agent:orion", "/agents/orion", owner.tenant)
-
-    def test_the_head_names_the_newest_commit(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs")
-        assert agent.head.startswith("1:")
-
     def test_memory_is_returned_by_id_and_by_alias(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
@@ -91,23 +84,6 @@ class AskingSuite(Handles):
         found = agent.list_memories(offset=1, limit=2)
         assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
         assert [each.id for each in agent.list_memories(sort="created", ascending=True, limit=None)] == ids
-
-    def test_a_window_is_narrowed_by_source_author_text_and_date(self, agent: Any, owner: Any, clock: Any) -> None:
-        page = self.kept(agent, "Rye bread takes a day", source="web", tags=["bread"])
-        clock.advance(timedelta(days=2))
-        own = self.kept(owner, "Ana bakes RYE on Fridays", source="user_message")
-        day = page.created_at + timedelta(days=1)
-        for asked, wanted in (
-            ({"sources": ["web"]}, {page.id}),
-            ({"authors": [owner.actor.label]}, {own.id}),
-            ({"trusts": ["web", "owner"]}, {page.id, own.id} if own.trust.label == "owner" else {page.id}),
-            ({"text": "rye"}, {page.id, own.id}),
-            ({"text": "rye", "tags": ["bread"]}, {page.id}),
-            ({"since": day}, {own.id}),
-            ({"until": day.isoformat()}, {page.id}),
-            ({"statuses": ["retired"]}, set()),
-        ):
-            assert {each.id for each in agent.list_memories(**asked)} == wanted, asked
 
     def test_facets_count_each_field_without_its_own_filter(self, agent: Any) -> None:
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
@@ -181,14 +157,6 @@ class AskingSuite(Handles):
         with pytest.raises(NotFound):
             agent.get("nobody")
 
-    def test_a_memory_has_every_version_oldest_first(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs")
-        agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
-        assert [(each.op, each.record.text, each.commit.seq) for each in agent.history(record.id)] == [
-            ("insert", "Ana prefers tabs", 1),
-            ("replace", "Ana prefers spaces", 2),
-        ]
-
     def test_the_past_is_as_it_was(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
@@ -201,37 +169,7 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon")
         assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
-    def test_a_list_respects_its_filters(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs", tags=["style"])
-        self.kept(agent, "lunch is at noon", tags=["day"])
-        assert [each.text for each in agent.list_memories(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
-
-    def test_list_shows_inactive_memories_on_request(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs")
-        agent.forget(record.id, reason="wrong")
-        assert (agent.list_memories(), [each.id for each in agent.list_memories(include_ended=True)]) == (
-            [],
-            [record.id],
-        )
-
-    def test_a_list_has_at_most_as_many_as_asked(self, agent: Any) -> None:
-        agent.remember_many([f"fact number {n} is about {word}" for n, word in enumerate(("tea", "rain", "trains"))])
-        assert (len(agent.list_memories(limit=2)), len(agent.list_memories(limit=None))) == (2, 3)
-
     # --- recall and contexts
-
-    def test_a_query_finds_what_it_is_about(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        self.kept(agent, "lunch is at noon")
-        found = agent.recall("indentation")
-        assert (found[0].memory.text, found[0].rank) == ("Ana prefers tabs for indentation", 1)
-
-    def test_query_about_nothing_has_weak_hits_only(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        asked = "Which whale dives the deepest?"
-        assert all(hit.weak for hit in agent.recall(asked))
-        assert {each.reason.code for each in agent.context(asked).excluded} <= {"weak"}
-        assert agent.context(asked, include_weak=True).excluded == ()
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:
         with pytest.raises(InvalidInput, match="did you mean fact"):
@@ -257,64 +195,21 @@ class AskingSuite(Handles):
         assert "Ana prefers tabs" in context.text
         assert agent.replay(context.receipt.id).text == context.text
 
-    def test_context_is_its_text_in_a_prompt(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        context = agent.context("write some code with indentation")
-        assert (str(context), f"{context}!") == (context.text, context.text + "!")
-
-    def test_what_waits_is_in_no_context(self, agent: Any) -> None:
-        agent.remember("ship the release", tier="core", key="mission")
-        assert "ship the release" not in agent.context("what is the mission").text
-
-    def test_a_snapshot_holds_the_core(self, owner: Any) -> None:
-        self.kept(owner, "ship the release", tier="core", key="mission")
-        assert "ship the release" in owner.snapshot().text
-
     def test_a_budget_that_the_core_exceeds_is_an_error(self, owner: Any) -> None:
         self.kept(owner, "ship the release " * 20, tier="core", key="mission")
         with pytest.raises(ContextTooSmall):
             owner.context("anything", budget_tokens=5)
 
-    def test_a_block_of_memories_is_empty_where_nothing_is_relevant(self, agent: Any) -> None:
-        assert agent.memory_block("quantum chromodynamics").text == ""
-
     # --- the journal and inquiries
-
-    def test_the_log_reports_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
-        for text in ("Ana prefers tabs", "lunch is at noon"):
-            self.kept(agent, text, reason="said")
-        assert [(each.commit.seq, each.steps[0].after.text, each.details.reason) for each in agent.log()] == [
-            (2, "lunch is at noon", "said"),
-            (1, "Ana prefers tabs", "said"),
-        ]
 
     def test_the_log_goes_on_before_a_commit(self, agent: Any) -> None:
         for text in ("Ana prefers tabs", "lunch is at noon"):
             self.kept(agent, text)
         assert [each.commit.seq for each in agent.log(before=2)] == [1]
 
-    def test_commit_is_shown_by_its_number_and_id(self, agent: Any) -> None:
-        commit = agent.remember("Ana prefers tabs").commit
-        assert agent.show("1").commit.id == agent.show(commit.id).commit.id == commit.id
-
-    def test_a_difference_has_both_sides(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs")
-        agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
-        [found] = agent.diff(1, 2)
-        assert (found.before.text, found.after.text) == ("Ana prefers tabs", "Ana prefers spaces")
-
-    def test_the_empty_store_is_a_state_too(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs")
-        assert [(each.before, each.after) for each in agent.diff(0)] == [(None, record)]
-
     def test_a_receipt_reports_its_decision(self, agent: Any) -> None:
         outcome = agent.remember("Ana prefers tabs")
         assert agent.receipt(outcome.receipt.id)["kind"] == "commit"
-
-    def test_blame_names_the_commit_of_each_value(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs", metadata={"n": 1})
-        found = {each.field: (each.value, each.made.commit.seq) for each in agent.blame(record.id).origins}
-        assert (found["text"], found["trust"]) == (("Ana prefers tabs", 1), (record.trust, 1))
 
     def test_contradictions_are_pairs_with_what_differs(self, owner: Any) -> None:
         older, newer = (
@@ -324,18 +219,9 @@ class AskingSuite(Handles):
         [pair] = owner.contradictions().items
         assert (pair.older, pair.newer, pair.differs) == (older, newer, ("number",))
 
-    def test_impact_names_what_a_source_touched(self, agent: Any, reviewer: Any) -> None:
-        record = self.kept(agent, "the office is in Linz", source="web")
-        assert [each.id for each in reviewer.impact(source="web").direct] == [record.id]
-
     def test_impact_is_of_one_thing(self, reviewer: Any) -> None:
         with pytest.raises(InvalidInput):
             reviewer.impact()
-
-    def test_a_bisection_finds_the_commit_that_brought_a_text(self, owner: Any) -> None:
-        self.kept(owner, "lunch is at noon")
-        self.kept(owner, "Ana prefers tabs for indentation")
-        assert owner.bisect("indentation", contains="tabs").commit.commit.seq == 2
 
     def test_two_contexts_are_compared_by_their_receipts(self, agent: Any) -> None:
         first = agent.context("indentation").receipt.id
@@ -343,45 +229,12 @@ class AskingSuite(Handles):
         found = agent.context_diff(first, agent.context("indentation").receipt.id)
         assert [(each.id, each.change) for each in found.items] == [(record.id, "added")]
 
-    def test_the_context_of_a_receipt_is_explained(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs for indentation")
-        found = agent.receipt(agent.context("indentation").receipt.id)["explanation"]["candidates"]
-        assert [(each["id"], each["section"]) for each in found] == [(record.id, "recalled")]
-
-    def test_a_preview_has_the_text_of_the_context(self, agent: Any, reviewer: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs for indentation")
-        previewed = reviewer.context("indentation", preview=True)
-        assert (previewed.text, previewed.receipt) == (agent.context("indentation").text, None)
-        assert [(each.id, each.section) for each in previewed.explanation.candidates] == [(record.id, "recalled")]
-
-    def test_an_agent_may_not_preview(self, agent: Any) -> None:
-        with pytest.raises(Unauthorised):
-            agent.context("indentation", preview=True)
-
     def test_receipts_are_listed_newest_first(self, agent: Any, reviewer: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")
         receipt = agent.context("indentation").receipt.id
         assert [(each.id, each.kind) for each in reviewer.receipts(limit=1).items] == [(receipt, "compile")]
 
-    def test_the_parts_of_a_hit_add_up(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        parts = dict(agent.recall("indentation")[0].parts)
-        total, _ = parts.pop("fused"), parts.pop("cosine")
-        assert sum(parts.values()) == pytest.approx(total, abs=1e-5)
-
     # --- upkeep
-
-    def test_status_counts_what_is_there(self, agent: Any) -> None:
-        self.kept(agent, "Ana prefers tabs")
-        told = agent.status()
-        assert (told["live"], told["quarantine"]["depth"], told["actor"]) == (1, 0, "agent:lyra")
-
-    def test_the_doctor_looks_at_everything(self, agent: Any) -> None:
-        assert {"store", "review"} <= {each.name for each in agent.doctor()}
-
-    def test_a_store_that_holds_is_found_to_hold(self, owner: Any) -> None:
-        self.kept(owner, "Ana prefers tabs")
-        assert owner.verify().ok
 
     def test_records_are_recomputed(self, owner: Any) -> None:
         self.kept(owner, "Ana prefers tabs")
@@ -395,12 +248,6 @@ class AskingSuite(Handles):
     def test_little_feedback_trains_nothing_and_says_so(self, owner: Any) -> None:
         trained = owner.train_reranker()
         assert (trained.serving, bool(trained.why)) == (False, True)
-
-    def test_importance_is_learned_from_what_was_used(self, owner: Any) -> None:
-        record = owner.get(self.kept(owner, "Ana prefers tabs for indentation").id)
-        owner.recall("indentation")
-        run = owner.run_job("learn_importance", force=True)
-        assert (run.counts["uses"], owner.get(record.id).base_importance > record.base_importance) == (1, True)
 
     def test_jobs_are_listed_and_run(self, owner: Any) -> None:
         run = owner.run_job("expire", force=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import sys
@@ -65,6 +66,18 @@ def held(run: Run) -> dict[str, Any]:
     """A mission of the owner's and an agent's edit of it that waits."""
     run("remember", "Ship the app before Easter", "--tier", "core", "--key", "mission", "--as", "operator")
     return run("remember", "Ship the app before summer", "--tier", "core", "--key", "mission", "--json").json
+
+
+@pytest.fixture(scope="session")
+def reference() -> Any:
+    """The program that writes the reference pages."""
+    root = Path(__file__).resolve().parents[2]
+    spec = importlib.util.spec_from_file_location("generate_reference", root / "tools" / "generate_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

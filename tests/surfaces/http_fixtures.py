@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from keepward import Actor, Memory, Policy
 from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
+from support.clock import SteppingClock
 from support.database import emptied
 
 BASE = "http://127.0.0.1:8321"
@@ -31,19 +32,6 @@ def _described(app: Any) -> dict[str, Any]:
     if not _api:
         _api.update(app.openapi())
     return _api
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.instant = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.instant
-
-    def move(self, **span: float) -> None:
-        self.instant += timedelta(**span)
 
 
 class Ticks:
@@ -89,7 +77,7 @@ class HttpTestServer:
     def __init__(self, folder: Path, policy: Policy | None = None, embedder: str = "none", **options: Any) -> None:
         self.folder, self._number = folder, -1
         self.path: Any = self._schema() if self.DATABASE else folder / "memory.db"
-        self.clock, self.ticks = Clock(), Ticks()
+        self.clock, self.ticks = SteppingClock(datetime(2026, 3, 1, 9, tzinfo=UTC)), Ticks()
         chosen = ServerOptions(**{"writes_per_minute": 0, **options}).checked()
         self.servings = []
         for _ in range(self.SERVERS if self.DATABASE else 1):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from http_fixtures import BASE, Ticks
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,7 +24,6 @@ from keepward.http.auth import CSRF_HEADER, Handle, Writes
 from keepward.http.requests import cursor_of, memory_etag, not_modified, page_offset, require_match
 from keepward.http.routes import KeepwardRoute
 
-BASE = "http://127.0.0.1:8321"
 JSON = {"Content-Type": "application/json"}
 router = APIRouter(route_class=KeepwardRoute)
 
@@ -116,16 +116,6 @@ async def stream(request: Request, memory: Handle) -> dict[str, int]:
 def broken(memory: Handle) -> None:
     del memory
     raise ZeroDivisionError("quoted memory text")
-
-
-class Ticks:
-    """Stands still until it is moved; seconds."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Stage:

@@ -82,12 +82,6 @@ def test_status_names_the_settings_that_do_not_apply(run):
     assert run("status", "--json").json["settings_withheld"] == ["policy.access"]
 
 
-def test_status_says_so_at_the_terminal_too(run):
-    lay(LOOSE)
-    run("remember", "Ana prefers tabs")
-    assert "the setting policy.access does not apply" in " ".join(run("status", "--quiet").out.split())
-
-
 def test_texts_are_not_sent_to_an_unaccepted_host(run, monkeypatch):
     monkeypatch.delenv("KEEPWARD_EMBEDDER")
     lay('embedder = "http:https://mallory.example/v1#m"\n')
@@ -99,23 +93,14 @@ def test_texts_are_not_sent_to_an_unaccepted_host(run, monkeypatch):
 #: One value that is not the default for settings of every kind.
 SETTINGS = [
     'tenant = "acme"',
-    'scope = "/agents/orion"',
-    'actor = "agent:claude"',
-    'embedder = "hashed"',
     "maintenance = false",
     'identity = "SOUL.md"',
     "[policy]\nenabled = false",
-    "[policy]\nfour_eyes = true",
     "[policy]\nrule_floor = 1.0",
-    "[policy]\nrule_floor = 0.1",
     "[policy.confidence_floor]\narchival = 1.0",
-    "[policy.confidence_floor]\ncore = 0.1",
     '[policy]\nmemory_ethics = [{name = "all", pattern = ".", action = "refuse"}]',
-    '[policy.access]\narchival = "approval"',
     '[policy.access]\narchival = "read_write"\ncore = "append"',
-    '[policy.least_trust]\nanswer = "agent"',
     "[server]\nport = 9000",
-    "[server]\nmcp = false",
     '[server]\nhost = "0.0.0.0"',
 ]
 

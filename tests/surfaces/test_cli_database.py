@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keepward import Actor, InvalidInput, Memory, Unauthorised
+from keepward import Actor, Memory
 from keepward.locations import DatabaseUrl
 from support import tamper
 
@@ -64,12 +64,6 @@ def test_missing_extension_names_the_superuser_command(run, address):
     assert (refused.code, "CREATE EXTENSION" in refused.err) == (8, True)
 
 
-def test_the_environment_names_a_database_too(run, address, monkeypatch):
-    monkeypatch.setenv("KEEPWARD_DB", address)
-    run("remember", "Ana prefers tabs", "--as", "operator")
-    assert "Ana prefers tabs" in run("context", "tabs").out
-
-
 def test_a_read_makes_no_store_in_a_database(run, address):
     ran = run("recall", "tabs", "--db", address)
     assert (ran.code, "keepward init" in ran.err, DatabaseUrl(address).exists()) == (8, True, False)
@@ -95,10 +89,6 @@ def test_without_the_driver_it_says_what_to_install(run, monkeypatch):
     assert (ran.code, "keepward[postgres]" in ran.err, ran.err.count("\n")) == (8, True, 1)
 
 
-def test_invalid_address_is_a_usage_error(run):
-    assert run("recall", "tabs", "--db", "postgresql://[bad").code == 2
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -110,12 +100,6 @@ def test_invalid_address_is_a_usage_error(run):
 )
 def test_an_address_is_shown_without_its_password(url):
     assert "geheim" not in str(DatabaseUrl(url))
-
-
-def test_status_shows_the_address_without_its_password(run, address):
-    with_password = address.replace("postgres:@", "postgres:geheim@")
-    run("init", "--db", with_password)
-    assert "geheim" not in run("status", "--json", "--db", with_password).out
 
 
 def test_no_password_is_written_into_the_settings_of_a_client(run, tmp_path, monkeypatch):
@@ -199,17 +183,6 @@ def test_the_queue_and_the_tokens_come_along(run, filled, address):
     assert (len(waiting), "orion" in [each["name"] for each in tokens]) == (1, True)
 
 
-def test_the_old_store_stays_as_it_is(run, filled, address):
-    before = heads(run, filled)
-    run("store", "migrate", "--to", address, "--db", filled)
-    assert (heads(run, filled), run("verify", "--db", filled).code) == (before, 0)
-
-
-def test_a_dry_run_moves_nothing(run, filled, address):
-    ran = run("store", "migrate", "--to", address, "--dry-run", "--db", filled)
-    assert (ran.code, "other" in ran.out, DatabaseUrl(address).exists()) == (0, True, False)
-
-
 def test_a_move_again_brings_what_was_written_since(run, filled, address):
     run("store", "migrate", "--to", address, "--db", filled)
     run("remember", "Bo prefers spaces", "--db", filled, "--as", "operator")
@@ -230,19 +203,6 @@ def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
     tamper.edit(filled, "events", "payload = x'7b7d'", "tenant = 'other'")
     ran = run("store", "migrate", "--to", address, "--db", filled)
     assert (ran.code, "verify" in ran.err, DatabaseUrl(address).exists()) == (1, True, False)
-
-
-def test_an_agent_moves_nothing(filled, address, tmp_path):
-    with Memory.open(filled, embedder=None, config_dir=tmp_path / "home") as mem, pytest.raises(Unauthorised):
-        mem.move_store(address)
-
-
-def test_a_store_is_not_moved_onto_itself(filled, tmp_path):
-    with (
-        Memory.open(filled, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem,
-        pytest.raises(InvalidInput),
-    ):
-        mem.move_store(filled)
 
 
 @pytest.mark.slow

@@ -60,17 +60,3 @@ def found(monkeypatch):
 def test_a_drill_exits_by_its_worst_line(run, saved, found, status, code):
     found(status)
     assert run("drill").code == code
-
-
-def test_a_drill_names_the_breached_defence(run, saved, found):
-    found("breached")
-    shown = run("drill").out
-    assert ("breached" in shown, "a page writes a core block" in shown) == (True, True)
-
-
-def test_a_drill_without_a_store_exits_8(run):
-    assert run("drill").code == 8
-
-
-def test_a_drill_as_an_agent_exits_7(run, saved):
-    assert run("drill", "--as", "agent").code == 7

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from keepward import Actor, Memory, Policy
 from keepward.core.job import SCHEDULES
 from support import tamper
@@ -17,41 +15,14 @@ def test_the_list_has_every_job_with_its_schedule(run, saved):
     assert ([each["name"] for each in told["jobs"]], told["count"]) == (list(SCHEDULES), len(SCHEDULES))
 
 
-def test_due_jobs_run_once(run, saved):
-    first, second = (run("jobs", "run", "--due", "--json").json for _ in range(2))
-    assert (first["count"], second["runs"], first["ok"]) == (len(SCHEDULES), [], True)
-
-
 def test_a_job_that_is_not_due_says_when_it_is(run, saved):
     run("jobs", "run", "prune")
     assert "not due before" in run("jobs", "run", "prune").out
 
 
-def test_force_runs_what_is_not_due(run, saved):
-    run("jobs", "run", "prune")
-    assert run("jobs", "run", "prune", "--force", "--json").json["runs"][0]["outcome"] == "run"
-
-
 def test_audit_finding_ends_in_exit_code_1(run, saved):
     tamper.edit(Path("keepward.db"), "commits", "receipt = NULL")
     assert run("jobs", "run", "integrity_audit").code == 1
-
-
-def test_an_unknown_job_is_not_found(run, saved):
-    assert run("jobs", "run", "dance").code == 3
-
-
-def test_an_agent_runs_no_jobs(run, saved):
-    assert run("jobs", "run", "prune", "--as", "agent:x").code == 7
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("run",), ("run", "prune", "--due"), ("stop",), ("--due",), ("--force",), ("run", "--due", "--force")],
-    ids=" ".join,
-)
-def test_a_call_that_means_nothing_is_a_usage_error(run, saved, arguments):
-    assert run("jobs", *arguments).code == 2
 
 
 def test_a_compacted_receipt_says_so(run, saved):

@@ -11,15 +11,6 @@ def shown(run, saved):
     return run("recall", "indentation", "--receipt", "--json").json
 
 
-def test_recall_reports_a_receipt_only_when_asked(run, saved, shown):
-    assert (run("recall", "indentation", "--json").json["receipt"], bool(shown["receipt"])) == (None, True)
-
-
-def test_feedback_is_stored_under_the_agent_of_the_command_line(run, saved, shown):
-    told = run("feedback", shown["receipt"], "--used", saved["id"], "--json").json
-    assert (told["number"], told["actor"], told["used"]) == (1, "agent:cli", [saved["id"]])
-
-
 def test_feedback_names_its_author_and_the_agent_limit(run, saved, shown):
     agents = run("feedback", shown["receipt"], "--used", saved["id"]).err
     told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator", "--json").json
@@ -28,16 +19,6 @@ def test_feedback_names_its_author_and_the_agent_limit(run, saved, shown):
 
 def test_feedback_on_what_was_not_shown_is_a_usage_error(run, saved, shown):
     assert run("feedback", shown["receipt"], "--used", "nobody", "--json").code == 2
-
-
-def test_feedback_on_an_unknown_receipt_is_not_found(run, saved):
-    assert run("feedback", "nothing", "--used", saved["id"]).code == 3
-
-
-def test_training_without_enough_feedback_says_what_it_takes(run, saved, shown):
-    run("feedback", shown["receipt"], "--used", saved["id"])
-    told = run("train", "--json").json
-    assert (told["serving"], "an evaluation needs" in told["why"]) == (False, True)
 
 
 def test_training_on_feedback_without_pairs_says_how_to_give_them(run, saved, shown):
@@ -51,7 +32,3 @@ def test_training_on_agent_feedback_says_how_people_can_count(run, saved, shown)
     receipt = run("recall", "indentation", "--receipt", "--json").json["receipt"]
     run("feedback", receipt, "--used", saved["id"], "--ignored", other)
     assert "--as operator" in run("train", "--json").json["why"]
-
-
-def test_an_agent_may_not_train(run, saved):
-    assert run("train", "--as", "agent:x").code == 7

@@ -24,7 +24,7 @@ def test_server_address_is_not_a_store_location(run):
         Memory.open("http://127.0.0.1:8321")
 
 
-@pytest.mark.parametrize("password", ["p@ss", "p/ss", "p#ss", "p?ss", "100%"])
+@pytest.mark.parametrize("password", ["p@ss", "p/ss", "100%"])
 def test_password_that_ends_its_address_is_not_a_host(run, password):
     ran = run("status", "--db", f"postgresql://ana:{password}@127.0.0.1:1/memory")
     assert (ran.code, "%40" in ran.err, password in ran.err) == (2, True, False)
@@ -92,12 +92,9 @@ def test_the_library_opens_the_same_store(run, data, tmp_path):
     [
         ["init"],
         ["remember", "Ana prefers tabs"],
-        ["recall", "tabs"],
         ["status"],
         ["serve", "--port", "0"],
-        ["serve", "--demo", "--port", "0"],
         ["demo"],
-        ["mcp"],
         ["import", "notes.md"],
     ],
     ids=lambda words: "-".join(words),

@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 
 
-def test_recall_says_which_signals_took_part(run, saved):
-    assert run("recall", "indentation", "--json").json["used"] == ["text"]
-
-
 def test_a_missing_embedder_is_one_visible_line(run, saved):
     assert run("recall", "indentation").err.splitlines() == ["no embedder: found by words alone"]
-
-
-def test_recall_without_a_hit_is_no_error(run, saved):
-    ran = run("recall", "zeppelin", "--json")
-    assert (ran.code, ran.json["hits"]) == (0, [])
 
 
 def test_empty_list_names_scopes_below_to_the_owner_only(run):
@@ -23,10 +14,6 @@ def test_empty_list_names_scopes_below_to_the_owner_only(run):
     told = "no memory is seen from /; 1 scope below it holds some: /agents/orion (1); name one as the scope"
     assert (run("list", "--json").json["notes"], told in run("recall", "tabs").err) == ([told], True)
     assert [told in run(*ask, "--as", "agent").err for ask in (("list",), ("recall", "tabs"))] == [False, False]
-
-
-def test_misspelt_tier_is_an_error_not_an_empty_answer(run, saved):
-    assert run("recall", "indentation", "--tier", "archive").code == 2
 
 
 def test_a_list_that_is_cut_says_so(run, saved):
@@ -60,16 +47,11 @@ def test_core_over_the_budget_is_an_error_with_code_1(run, held):
     assert (ran.code, ran.json["error"]["code"]) == (1, "context_too_small")
 
 
-@pytest.mark.parametrize("command", ["recall", "context", "get", "history", "list", "status", "log", "verify"])
+@pytest.mark.parametrize("command", ["recall", "get", "status"])
 def test_reading_a_missing_store_exits_8_and_makes_none(run, tmp_path, command):
     more = ["x"] if command in {"recall", "context", "get", "history"} else []
     ran = run(command, *more)
     assert (ran.code, "keepward init" in ran.err, list(tmp_path.glob("*.db"))) == (8, True, [])
-
-
-def test_a_list_shows_each_text_complete(run, saved):
-    run("remember", "The deploy target is db-7 and its standby lies two floors below it " * 3, "--as", "operator")
-    assert " ".join(run("list").out.split()).count("two floors below it") == 3
 
 
 def test_recall_shows_weak_hits_and_labels_them(run, saved):
@@ -90,7 +72,7 @@ def test_a_recall_of_too_many_gets_the_range(run, saved):
     assert (ran.code, ran.err.strip()) == (2, "keepward: limit is from 1 to 1,000")
 
 
-@pytest.mark.parametrize("limit", ["0", "-1"])
+@pytest.mark.parametrize("limit", ["0"])
 @pytest.mark.parametrize("name", ["recall", "list", "log", "pending", "contradictions"])
 def test_a_limit_of_nothing_is_refused_with_what_helps(run, saved, name, limit):
     ran = run(name, *(["tabs"] if name == "recall" else []), "--limit", limit)
@@ -112,11 +94,3 @@ def test_a_switch_is_printed_as_yes_or_no(run, saved):
     one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
     shown = run("context-diff", one, other).out
     assert ("include sensitive  yes, no" in shown, "True" in shown) == (True, False)
-
-
-def test_lists_and_recalls_are_narrowed_by_when_it_happened(run):
-    run("remember", "The ferry sank", "--occurred-at", "2025-03-14T09:00:00Z")
-    run("remember", "The ferry sails again")
-    for ask in (("list",), ("recall", "the ferry")):
-        told = run(*ask, "--occurred-since", "2025-03-01", "--occurred-until", "2025-04-01")
-        assert ("sank" in told.out, "again" in told.out) == (True, False)

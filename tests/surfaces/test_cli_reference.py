@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shlex
 from pathlib import Path
@@ -57,16 +56,6 @@ drill
 """
 #: Arguments under which a command whose keys no golden session holds succeeds.
 ARGUMENTS = {"serve": ("--port", "0"), "add": ("chat.json",), "store": ("migrate", "--to", "moved.db")}
-
-
-@pytest.fixture(scope="module")
-def reference():
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("name", ["cli.md", "settings.md"])

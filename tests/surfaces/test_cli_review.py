@@ -9,23 +9,6 @@ import pytest
 from keepward.adapters.world import SystemClock
 
 
-def test_pending_shows_the_exact_change(run, held):
-    item = run("pending", "--json").json["proposals"][0]
-    change = item["diff"][0]["changed"][0]
-    assert (change["before"], change["after"]) == ("Ship the app before Easter", "Ship the app before summer")
-
-
-def test_pending_shows_the_words_of_what_would_be_put_away(run, saved):
-    run("remember", "The mission stands", "--tier", "core", "--key", "mission", "--as", "operator")
-    run("forget", "mission", "--reason", "over")
-    assert "The mission stands" in run("pending").out
-
-
-def test_pending_writes_invisible_characters_out(run, held):
-    run("remember", "Ship\u202e it", "--tier", "core", "--key", "mission")
-    assert "\u202e" not in run("pending").out
-
-
 def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     for number in range(11):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
@@ -57,30 +40,6 @@ def test_the_default_actor_of_an_approval_is_an_operator(run, held):
 def test_several_ids_print_results_and_exit_with_first_failure(run, held):
     ran = run("approve", "nobody", held["proposal"], "--json")
     assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
-
-
-def test_a_digest_goes_with_one_id(run, held):
-    assert run("approve", held["proposal"], "other", "--digest", "00").code == 2
-
-
-def test_reject_needs_a_reason(run, held):
-    assert run("reject", held["proposal"]).code == 2
-
-
-def test_an_unknown_state_is_a_usage_error(run, held):
-    assert run("pending", "--state", "lost").code == 2
-
-
-def test_a_failed_decision_is_reported_once(run, held):
-    ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
-    assert (ran.out + ran.err).count("there is no proposal") == 1
-
-
-def test_single_owner_writes_core_and_a_first_rule_directly(run):
-    core = run("remember", "Ship by June", "--tier", "core", "--key", "mission", "--as", "operator", "--json")
-    rule = run("remember", "Never deploy on a Friday", "--kind", "rule", "--as", "operator", "--json")
-    assert [(each.code, each.json["outcome"]) for each in (core, rule)] == [(0, "committed")] * 2
-    assert "Ship by June" in run("context", "anything").out
 
 
 def test_quarantined_write_explains_how_the_owner_writes_directly(run):

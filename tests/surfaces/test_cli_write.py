@@ -25,25 +25,13 @@ def test_stdin_that_is_not_utf8_is_a_usage_error(run):
     assert run("remember", "-", stdin=b"\xff\xfe").code == 2
 
 
-def test_remember_acts_as_an_agent_by_default(run):
-    made = run("remember", "Ana prefers tabs", "--json").json
-    assert run("get", made["id"], "--json").json["author"] == "agent:cli"
-
-
 def test_every_field_that_remember_takes_is_stored(run):
     options = {"kind": "fact", "key": "indent", "subject": "ana", "category": "style", "session": "s1"}
-    flat = [part for name, value in options.items() for part in (f"--{name}", value)]
+    options |= {"confidence": 0.9, "importance": 0.8, "access": "read_only"}
+    flat = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     made = run("remember", "tabs", "--tier", "archival", "--as", "operator", "--json", *flat).json
     stored = run("get", made["id"], "--json").json
     assert {name: stored[name] for name in options} == options
-
-
-def test_shares_and_lists_are_stored(run):
-    numbers = ("--confidence", "0.9", "--importance", "0.8", "--tag", "b", "--tag", "a", "--evidence", "chat:42")
-    made = run("remember", "tabs are what Ana likes", "--as", "operator", "--json", *numbers).json
-    stored = run("get", made["id"], "--json").json
-    told = (stored["confidence"], stored["importance"], stored["tags"], stored["evidence"])
-    assert told == (0.9, 0.8, ["a", "b"], ["chat:42"])
 
 
 def test_a_quarantined_write_says_how_to_approve_it(run, held):
@@ -104,18 +92,13 @@ def test_forgetting_needs_no_reason(run, saved):
     assert run("show", done["commit"], "--json").json["reason"] == "forgotten"
 
 
-def test_core_text_without_a_key_asks_for_a_block(run):
-    ran = run("remember", "Ship it", "--tier", "core", "--json")
-    assert [each["code"] for each in ran.json["reasons"]] == ["unknown_block"]
-
-
 def test_a_memory_loses_its_key_at_the_terminal(run):
     kept = run("remember", "The office is in Porto", "--key", "office", "--as", "operator", "--json").json["id"]
     run("move", kept, "--no-key", "--reason", "it is over", "--as", "operator")
     assert run("get", kept, "--json").json["key"] is None
 
 
-@pytest.mark.parametrize("asked", [[], ["--key", "a", "--no-key"], ["--to", "../up"], ["--tier", "nowhere"]])
+@pytest.mark.parametrize("asked", [[], ["--to", "../up"]])
 def test_a_move_that_says_no_target_is_a_usage_error(run, saved, asked):
     assert run("move", saved["id"], *asked, "--reason", "x").code == 2
 
@@ -134,26 +117,10 @@ def test_access_needs_a_block_that_has_a_text(run, asked):
     assert run("block", *asked).code == 2
 
 
-def test_a_list_of_texts_is_imported_at_the_terminal(run, tmp_path):
-    (tmp_path / "notes.csv").write_text("text,tags\nThe ferry is blue,harbour\n")
-    (tmp_path / "notes.txt").write_text("The pier is closed\n")
-    assert run("import", "notes.csv", "--json").json["committed"] == 1
-    assert run("import", "notes.txt", "--from", "lines", "--json").json["committed"] == 1
-    assert [each["text"] for each in run("list", "--tag", "harbour", "--json").json["memories"]] == [
-        "The ferry is blue"
-    ]
-
-
 @pytest.mark.parametrize("more", [[], ["{id}"]])
 def test_a_merge_takes_two_memories(run, saved, more):
     ran = run("merge", saved["id"], *(each.format(**saved) for each in more), "--reason", "x")
     assert (ran.code, "two memories" in ran.err) == (2, True)
-
-
-def test_access_and_date_are_given_at_the_terminal(run):
-    asked = ("--access", "read_only", "--occurred-at", "2025-03-04", "--as", "operator")
-    found = run("get", run("remember", "Ship on Friday", *asked, "--json").json["id"], "--json").json
-    assert (found["access"], found["occurred_at"][:10]) == ("read_only", "2025-03-04")
 
 
 def test_revise_that_changes_nothing_says_so(run, saved):
@@ -169,7 +136,7 @@ def test_forget_matching_lists_with_scores_and_changes_nothing(run, saved):
     assert run("get", saved["id"], "--json").json["status"] == "active"
 
 
-@pytest.mark.parametrize(("typed", "status"), [("y", "retired"), ("n", "active"), ("", "active")])
+@pytest.mark.parametrize(("typed", "status"), [("y", "retired"), ("n", "active")])
 def test_forget_matching_asks_at_a_terminal(run, saved, typed, status):
     theirs, ours = pty.openpty()
     os.write(theirs, f"{typed}\n".encode())
@@ -195,10 +162,6 @@ def test_forget_matching_of_core_memory_waits_for_a_person(run, saved):
     assert run("forget", "--matching", "ordering app", "--yes").code == 6
 
 
-@pytest.mark.parametrize("wrong", [(), ("ID", "--matching", "tabs"), ("ID", "--yes"), ("--matching", " ")])
+@pytest.mark.parametrize("wrong", [(), ("ID", "--yes"), ("--matching", " ")])
 def test_forget_takes_an_id_or_words(run, saved, wrong):
     assert run("forget", *wrong).code == 2
-
-
-def test_forget_matching_takes_no_version(run, saved):
-    assert run("forget", "--matching", "tabs", "--if-version", "1").code == 2

@@ -12,7 +12,7 @@ import io
 import json
 import re
 from copy import deepcopy
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -27,15 +27,7 @@ import keepward
 from golden import FOLDER, aliased, compare, library, structure
 from keepward import Actor, Memory
 from keepward.interchange import plan_restore_export, restore_export, write_vault
-
-
-class Clock:
-    """Stands still until it is moved."""
-
-    instant = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.instant
+from support.clock import SteppingClock
 
 
 class Ids:
@@ -209,7 +201,7 @@ def test_older_export_is_restored_with_its_head_and_bytes(tmp_path):
 
 def stood(folder: Path) -> Memory:
     """Open a new store in which time stands still and ids are counted."""
-    options: dict[str, Any] = {"embedder": None, "config_dir": folder / "home", "clock": Clock(), "ids": Ids()}
+    options: dict[str, Any] = {"embedder": None, "config_dir": folder / "home", "clock": SteppingClock(), "ids": Ids()}
     return Memory.open(folder / "k.db", actor=Actor.operator("ann"), **options)
 
 

@@ -67,11 +67,6 @@ def test_memory_of_the_login_is_shown_in_every_project(run, prompt, folders):
     assert ["prefer tabs" in each for each in found] == [True, True]
 
 
-def test_one_scope_shows_all_projects_the_same(prompt, folders):
-    prompt(folders[0], RATE, "--scope", "/")
-    assert "90 euros" in prompt(folders[1], ASKED, "--scope", "/", session="s2")
-
-
 def test_prompt_is_stored_at_the_login_in_the_project(run, prompt, folders):
     prompt(folders[0], RATE)
     scope = f"/projects/acme.site/users/{getpass.getuser()}"

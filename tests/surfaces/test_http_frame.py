@@ -14,8 +14,7 @@ from http_stage import Stage
 
 from keepward import Policy, errors
 from keepward.http import requests as problems
-from keepward.http.server import _routes as routes_of
-from keepward.http.telemetry import OPERATIONS, Tracer, create_metrics, logging_to
+from keepward.http.telemetry import OPERATIONS, Tracer, logging_to
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,10 +38,6 @@ def saved(stage, owner):
 
 def test_health_says_that_the_server_is_there_and_nothing_else(stage):
     assert stage.client.get("/health").json() == {"ok": True}
-
-
-def test_ready_says_that_calls_are_answered(stage):
-    assert stage.client.get("/ready").json() == {"ok": True}
 
 
 def test_a_server_about_to_stop_is_not_ready(tmp_path):
@@ -105,9 +100,8 @@ def test_unexpected_error_reports_type_and_location_without_its_message(stage, o
 CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.KeepwardError)]
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_every_error_has_a_status_and_a_title(kind):
-    assert (kind.code in problems.STATUS_OF_CODE, kind.code in problems.TITLE_OF_CODE) == (True, True)
+def test_every_error_has_a_status_and_a_title():
+    assert {kind.code for kind in CLASSES} <= problems.STATUS_OF_CODE.keys() & problems.TITLE_OF_CODE.keys()
 
 
 def test_every_code_of_a_problem_is_documented():
@@ -139,13 +133,6 @@ def test_a_change_of_the_version_that_was_read_goes_through(stage, owner, saved,
     assert told.status_code == 200
 
 
-def test_a_version_that_was_read_and_changed_since_is_412(stage, owner, saved):
-    tag = stage.client.get(f"/memory/items/{saved}", headers=owner).headers["etag"]
-    stage.memory.revise(saved, "Ana likes coffee", reason="she said so")
-    told = stage.client.patch(f"/memory/items/{saved}", json={"text": "x"}, headers={**owner, "If-Match": tag})
-    assert (told.status_code, told.json()["code"]) == (412, "precondition_failed")
-
-
 def test_what_has_not_changed_is_not_sent_again(stage, owner, saved):
     tag = stage.client.get(f"/memory/items/{saved}", headers=owner).headers["etag"]
     again = stage.client.get(f"/memory/items/{saved}", headers={**owner, "If-None-Match": tag})
@@ -156,11 +143,6 @@ def test_a_cursor_leads_to_the_next_page(stage, owner):
     first = stage.client.get("/probe?tag=a", headers=owner).json()
     second = stage.client.get("/probe", params={"tag": "a", "cursor": first["cursor"]}, headers=owner).json()
     assert (first["at"], second["at"]) == (0, 2)
-
-
-def test_a_page_may_be_of_another_size(stage, owner):
-    cursor = stage.client.get("/probe?limit=3", headers=owner).json()["cursor"]
-    assert stage.client.get("/probe", params={"limit": 5, "cursor": cursor}, headers=owner).json()["at"] == 3
 
 
 def changed(cursor):
@@ -209,12 +191,6 @@ def test_without_prometheus_metrics_say_what_to_install(tmp_path, monkeypatch):
     told = stage.client.get("/metrics", headers=stage.owner)
     stage.memory.close()
     assert (told.status_code, "keepward[metrics]" in told.json()["detail"]) == (501, True)
-
-
-def test_two_servers_in_one_process_do_not_add_up():
-    first, second = create_metrics(), create_metrics()
-    first.count("GET", "/health", 200, 0.001)
-    assert b"/health" not in second._generate(second._registry)
 
 
 class Trace:
@@ -287,12 +263,6 @@ def test_span_joins_its_callers_trace_without_baggage(stage, owner, traced):
     assert traced[0].options["context"] == {"traceparent": sent["traceparent"]}
 
 
-def test_spans_are_made_where_the_package_is_installed(stage):
-    pytest.importorskip("opentelemetry")
-    with stage.serving.spans.start_span("search_memory", {}) as note:
-        note(200)
-
-
 def test_without_the_package_there_are_no_spans(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     stage = Stage(tmp_path)
@@ -301,17 +271,8 @@ def test_without_the_package_there_are_no_spans(tmp_path, monkeypatch):
     assert (stage.serving.spans, told.status_code) == (None, 200)
 
 
-def test_what_is_no_operation_on_memories_has_no_span(stage, owner, traced):
-    stage.client.get("/memory/status", headers=owner)
-    assert traced == []
-
-
 def test_operations_have_the_names_of_the_conventions():
     assert set(OPERATIONS.values()) <= {"search_memory", "upsert_memory", "update_memory", "delete_memory"}
-
-
-def test_every_operation_is_one_of_a_route_that_there_is():
-    assert set(OPERATIONS) - {getattr(route, "operation_id", None) for route in routes_of(None)} == set()
 
 
 @pytest.fixture
@@ -323,11 +284,6 @@ def logged(stage, owner):
         return stream.getvalue()
 
     return call
-
-
-def test_a_request_is_logged_as_one_line(logged):
-    line = logged("/memory/search?query=tea", as_json=False)
-    assert re.fullmatch(r"\S+ info GET /memory/search 200 [\d.]+ ms\n", line)
 
 
 def test_a_request_is_logged_as_one_json_object(logged):
@@ -371,8 +327,3 @@ def test_where_memory_is_off_the_server_answers_and_remembers_nothing(tmp_path):
     found = stage.memory.list_memories()
     stage.memory.close()
     assert ([each.status_code for each in answers], found) == ([200, 200, 200, 200, 422], [])
-
-
-@pytest.mark.promise("C115")
-def test_memory_is_on_unless_it_was_switched_off():
-    assert Policy().enabled is True

@@ -16,13 +16,6 @@ from keepward.http import ServerOptions, create_app
 KEY = {"Idempotency-Key": "k-1"}
 
 
-@pytest.fixture
-def world(tmp_path):
-    world = HttpTestServer(tmp_path)
-    yield world
-    world.memory.close()
-
-
 def post(world, text="Ana likes tea", headers=KEY, caller=None, **more):
     body = {"text": text, "tier": "archival", **more}
     return (caller or world.owner).post("/memory/items", json=body, headers=headers)
@@ -40,12 +33,6 @@ def test_a_repeated_write_gets_the_first_answer_and_a_mark(world):
         first.headers["location"],
     )
     assert [replayed(each) for each in (first, second)] == [False, True]
-
-
-def test_a_repeated_write_is_committed_once(world):
-    name = post(world).json()["id"]
-    post(world)
-    assert (len(world.memory.history(name)), len(world.memory.log())) == (1, 1)
 
 
 def test_an_append_that_is_sent_again_appends_once(world):

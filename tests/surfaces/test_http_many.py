@@ -67,20 +67,6 @@ def test_concurrent_changes_at_several_servers_are_all_stored(states):
     assert states[0].get(NOTE, "a") == "x" * 30
 
 
-def test_an_owners_oldest_entry_goes_where_it_has_too_many(states):
-    for n, owner in enumerate(["bob", "ana", "ana", "ana"]):
-        states[n % 3].change(NOTE, str(n), lambda _: "tea", owner=owner)
-    assert (states[0].count(NOTE), states[1].count(NOTE, owner="ana")) == (3, 2)
-    assert [states[0].get(NOTE, str(n), owner="ana") for n in (1, 3)] == [None, "tea"]
-
-
-def test_what_new_refuses_leaves_the_entry_as_it_was(states):
-    states[0].change(NOTE, "a", lambda _: "tea")
-    with pytest.raises(ZeroDivisionError):
-        states[1].change(NOTE, "a", lambda _: 1 // 0)
-    assert states[2].get(NOTE, "a") == "tea"
-
-
 def test_an_edited_entry_does_not_open(database, states):
     states[0].change(NOTE, "a", lambda _: "tea")
     with psycopg.connect(database) as connection:
@@ -88,14 +74,6 @@ def test_an_edited_entry_does_not_open(database, states):
             "UPDATE world_0.server_state SET body = substr(body, 1, 32) || convert_to('\"rum\"', 'UTF8')"
         )
     assert states[0].get(NOTE, "a") is None
-
-
-def test_entry_renamed_by_hand_does_not_open(database, states):
-    states[0].change(NOTE, "a", lambda _: "tea")
-    states[0].change(NOTE, "b", lambda _: "milk")
-    with psycopg.connect(database) as connection:
-        connection.execute("UPDATE world_0.server_state SET body = (SELECT min(body) FROM world_0.server_state)")
-    assert None in [states[0].get(NOTE, "a"), states[0].get(NOTE, "b")]
 
 
 @pytest.mark.promise("D11")

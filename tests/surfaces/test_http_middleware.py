@@ -107,20 +107,13 @@ BAD_JSON = {
     "not JSON": b"{",
     "not UTF-8": b'{"text": "\xff"}',
     "a byte order mark": b'\xef\xbb\xbf{"text": "a"}',
-    "UTF-16": '{"text": "a"}'.encode("utf-16"),
     "a lone surrogate": b'{"text": "\\ud800"}',
-    "a lone surrogate in a name": b'{"text": "a", "rest": {"\\udfff": 1}}',
     "NUL": b'{"text": "a\\u0000b"}',
-    "a raw NUL": b'{"text": "a\x00b"}',
     "NaN": b'{"text": "a", "rest": NaN}',
-    "Infinity": b'{"text": "a", "rest": -Infinity}',
     "a number out of range": b'{"text": "a", "rest": 1e999}',
     "an integer beyond 64 bits": b'{"text": "a", "number": 9223372036854775808}',
-    "a million digits": b'{"text": "a", "number": ' + b"9" * 1_000_000 + b"}",
     "a name twice": b'{"text": "a", "text": "b"}',
-    "a name twice below": b'{"text": "a", "rest": [{"x": 1, "x": 2}]}',
     "33 levels": b'{"text": "a", "rest": ' + b"[" * 32 + b"]" * 32 + b"}",
-    "100,000 levels": b"[" * 100_000,
     "100,000 closed levels": b"[" * 100_000 + b"]" * 100_000,
     "more after it": b'{"text": "a"} {}',
 }
@@ -145,10 +138,8 @@ def test_an_escaped_pair_of_surrogates_is_one_character(stage, owner):
 
 
 TYPES = {
-    "a form": "application/x-www-form-urlencoded",
     "text": "text/plain",
     "another JSON": "application/merge-patch+json",
-    "several parts": "multipart/form-data; boundary=x",
     "another charset": "application/json; charset=latin-1",
     "none": "",
 }
@@ -276,9 +267,7 @@ def test_the_link_names_the_server_as_a_browser_reaches_it(options, url):
     [
         [("Content-Length", "2"), ("Transfer-Encoding", "chunked")],
         [("Content-Length", "2"), ("Content-Length", "2")],
-        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
         [("Transfer-Encoding", "gzip, chunked")],
-        [("Transfer-Encoding", "identity")],
     ],
 )
 def test_a_body_whose_length_is_said_twice_ends_the_connection(stage, owner, said):

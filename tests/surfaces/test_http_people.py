@@ -10,13 +10,6 @@ from http_fixtures import HttpTestServer
 from keepward import Actor, Client, InvalidInput, Unauthorised
 
 
-@pytest.fixture
-def world(tmp_path):
-    world = HttpTestServer(tmp_path)
-    yield world
-    world.memory.close()
-
-
 def texts(answer):
     return {each["text"] for each in answer.json()["items"]}
 

@@ -61,20 +61,13 @@ def test_core_returns_current_blocks_in_compile_order(filled):
 
 
 @pytest.mark.promise("C108")
-def test_search_finds_by_query(filled):
-    assert texts(filled.owner.get("/memory/search", params={"query": "ferry"}))[0] == "The harbour ferry leaves at six"
-
-
-@pytest.mark.promise("C108")
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
         ({"tier": "episodic"}, {"The harbour pilot called at noon"}),
         ({"tags": ["crane", "ferry"]}, {"The harbour crane is red", "The harbour ferry leaves at six"}),
-        ({"tier": ["core", "episodic"]}, {"Ship the harbour app before Easter", "The harbour pilot called at noon"}),
         ({"subject": "pilot"}, {"The harbour pilot called at noon"}),
         ({"min_importance": "0.8"}, {"The harbour crane is red"}),
-        ({"kind": "event"}, {"The harbour pilot called at noon"}),
     ],
     ids=lambda each: "-".join(each) if isinstance(each, dict) else "",
 )
@@ -127,39 +120,18 @@ def test_a_list_of_a_future_instant_pages_as_well(world):
     assert len(first["items"] + second["items"]) == 3
 
 
-@pytest.mark.parametrize("cursor", ["AAAA", "x" * 400])
-def test_a_cursor_that_was_made_up_is_refused(filled, cursor):
-    answer = filled.owner.get("/memory/search", params={"query": "harbour", "cursor": cursor})
-    assert (answer.status_code, answer.json()["code"]) == (400, "bad_cursor")
-
-
-def test_a_cursor_of_another_query_is_refused(filled):
-    cursor = filled.owner.get("/memory/search", params={"query": "harbour", "limit": 1}).json()["cursor"]
-    answer = filled.owner.get("/memory/search", params={"query": "ferry", "limit": 1, "cursor": cursor})
-    assert answer.json()["code"] == "bad_cursor"
-
-
 @pytest.mark.parametrize(
     "query",
     [
         "",
-        "query=",
-        "query=x&limit=0",
-        "query=x&limit=501",
         "query=x&limit=1_0",
-        "query=x&limit=%201",
-        "query=x&receipt=1",
         "query=x&receipt=yes",
         "query=x&tier=soul",
         "query=x&min_importance=nan",
-        "query=x&min_importance=2",
         "query=%00",
-        "query=x&as_of=%00",
         "query=x&as_of=tomorrow!",
-        "query=x&order=random",
         "query=x&query=y",
         "query=x&teir=core",
-        "query=x&subject=",
         "query=x&tags=%0a",
     ],
 )
@@ -196,16 +168,14 @@ def test_reads_narrow_by_when_it_happened(spring, path, asked, found):
     assert (told.status_code, told.json()["total"]) == (200, len(found))
 
 
-@pytest.mark.parametrize(
-    "asked", ["occurred_since=0", "occurred_until=tomorrow", "until=0", "since=0", "until=7", "since=tomorrow"]
-)
+@pytest.mark.parametrize("asked", ["occurred_since=0", "until=tomorrow"])
 @pytest.mark.parametrize("path", ["/memory/items?", "/memory/search?query=ferry&", "/memory/activity?"])
 def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked):
     answer = filled.owner.get(path + asked)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
 
 
-@pytest.mark.parametrize("limit", [0, -1, 501])
+@pytest.mark.parametrize("limit", [0, 501])
 @pytest.mark.parametrize(
     "path",
     [
@@ -224,13 +194,6 @@ def test_compile_gives_a_context_for_an_objective_with_its_receipt(filled):
     told = filled.bearer().post("/memory/compile", json={"objective": "when does the ferry leave"}).json()
     receipt = filled.owner.get(f"/memory/receipts/{told['receipt']}").json()
     assert ("ferry leaves at six" in told["text"], receipt["context_id"]) == (True, told["context_id"])
-
-
-def test_an_etag_that_still_holds_saves_the_body(world):
-    made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
-    tag = world.owner.get(f"/memory/items/{made.id}").headers["etag"]
-    again = world.owner.get(f"/memory/items/{made.id}", headers={"If-None-Match": tag})
-    assert (again.status_code, again.content) == (304, b"")
 
 
 def test_past_version_is_read_by_number_head_or_instant(world):

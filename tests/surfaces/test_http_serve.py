@@ -17,18 +17,13 @@ from types import SimpleNamespace
 
 import pytest
 from http_stage import BASE, Stage
-from msgspec.structs import asdict, replace
-from sse_starlette.sse import AppStatus
+from msgspec.structs import asdict
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.cli.command import EXIT_CODES
 from keepward.errors import InvalidInput
 from keepward.http import ServerOptions, server
-from keepward.http.app_state import AppState
 from keepward.settings import ServerSettings, load
-
-LIGHT = "fastapi", "starlette", "uvicorn", "mcp", "prometheus_client"
 
 
 @pytest.fixture
@@ -53,12 +48,6 @@ def serve(run, *arguments):
     return run("serve", "--port", "0", "--no-mcp", *arguments)
 
 
-def test_it_prints_a_link_that_opens_the_page(run, store, served):
-    said = serve(run).out
-    options = served[0].options
-    assert f"http://127.0.0.1:{options.port}/#code=" in said
-
-
 def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     lines = serve(run).out.splitlines()
@@ -70,25 +59,10 @@ def test_it_names_the_file_with_the_owners_token(run, store, served):
     assert Path(told["token_file"]).read_text().startswith("kw_")
 
 
-def test_owner_token_file_is_private_to_its_owner(run, store, served):
-    told = serve(run, "--json").json
-    assert Path(told["token_file"]).stat().st_mode & 0o777 == 0o600
-
-
 def test_as_json_it_prints_one_object(run, store, served):
     assert list(serve(run, "--json").json) == [
         "path", "url", "console", "mcp", "token_file", "live", "waiting", "open_reads", "notes",
     ]  # fmt: skip
-
-
-def test_no_token_is_printed(run, store, served):
-    told = serve(run)
-    assert "kw_" not in told.out + told.err
-
-
-def test_it_listens_on_loopback_by_default(run, store, served):
-    serve(run)
-    assert served[0].address[0] == "127.0.0.1"
 
 
 def test_open_reads_come_with_a_banner(run, store, served):
@@ -158,23 +132,8 @@ def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
     assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
 
 
-def test_missing_store_is_made_and_named(run, served):
-    told = serve(run)
-    assert (told.code, Path("keepward.db").is_file(), f"made a new store at {Path.cwd()}" in told.err) == (
-        0,
-        True,
-        True,
-    )
-
-
 def test_only_an_owner_makes_the_missing_store(run, served):
     assert (serve(run, "--as", "agent").code, Path("keepward.db").exists()) == (8, False)
-
-
-def test_non_store_file_is_one_line_and_code_8(run, served):
-    Path("keepward.db").write_text("hello " * 1000)
-    told = serve(run)
-    assert (told.code, told.err.count("\n")) == (8, 1)
 
 
 def test_used_port_is_one_line_and_code_2(run, store, served):
@@ -208,10 +167,6 @@ def test_only_the_owner_serves(run, store, served):
     assert serve(run, "--as", "agent:claude").code == 7
 
 
-def test_exit_codes_are_the_documented_ones():
-    assert {0, 2, 7, 8} <= set(EXIT_CODES)
-
-
 def test_without_the_extra_it_says_what_to_install(run, store, monkeypatch):
     for name in [each for each in sys.modules if each.startswith("keepward.http")]:
         monkeypatch.delitem(sys.modules, name)
@@ -220,12 +175,6 @@ def test_without_the_extra_it_says_what_to_install(run, store, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     told = serve(run)
     assert (told.code, "keepward[server]" in told.err) == (2, True)
-
-
-def test_the_command_line_loads_no_server_until_one_is_started():
-    script = f"import sys; from keepward.cli.main import main; main(['--help']); print([n for n in {LIGHT} if n in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_without_mcp_there_is_no_path_for_it(tmp_path):
@@ -266,20 +215,6 @@ def stage(tmp_path):
     stage.memory.close()
 
 
-def test_streams_end_before_the_server_waits_for_connections(stage, monkeypatch):
-    # The streams' own package hears of the stop as well, for the whole process.
-    monkeypatch.setattr(AppStatus, "should_exit", False)
-    ready = server.prepare(stage.app)
-    ready.handle_exit(signal.SIGTERM, None)
-    assert (stage.serving.stopping.is_set(), ready.should_exit) == (True, True)
-
-
-def test_host_names_use_the_selected_port():
-    bound, options = server.bind(ServerOptions(port=0))
-    with bound:
-        assert options.port == bound.getsockname()[1]
-
-
 def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
     def refuse(self, address):
         raise PermissionError(13, "Permission denied")
@@ -287,11 +222,6 @@ def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
     monkeypatch.setattr(socket.socket, "bind", refuse)
     with pytest.raises(InvalidInput, match="above 1023"):
         server.bind(ServerOptions(port=80))
-
-
-def test_each_server_has_a_cookie_of_its_own(stage):
-    other = AppState(memory=stage.memory, options=replace(stage.serving.options, port=9000))
-    assert stage.serving.cookie != other.cookie
 
 
 @pytest.fixture
@@ -476,7 +406,3 @@ def test_open_shows_no_link_of_a_foreign_server(run, store, browser, monkeypatch
     monkeypatch.setattr(HTTPConnection, "getresponse", lambda _: answer)
     told = run("open")
     assert (told.code, "is not a Keepward server" in told.err, browser) == (8, True, [])
-
-
-def test_only_the_owner_opens_the_console(run, store, browser):
-    assert (run("open", "--as", "agent").code, browser) == (7, [])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from mcp_made import call, opened, served, talk, told
+from mcp_made import call, opened, served, told
 
 from keepward import Access, Actor, Memory, Policy, Tier
-from keepward.mcp.blocks import TOOLS
 
 APPEND = Policy(access={**Policy().access, Tier.CORE: Access.APPEND})
 
@@ -101,12 +100,3 @@ def test_a_block_that_changed_meanwhile_is_not_overwritten(owner, server, monkey
     monkeypatch.setattr(Memory, "revise", later)
     result = call(server, "block_replace", {"label": "mission", "new": "Rest", "reason": "r"})
     assert (result.is_error, text_of(owner)) == (True, "Ship two apps")
-
-
-def test_the_profile_names_its_tools():
-    assert [tool.name for tool in TOOLS] == ["read_blocks", "block_append", "block_replace", "update_identity"]
-
-
-def test_the_queue_is_shown_next_to_the_blocks(server):
-    listed = talk(server, lambda client: client.list_tools())
-    assert {"pending", "status"} <= {tool.name for tool in listed.tools}

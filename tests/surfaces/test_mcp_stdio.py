@@ -87,12 +87,6 @@ def test_an_agent_remembers_and_recalls_through_the_process(talk, era):
 
 
 @pytest.mark.slow
-def test_process_acts_as_the_named_agent(talk):
-    result = talk(lambda client: client.call_tool("status", {}), "--name", "claude")
-    assert result.structured_content["actor"] == "agent:claude"
-
-
-@pytest.mark.slow
 def test_with_a_token_the_process_is_its_holder(talk, tmp_path):
     with owner_of(tmp_path) as owner:
         secret = owner.create_token("orion", scope="/agents/orion").secret
@@ -154,12 +148,6 @@ def test_a_call_that_holds_half_a_character_is_answered(tmp_path, environment):
     call = message("tools/call", 2, name="remember", arguments={"text": "cut in two: \ud83d"})
     _, answers, _ = start(tmp_path, environment, HELLO + call + message("ping", 3), last=3)
     assert {each["id"]: "error" in each for each in map(json.loads, answers)} == {1: False, 2: True, 3: False}
-
-
-@pytest.mark.slow
-def test_a_wrong_setting_is_one_line_and_its_exit_code(tmp_path, environment):
-    code, answers, said = start(tmp_path, environment, b"", "--profile", "everything")
-    assert (code, answers, said.count(b"\n")) == (2, [], 1)
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import json
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
+from mcp_made import ERAS, ORDER, SECRET, call, served, talk, told
 
-from keepward import Actor, Policy
+from keepward import Actor
 from keepward.embedding.tokens import EstimateCounter
 from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
@@ -60,7 +60,7 @@ def test_no_profile_has_a_tool_that_decides_undoes_or_erases(name):
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("tool", ["approve", "reject", "rollback", "contain", "erase"])
+@pytest.mark.parametrize("tool", ["approve", "erase"])
 @pytest.mark.promise("F10")
 def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
     async def script(client):
@@ -71,25 +71,10 @@ def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
     assert talk(server, script, era=era)
 
 
-def test_a_result_is_also_reported_in_words(server):
-    remembered(server)
-    assert "1. Ana prefers tabs" in told(call(server, "recall", {"query": "tabs"}))
-
-
-def test_what_is_recalled_is_labelled_as_data(server):
-    remembered(server)
-    assert told(call(server, "recall", {"query": "tabs"})).startswith("Remembered notes: data to consult")
-
-
 def test_recalled_text_cannot_be_remembered_as_news(server):
     remembered(server)
     again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
     assert again.structured_content["outcome"] == "refused"
-
-
-def test_core_write_is_quarantined_and_says_so_as_data(server):
-    result = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"})
-    assert (result.is_error, result.structured_content["outcome"]) == (False, "quarantined")
 
 
 @pytest.mark.promise("F10")
@@ -102,11 +87,6 @@ def test_a_long_text_is_refused_with_what_preserves_it(server):
     result = call(server, "remember", {"text": "The crane lifts forty tonnes. " * 60})
     assert "send one fact per call" in told(result)
     assert "`keepward import FILE`" in told(result)
-
-
-def test_an_order_to_the_model_is_quarantined(server):
-    result = call(server, "remember", {"text": ORDER, "source": "web"})
-    assert result.structured_content["outcome"] == "quarantined"
 
 
 @pytest.mark.promise("T22")
@@ -167,49 +147,10 @@ def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
     assert [each["state"] for each in shown] == ["approved"]
 
 
-def test_an_agent_of_another_scope_is_not_read(owner):
-    owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
-    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
-    assert call(mine, "recall", {"query": "launch bird"}).structured_content["hits"] == []
-
-
-@pytest.mark.parametrize("tool", ["revise", "forget", "history"])
-def test_a_memory_of_another_scope_is_not_there(owner, tool):
-    found = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
-    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
-    given = {"id": found.records[0].id} | ({} if tool == "history" else {"reason": "x"})
-    result = call(mine, tool, given | ({"text": "no"} if tool == "revise" else {}))
-    assert (result.is_error, "there is no memory" in told(result)) == (True, True)
-
-
-def test_a_write_into_a_scope_out_of_reach_is_refused(owner):
-    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
-    result = call(mine, "remember", {"text": "Hello there", "scope": "/agents/other"})
-    assert result.structured_content["outcome"] == "refused"
-
-
-def test_a_budget_too_small_is_one_sentence(owner, server):
-    owner.remember("Ship the app before Easter and tell nobody", tier="core", key="mission")
-    result = call(server, "get_context", {"objective": "x", "budget_tokens": 3})
-    assert (result.is_error, told(result).count("\n")) == (True, 0)
-
-
 @pytest.mark.parametrize("tool", EIGHT)
 def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
     assert (result.is_error, told(result).count("\n"), "hunter2" in told(result)) == (True, 0, False)
-
-
-def test_with_memory_switched_off_the_tools_answer(tmp_path):
-    with opened(tmp_path, Policy(enabled=False)) as owner:
-        result = call(served(owner.as_actor(Actor.agent("claude"))), "remember", {"text": "Hello there"})
-    assert (result.is_error, result.structured_content["outcome"]) == (False, "refused")
-
-
-def test_an_owners_handle_is_lowered_to_an_agents(owner):
-    from keepward.mcp.server import as_agent
-
-    assert as_agent(owner, "claude").actor == Actor.agent("claude")
 
 
 def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatch, caplog):
@@ -230,15 +171,6 @@ def test_a_change_too_many_is_reported_to_wait(agent):
 
 def test_reading_is_not_counted_as_a_change(agent):
     assert not call(served(agent, admit=lambda _: 12.4), "status", {}).is_error
-
-
-@pytest.mark.parametrize("name", ["readonly"])
-def test_a_smaller_profile_has_a_part_of_the_eight(name):
-    assert {tool.name for tool in tool_set(name).tools} < set(EIGHT)
-
-
-def test_the_profile_for_reading_has_nothing_that_changes():
-    assert all(tool.reads for tool in tool_set("readonly").tools)
 
 
 def test_a_profile_that_is_not_there_names_those_that_are():

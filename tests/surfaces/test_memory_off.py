@@ -40,15 +40,6 @@ def test_the_library_has_no_receipt(tmp_path):
     assert "not even a receipt" in str(written.reasons)
 
 
-def test_context_at_the_terminal_names_no_receipt(off):
-    told = off("context", "indentation")
-    assert ("keepward receipt" in told.err, "memory is switched off by policy" in told.err) == (False, True)
-
-
-def test_recall_says_that_memory_is_off(off):
-    assert off("recall", "tabs", "--json").json["notes"] == ["memory is switched off by policy"]
-
-
 def test_add_and_import_say_that_no_receipt_was_stored(off, tmp_path):
     (tmp_path / "notes.md").write_text("# Notes\n\n- The crane is red\n")
     (tmp_path / "talk.json").write_text(json.dumps([{"role": "user", "content": "The crane is red"}]))
@@ -70,18 +61,6 @@ def test_http_says_that_no_receipt_was_stored(tmp_path):
     assert (answer.status_code, "not even a receipt" in answer.text) == (422, True)
     assert [each["receipt"] for each in (answer.json(), compiled)] == [None, None]
     assert [each["receipt_record"] for each in (answer.json(), compiled)] == [None, None]
-
-
-def test_mcp_says_that_no_receipt_was_stored(tmp_path):
-    memory = opened(tmp_path, Policy(enabled=False))
-
-    async def remember(client):
-        return await client.call_tool("remember", {"text": "The crane is red"})
-
-    told = talk(served(memory), remember).content[0].text
-    memory.close()
-    assert told.splitlines()[0] == "refused; nothing was stored, not even a receipt"
-    assert not any(line.startswith("receipt ") for line in told.splitlines())
 
 
 def test_mcp_answers_hold_no_receipt(tmp_path):

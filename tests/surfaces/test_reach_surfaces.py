@@ -50,15 +50,20 @@ OTHER = {
 TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reason": "x"}, "history": {}}
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = HttpTestServer(tmp_path)
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    made = HttpTestServer(tmp_path_factory.mktemp("reach"))
     yield made
     made.memory.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def made(world):
+    return placed(world)
+
+
+def placed(world):
+    """Store a memory in another agent's scope; return the ids of the memory, its commit and a receipt."""
     other = world.memory.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
     outcome = other.remember(TEXT, tier="archival", key="keeper")
     return {
@@ -101,8 +106,11 @@ def test_an_agent_above_does_not_find_it_over_http(world, made, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), NAMED)
-def test_the_agent_of_the_scope_finds_it_over_http(world, made, method, path):
+def test_the_agent_of_the_scope_finds_it_over_http(tmp_path, method, path):
+    world = HttpTestServer(tmp_path)
+    made = placed(world)
     answer = asked(world.bearer("orion", scope="/agents/orion"), method, path, NAMED[method, path], made)
+    world.memory.close()
     assert answer.status_code not in {400, 401, 404, 405, 422, 428}, answer.text
 
 
@@ -142,27 +150,35 @@ ANSWERED = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def secret(world):
-    outcome = world.memory.remember(TEXT, tier="archival", key="keeper", sensitivity="sensitive")
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory):
+    """A store with a sensitive memory."""
+    made = HttpTestServer(tmp_path_factory.mktemp("vault"))
+    yield made
+    made.memory.close()
+
+
+@pytest.fixture(scope="module")
+def secret(vault):
+    outcome = vault.memory.remember(TEXT, tier="archival", key="keeper", sensitivity="sensitive")
     return {
         "id": outcome.records[0].id,
         "commit_id": outcome.commit.id,
-        "receipt": world.memory.context("Who keeps the lighthouse?", include_sensitive=True).receipt.id,
+        "receipt": vault.memory.context("Who keeps the lighthouse?", include_sensitive=True).receipt.id,
     }
 
 
 @pytest.mark.parametrize(("method", "path"), NAMED)
-def test_an_agent_without_the_right_reads_nothing_sensitive_over_http(world, secret, method, path):
-    answer = asked(world.bearer("lyra"), method, path, NAMED[method, path], secret)
+def test_an_agent_without_the_right_reads_nothing_sensitive_over_http(vault, secret, method, path):
+    answer = asked(vault.bearer("lyra"), method, path, NAMED[method, path], secret)
     assert (answer.status_code, WORD in answer.text) == (200 if path in ANSWERED else 403, False)
     assert NOTICE in answer.text or "receipts" in path or "rollback" in path
-    assert world.memory.get(secret["id"]).version == 1
+    assert vault.memory.get(secret["id"]).version == 1
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(world, secret, tool):
-    agent = world.memory.as_actor(Actor.agent("lyra"))
+def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(vault, secret, tool):
+    agent = vault.memory.as_actor(Actor.agent("lyra"))
     result = call(served(agent), tool, {"id": secret["id"], **TOOLS[tool]})
     assert (result.is_error, WORD in told(result), NOTICE in told(result)) == (True, False, True)
 
@@ -170,11 +186,11 @@ def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(world, secr
 @pytest.mark.parametrize(
     "command", [["get"], ["history"], ["blame"], ["show"], ["diff", "0", "1"], ["log"]], ids=lambda each: each[0]
 )
-def test_agent_without_the_right_reads_nothing_sensitive_by_cli(world, secret, run, monkeypatch, command):
-    monkeypatch.setenv("KEEPWARD_HOME", str(world.folder / "home"))
+def test_agent_without_the_right_reads_nothing_sensitive_by_cli(vault, secret, run, monkeypatch, command):
+    monkeypatch.setenv("KEEPWARD_HOME", str(vault.folder / "home"))
     verb, *rest = command
     named = {"show": [secret["commit_id"]], "diff": [], "log": []}.get(verb, [secret["id"]])
-    ran = run(verb, *named, *rest, "--db", str(world.path), "--as", "agent:lyra")
+    ran = run(verb, *named, *rest, "--db", str(vault.path), "--as", "agent:lyra")
     assert WORD not in ran.out + ran.err
     assert verb == "log" or NOTICE in " ".join((ran.out + ran.err).split())
 

@@ -35,10 +35,7 @@ def uses(world, record):
     "path",
     [
         "/memory/search?query=tabs",
-        "/memory/items?text=tabs",
         "/memory/items/{id}",
-        "/memory/items/{id}/history",
-        "/memory/blame/{id}",
         "/memory/snapshot",
     ],
 )
@@ -66,11 +63,7 @@ def test_an_agents_hits_and_contexts_count(world, planner, record):
         ["context", "tabs for indentation", "--as", "operator"],
         ["list"],
         ["get", "ID"],
-        ["history", "ID"],
-        ["blame", "ID"],
-        ["log"],
         ["export", "-"],
-        ["doctor"],
         ["verify"],
     ],
 )

@@ -35,11 +35,6 @@ def test_bytes_replace_a_file(file: Path) -> None:
     assert (file.read_bytes(), names(file.parent)) == (b"after", ["file"])
 
 
-def test_bytes_are_put_where_no_file_was(file: Path) -> None:
-    durable.replace(file, b"after")
-    assert file.read_bytes() == b"after"
-
-
 @pytest.mark.parametrize("umask", [0, 0o077])
 def test_a_file_is_its_owners_alone_unless_said_otherwise(file: Path, umask: int) -> None:
     old = os.umask(umask)
@@ -57,12 +52,6 @@ def test_temporary_file_is_private_to_its_owner(file: Path) -> None:
         out.flush()
         [aside] = file.parent.iterdir()
         assert mode(aside) == 0o600
-
-
-def test_temporary_file_name_ends_in_part(file: Path) -> None:
-    with durable.atomic_replace(file):
-        [aside] = file.parent.iterdir()
-    assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART_SUFFIX)
 
 
 def test_two_writers_of_one_file_do_not_collide(file: Path) -> None:
@@ -140,12 +129,6 @@ def test_a_fresh_file_that_is_not_finished_is_missing(file: Path) -> None:
 
 def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
     assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
-
-
-def test_finishing_leaves_nothing_next_to_the_file(file: Path) -> None:
-    durable.create_exclusive(file, b"first")
-    durable.create_exclusive(file, b"second")
-    assert (names(file.parent), mode(file)) == (["file"], 0o600)
 
 
 def test_flushing_what_cannot_be_opened_is_no_error(tmp_path: Path) -> None:

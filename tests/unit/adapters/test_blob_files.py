@@ -46,10 +46,6 @@ def test_keeping_again_heals_what_was_changed(blobs: FileBlobs) -> None:
     assert blobs.read(PLACE) == b"bytes"
 
 
-def test_the_folder_lies_next_to_the_store_under_its_name(tmp_path: Path) -> None:
-    assert folder_of(tmp_path / "m.db") == tmp_path / "m.db.blobs"
-
-
 def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
     old = os.umask(0)
     try:
@@ -79,39 +75,6 @@ def test_a_link_instead_of_a_file_is_not_followed(folder: Path, tmp_path: Path) 
     (folder / PLACE).unlink()
     (folder / PLACE).symlink_to(tmp_path / "secret")
     assert (blobs.read(PLACE), blobs.size(PLACE), blobs.paths()) == (None, None, [PLACE])
-
-
-def test_file_is_on_disk_before_its_name_and_folder_after(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    sync, move = os.fsync, Path.replace
-
-    def fsync(handle: int) -> None:
-        told.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
-        sync(handle)
-
-    def replace(self: Path, target: Path) -> Path:
-        told.append("rename")
-        return move(self, target)
-
-    blobs = FileBlobs(folder)
-    with blobs.locked():
-        blobs.save(OTHER, b"first")
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(Path, "replace", replace)
-    blobs.save(OTHER[:-64] + "ef" * 32, b"bytes")
-    assert told == ["file", "rename", "folder"]
-
-
-def test_a_write_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    blobs = FileBlobs(folder)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="space"):
-            blobs.save(PLACE, b"bytes")
-    assert (blobs.read(PLACE), blobs.paths()) == (None, [])
 
 
 def test_what_an_interrupted_write_left_is_listed_and_removed(folder: Path) -> None:

@@ -8,15 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from keepward.adapters.trust_store import TrustStore, default_config_dir
-from keepward.adapters.world import RandomIds, SystemClock
+from keepward.adapters.world import RandomIds
 from keepward.core.commit import Head
 from keepward.errors import Tampered
 
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123000, tzinfo=UTC)
-
-
-def test_the_clock_reports_utc():
-    assert SystemClock().now().utcoffset() == timedelta(0)
 
 
 def test_an_id_is_a_uuid_of_version_7():
@@ -55,10 +51,6 @@ def _head(seq):
     return Head(seq=seq, hash=bytes([seq]) * 32)
 
 
-def test_machine_without_knowledge_of_a_store_has_no_key(anchor):
-    assert anchor.key() is None
-
-
 def test_a_key_that_was_made_is_stored(anchor, tmp_path):
     key = anchor.adopt()
     again = TrustStore(tmp_path / "config")
@@ -71,12 +63,6 @@ def test_key_and_heads_can_be_read_by_their_user_alone(anchor, tmp_path):
     anchor.record_head("ada", _head(1))
     modes = {each.stat().st_mode & 0o777 for each in (tmp_path / "config").rglob("*")}
     assert modes == {0o600, 0o700}
-
-
-def test_a_noted_head_comes_back(anchor):
-    anchor.adopt()
-    anchor.record_head("ada", _head(3))
-    assert anchor.last_head("ada") == _head(3)
 
 
 def test_a_noted_head_only_moves_forward(anchor):

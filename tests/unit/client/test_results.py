@@ -103,18 +103,10 @@ def test_missing_field_is_an_error_that_names_allowed_values() -> None:
     ("hint", "value"),
     [
         (int, True),
-        (int, "1"),
-        (str, None),
-        (float, "0.5"),
-        (bytes, "xyz"),
         (datetime, "2026-03-01T10:00:00"),
         (Trust, "nobody"),
         (Literal["a"], "b"),
-        (tuple[str, int], ["a"]),
-        (list[str], "ab"),
-        (dict[str, int], []),
         (Outcome, {"outcome": "unheard of"}),
-        (Outcome, None),
         (complex, 1),
     ],
 )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +10,8 @@ import httpx2
 import pytest
 
 from keepward import errors
-from keepward.client import Client, ImportedLine
-from keepward.core.change import Append, Insert, Revert
+from keepward.client import Client
+from keepward.core.change import Revert
 
 URL = "http://127.0.0.1:8321"
 #: Put together here, so that no file holds one.
@@ -84,19 +81,12 @@ def test_who_says_that_the_way_is_safe_is_believed() -> None:
     Client("http://memory.example", TOKEN, allow_insecure=True).close()
 
 
-def test_without_a_token_nothing_is_at_stake() -> None:
-    Client("http://memory.example").close()
-
-
 @pytest.mark.parametrize(
     "url",
     [
         "",
-        "memory.example",
         "ftp://memory.example",
-        "http://",
         "http://a:b@127.0.0.1",
-        "http://127.0.0.1/?a=1",
         "http://h:x",
         None,
     ],
@@ -106,7 +96,7 @@ def test_what_is_no_address_is_an_error(url: Any) -> None:
         Client(url, TOKEN)
 
 
-@pytest.mark.parametrize("token", ["", "kw_a b", "kw_\n", "kw_ü", 7])
+@pytest.mark.parametrize("token", ["", "kw_\n", 7])
 def test_invalid_token_is_an_error_that_does_not_repeat_it(token: Any) -> None:
     with pytest.raises(errors.InvalidInput, match="not valid"):
         Client(URL, token)
@@ -157,22 +147,6 @@ def test_every_call_carries_the_token_and_where_it_is_about() -> None:
     ]
 
 
-def test_another_handle_is_on_the_same_connections() -> None:
-    server = Server(ok())
-    client = server.client()
-    other = client.at(scope="/agents/vega")
-    assert (other._transport.http is client._transport.http, other.scope) == (True, "/agents/vega")
-
-
-def test_every_write_has_a_key_of_its_own() -> None:
-    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
-    client = server.client()
-    client.remember("one")
-    client.remember("two")
-    keys = [each.headers["idempotency-key"] for each in server.asked]
-    assert len(set(keys)) == 2
-
-
 def test_names_in_an_address_are_escaped() -> None:
     server = Server(problem(404, "not_found"))
     with pytest.raises(errors.NotFound):
@@ -180,7 +154,7 @@ def test_names_in_an_address_are_escaped() -> None:
     assert server.asked[0].url.raw_path == b"/memory/items/a%2F..%2Fb%3Fc%23d%20%C3%BC"
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", None, 7])
+@pytest.mark.parametrize("name", ["", ".."])
 def test_unaddressable_name_is_an_error_and_nothing_is_sent(name: Any) -> None:
     server = Server(ok())
     with pytest.raises(errors.InvalidInput):
@@ -200,16 +174,6 @@ def test_unset_fields_are_not_sent_and_emptied_fields_are() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
     server.client().revise("m1", category=None, reason="wrong")
     assert json.loads(server.asked[0].content)["changes"] == [{"op": "replace", "id": "m1", "category": None}]
-
-
-def test_a_change_as_data_says_what_differs_from_its_default() -> None:
-    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
-    name = "01a00000-0000-7000-8000-000000000001"
-    server.client().propose([Insert(id=name, text="a"), Append(id="m1", text="b")], reason="both")
-    assert json.loads(server.asked[0].content)["changes"] == [
-        {"op": "insert", "id": name, "text": "a", "scope": "/"},
-        {"op": "append", "id": "m1", "text": "b"},
-    ]
 
 
 def test_a_change_that_rollback_alone_makes_is_an_error() -> None:
@@ -258,24 +222,19 @@ def test_a_write_is_sent_again_under_the_same_key() -> None:
     assert len({each.headers["idempotency-key"] for each in server.asked}) == 1
 
 
-def test_uncertain_request_without_a_key_is_not_repeated() -> None:
-    server = Server(httpx2.ReadError("broken"))
-    with pytest.raises(errors.StoreUnavailable):
-        server.client().revoke_token("t1")
-    assert len(server.asked) == 1
-
-
-def test_a_change_without_a_commit_is_not_sent_again() -> None:
-    server = Server(httpx2.ReadError("broken"))
-    with pytest.raises(errors.StoreUnavailable):
-        server.client().create_token("scout")
-    assert ["idempotency-key" in each.headers for each in server.asked] == [False]
-
-
-def test_a_read_that_reports_something_once_is_not_sent_again() -> None:
-    server = Server(httpx2.ReadError("broken"))
-    with pytest.raises(errors.StoreUnavailable):
-        server.client().notices()
+@pytest.mark.parametrize(
+    ("fault", "call", "kind"),
+    [
+        (httpx2.ReadError("broken"), lambda client: client.revoke_token("t1"), errors.StoreUnavailable),
+        # It reports something once.
+        (httpx2.ReadError("broken"), lambda client: client.notices(), errors.StoreUnavailable),
+        (problem(403, "unauthorised"), lambda client: client.head, errors.Unauthorised),
+    ],
+)
+def test_what_may_have_happened_or_was_refused_is_not_repeated(fault: Any, call: Any, kind: type[Exception]) -> None:
+    server = Server(fault)
+    with pytest.raises(kind):
+        call(server.client())
     assert len(server.asked) == 1
 
 
@@ -304,20 +263,6 @@ def test_it_is_not_sent_more_often_than_was_said() -> None:
     with pytest.raises(errors.StoreUnavailable):
         _ = server.client(retries=3).head
     assert (len(server.asked), server.slept) == (4, [0.1, 0.2, 0.4])
-
-
-def test_a_client_that_was_closed_says_so() -> None:
-    client = Client("http://127.0.0.1:8321")
-    client.close()
-    with pytest.raises(errors.InvalidInput, match="closed; create another"):
-        client.recall("tabs")
-
-
-def test_what_was_refused_for_a_reason_is_not_sent_again() -> None:
-    server = Server(problem(403, "unauthorised"))
-    with pytest.raises(errors.Unauthorised, match="What to do"):
-        _ = server.client().head
-    assert len(server.asked) == 1
 
 
 # --- what an answer is
@@ -350,11 +295,6 @@ def test_a_server_out_of_reach_is_one_plain_line(fault: Exception, line: str) ->
 def test_an_answer_of_something_else_is_an_error_of_ours(answer: httpx2.Response) -> None:
     with pytest.raises(errors.StoreError):
         Server(answer).client().verify()
-
-
-def test_a_refusal_is_a_value() -> None:
-    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
-    assert server.client().remember("one").receipt.id == "r1"
 
 
 def test_a_page_after_the_other_is_read_to_the_end() -> None:
@@ -427,35 +367,6 @@ def lines(*values: dict[str, Any]) -> httpx2.Response:
     return httpx2.Response(200, text="".join(json.dumps(each) + "\n" for each in values))
 
 
-def test_import_reports_each_line_and_a_summary(tmp_path) -> None:
-    reason = {"gate": "secrets", "code": "secret", "detail": "It holds a secret."}
-    server = Server(
-        lines(
-            {"line": 1, "outcome": "committed"},
-            {"line": 2, "outcome": "refused", "reasons": [reason]},
-            {"summary": {"total": 2}},
-        )
-    )
-    told: list[ImportedLine] = []
-    (tmp_path / "notes.jsonl").write_text("{}\n{}\n")
-    summary = server.client().import_(tmp_path / "notes.jsonl", on_result=told.append)
-    assert (summary, [(each.number, each.outcome, each.detail) for each in told]) == (
-        {"total": 2},
-        [(1, "committed", None), (2, "refused", "It holds a secret.")],
-    )
-
-
-def test_an_import_sends_what_is_read_and_no_key() -> None:
-    server = Server(lines({"summary": {}}))
-    server.client().import_(io.BytesIO(b'{"a": 1}\n'), format="vault")
-    request = server.asked[0]
-    assert (request.content, request.url.query, "idempotency-key" in request.headers) == (
-        b'{"a": 1}\n',
-        b"format=vault",
-        False,
-    )
-
-
 def test_an_import_that_broke_off_is_an_error() -> None:
     with pytest.raises(errors.StoreUnavailable, match="interrupted"):
         Server(lines({"line": 1, "outcome": "committed"})).client().import_(b"x")
@@ -499,19 +410,6 @@ def test_an_export_that_breaks_off_leaves_what_was_there(tmp_path) -> None:
     assert (target.read_text(), [each.name for each in tmp_path.iterdir()]) == ("before", ["vault.jsonl"])
 
 
-def test_an_export_is_on_disk_under_its_name(tmp_path, monkeypatch) -> None:
-    told = []
-    monkeypatch.setattr(os, "fsync", lambda handle: told.append(stat.S_ISDIR(os.fstat(handle).st_mode)))
-    Server(lines({"a": 1})).client().export(tmp_path / "vault.jsonl")
-    assert told == [False, True]
-
-
-def test_an_export_that_is_refused_leaves_no_file(tmp_path) -> None:
-    with pytest.raises(errors.Unauthorised):
-        Server(problem(403, "unauthorised")).client().export(tmp_path / "vault.jsonl")
-    assert list(tmp_path.iterdir()) == []
-
-
 # --- drafts
 
 
@@ -540,61 +438,21 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "recall": lambda client: client.recall("a"),
     "list_memories": lambda client: client.list_memories(),
     "get": lambda client: client.get("a"),
-    "history": lambda client: client.history("a"),
     "context": lambda client: client.context("a"),
-    "snapshot": lambda client: client.snapshot(),
-    "memory_block": lambda client: client.memory_block("a"),
-    "replay": lambda client: client.replay("a"),
-    "receipts": lambda client: client.receipts(),
-    "context previewed": lambda client: client.context("a", preview=True),
-    "doctor": lambda client: client.doctor(),
     "remember": lambda client: client.remember("a"),
-    "revise": lambda client: client.revise("a", "b", reason="c"),
-    "forget_many": lambda client: client.forget_many(["a"], reason="c"),
     "remember_many": lambda client: client.remember_many(["a"]),
-    "pending": lambda client: client.pending(),
-    "proposal": lambda client: client.proposal("a"),
-    "amend": lambda client: client.amend("a", "b"),
-    "notices": lambda client: client.notices(),
-    "approve": lambda client: client.approve("a"),
-    "reject": lambda client: client.reject("a", reason="c"),
     "approve_many": lambda client: client.approve_many(["a"]),
-    "reject_many": lambda client: client.reject_many(["a"], reason="c"),
     "log": lambda client: client.log(),
-    "show": lambda client: client.show("1"),
-    "diff": lambda client: client.diff(0),
-    "rollback": lambda client: client.rollback("1"),
     "verify": lambda client: client.verify(),
-    "rebuild": lambda client: client.rebuild(),
-    "reindex": lambda client: client.reindex(),
-    "train_reranker": lambda client: client.train_reranker(),
-    "impact": lambda client: client.impact(source="web"),
-    "contain": lambda client: client.plan_contain(source="web"),
-    "blame": lambda client: client.blame("a"),
-    "contradictions": lambda client: client.contradictions(),
-    "bisect": lambda client: client.bisect("a", contains="b"),
-    "context_diff": lambda client: client.context_diff("a", "b"),
-    "feedback": lambda client: client.feedback("a", used=["b"]),
-    "create_token": lambda client: client.create_token("a"),
-    "tokens": lambda client: client.tokens(),
-    "revoke_token": lambda client: client.revoke_token("a"),
     "plan_erase": lambda client: client.plan_erase("a"),
-    "erase": lambda client: client.erase("0", "a"),
-    "plan_adopt": lambda client: client.plan_adopt(),
-    "adopt": lambda client: client.adopt("0"),
-    "jobs": lambda client: client.jobs(),
-    "run_job": lambda client: client.run_job("a"),
-    "merge_candidates": lambda client: client.merge_candidates(),
     "put_blob": lambda client: client.put_blob(b"a"),
-    "tenant": lambda client: client.tenant,
-    "actor": lambda client: client.actor,
     "head": lambda client: client.head,
     "events": lambda client: next(client.events()),
 }
 
 
 @pytest.mark.parametrize("verb", sorted(CALLS))
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"hello", b""])
+@pytest.mark.parametrize("body", [b"{}", b"hello"])
 def test_invalid_answer_is_a_keepward_error_for_every_call(verb: str, body: bytes) -> None:
     with pytest.raises(errors.StoreError, match="cannot be read"):
         CALLS[verb](Server(lambda: httpx2.Response(200, content=body)).client())

@@ -3,58 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from types import MappingProxyType
 
 import pytest
-from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, working
+from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why
 from msgspec.structs import replace
 
-from keepward.context import CompileResult, compile_context
+from keepward.context import compile_context
 from keepward.context.sections import Candidate
 from keepward.core.memory import Stability
-from keepward.errors import ContextTooSmall
 
 TEN = "one two three four five six seven eight nine"
-
-
-def tiers(budget: int) -> CompileResult:
-    return compile_context(
-        inputs(
-            budget_tokens=budget,
-            core=[block("mission", "Ship it.")],
-            working=[working("working", f"w {TEN}")],
-            recalled=alike(record("archival", f"a {TEN}"), event("episodic", f"e {TEN}")),
-        )
-    )
-
-
-def test_archival_goes_before_episodic_before_working() -> None:
-    whole = tiers(1_000).tokens
-    gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 14, whole - 30)]
-    assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
-
-
-def test_core_fits_a_budget_of_its_own_size() -> None:
-    assert compile_context(inputs(budget_tokens=12, core=[block("mission", f"x {TEN}")])).tokens == 12
-
-
-def test_block_over_its_budget_is_an_error_never_cut() -> None:
-    tight = replace(POLICY, block_budget=MappingProxyType({"mission": 5}))
-    with pytest.raises(ContextTooSmall, match="mission block is 5 tokens over its budget of 5"):
-        compile_context(inputs(policy=tight, core=[block("mission", f"x {TEN}")]))
-
-
-def test_within_a_tier_the_lowest_confidence_goes_first() -> None:
-    recalled = alike(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"c3"}
-
-
-def test_confidence_counts_as_it_has_faded() -> None:
-    old = record("old", f"x {TEN}", confidence=0.95, reinforced_at=NOW - timedelta(days=300))
-    recalled = alike(old, record("new", f"y {TEN}", confidence=0.6))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"old"}
 
 
 @pytest.mark.parametrize("waited", [timedelta(0), timedelta(minutes=7), timedelta(hours=20)])
@@ -72,30 +30,9 @@ def test_far_less_relevant_memories_go_before_less_certain_ones() -> None:
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"other"}
 
 
-def test_of_equal_confidence_the_lower_score_goes_first() -> None:
-    recalled = found(record("best", f"x {TEN}"), record("next", f"y {TEN}"))
-    full = compile_context(inputs(recalled=recalled)).tokens
-    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"next"}
-
-
 def test_long_memory_does_not_block_later_short_ones() -> None:
     recalled = found(record("long", "word " * 500), record("short", "tabs"))
     assert ids(compile_context(inputs(recalled=recalled, budget_tokens=100)), "recalled") == ["short"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "section"),
-    [("pinned_budget", "pinned"), ("working_budget", "working"), ("retrieved_budget", "recalled")],
-)
-def test_each_section_respects_its_own_budget(setting: str, section: str) -> None:
-    made = inputs(
-        policy=replace(POLICY, **{setting: 40}),
-        pinned=[rule(f"p{n}", f"{n} p {TEN}") for n in range(6)],
-        working=[working(f"w{n}", f"{n} w {TEN}") for n in range(6)],
-        recalled=found(*(record(f"a{n}", f"{n} a {TEN}") for n in range(6))),
-    )
-    tokens = {each.name: each.tokens for each in compile_context(made).sections}
-    assert 0 < tokens[section] <= 40
 
 
 def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
@@ -111,7 +48,7 @@ def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> Non
     assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
 
 
-@pytest.mark.parametrize("more", range(1, 120, 7))
+@pytest.mark.parametrize("more", range(1, 120, 20))
 def test_recalled_line_never_pushes_out_a_pinned_one(more: int) -> None:
     # The heading of the recalled line costs more than the line itself.
     fixed = {

@@ -7,9 +7,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from keepward.core.commit import (
     EMPTY_HASH,
@@ -34,7 +34,7 @@ from keepward.core.memory import (
 from keepward.core.principals import Trust
 from keepward.core.serialization import canonical, commitment, decode_record, digest, encode_record
 from keepward.errors import InvalidInput, Tampered
-from support.strategies import records, texts
+from support.strategies import records
 
 GOLDEN = Path(__file__).with_name("golden")
 AT = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
@@ -203,20 +203,15 @@ def test_the_golden_hashes_follow_from_the_page_alone():
 
 @given(records)
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_every_record_comes_back_as_it_went_in(record):
+def test_every_record_comes_back_from_its_canonical_form(record):
+    payload = encode_record(record)
+    assert payload == canonical(json.loads(payload))
+    assert decode_record(payload) == record
+
+
+def test_a_text_that_only_spells_a_nul_is_stored():
+    record = msgspec.structs.replace(RECORDS["least"], text="a backslash, \\u0000, is no NUL")
     assert decode_record(encode_record(record)) == record
-
-
-def test_a_record_that_was_read_takes_no_change():
-    read = decode_record(encode_record(RECORDS["full"]))
-    with pytest.raises(AttributeError):
-        read.text = "something else"
-
-
-@given(st.dictionaries(texts, texts | st.integers(-(2**53), 2**53) | st.booleans() | st.none()))
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_the_order_of_keys_does_not_matter(value):
-    assert canonical(dict(reversed(value.items()))) == canonical(value)
 
 
 def test_keys_are_sorted_by_utf_16_code_units():
@@ -246,38 +241,3 @@ def test_a_payload_that_something_is_around_is_tampered(before, behind):
 def test_damaged_details_are_tampered(payload):
     with pytest.raises(Tampered):
         decode_details(payload)
-
-
-def test_details_come_back_as_they_went_in():
-    details = CommitDetails(actor="agent:o", reason="r", receipt="x", policy="p", session="s", undoes=("a", "b"))
-    assert decode_details(details.encode()) == details
-
-
-def test_a_label_preserves_hashes_of_different_things_apart():
-    assert digest("event", b"x") != digest("commit", b"x")
-
-
-@given(records)
-@settings(max_examples=200, deadline=None)
-def test_record_is_encoded_as_the_canonical_form_of_its_fields(record: Record) -> None:
-    payload = encode_record(record)
-    assert payload == canonical(json.loads(payload))
-
-
-def test_a_text_that_only_spells_a_nul_is_stored() -> None:
-    made = Record(
-        id="x",
-        version=1,
-        tier=Tier.ARCHIVAL,
-        kind=Kind.FACT,
-        text="a backslash, \\u0000, is no NUL",
-        scope="/",
-        source="operator",
-        trust=Trust.OWNER,
-        confidence=1.0,
-        importance=0.5,
-        author="operator:o",
-        created_at=AT,
-        reinforced_at=AT,
-    )
-    assert decode_record(encode_record(made)) == made

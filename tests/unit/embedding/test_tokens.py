@@ -24,19 +24,9 @@ MIXED = st.text(st.sampled_from("aAbZ0 9\n\t.-(_'éźж日か한\u0301\u0915😀
 
 
 @given(MIXED, MIXED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_estimate_of_a_text_exceeds_its_parts_by_one(a: str, b: str) -> None:
     assert ESTIMATE.count(a + b) <= ESTIMATE.count(a) + ESTIMATE.count(b) + 1
-
-
-@given(st.text(min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None)
-def test_text_that_is_there_never_counts_as_nothing(text: str) -> None:
-    assert ESTIMATE.count(text) >= 1
-
-
-def test_empty_text_costs_nothing() -> None:
-    assert ESTIMATE.count("") == 0
 
 
 def test_english_prose_has_about_four_characters_per_token() -> None:
@@ -50,14 +40,6 @@ def test_code_takes_about_three_and_a_half_characters_a_token() -> None:
 
 def test_han_and_kana_take_one_character_a_token() -> None:
     assert ESTIMATE.count("日本の首都は東京です") == 10
-
-
-def test_a_long_line_of_dashes_is_cheap() -> None:
-    assert ESTIMATE.count("-" * 80) == 10
-
-
-def test_indentation_is_one_token_however_deep() -> None:
-    assert ESTIMATE.count("a\n" + " " * 40 + "b") == 3
 
 
 def test_long_runs_are_counted_without_trying_every_split() -> None:
@@ -95,10 +77,6 @@ def test_tokenizer_file_counts_all_text_despite_truncation(vocabulary: Path) -> 
     assert tokenizers_counter(vocabulary).count("the key the key the key") == 6
 
 
-def test_blank_text_counts_one_with_a_tokenizer_that_drops_it(vocabulary: Path) -> None:
-    assert tokenizers_counter(vocabulary).count(" ") == 1
-
-
 def test_counter_is_named_by_its_vocabulary_not_its_path(vocabulary: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(vocabulary.read_bytes())
@@ -111,11 +89,6 @@ def test_a_file_that_is_no_tokenizer_is_reported(tmp_path: Path) -> None:
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(ModelUnavailable, match="not a tokenizer"):
         tokenizers_counter(path).count("x")
-
-
-def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="cannot read"):
-        tokenizers_counter(tmp_path / "none.json")
 
 
 def test_missing_tiktoken_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +111,7 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(name: str) -> None
 
 
 @given(st.text(st.sampled_from("aAbZ0 9\n\t\r.-(_'\u2028éж日か😀#"), max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
     units = 0
     for piece in tokens._PIECE.finditer(text):
@@ -148,19 +121,13 @@ def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("aAbZ09.-(_'éж日か😀٣²"), max_size=6), max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_word_costs_the_same_wherever_it_was_seen_before(words: list[str]) -> None:
     line = " ".join(words)
     known = EstimateCounter()
     for each in (line[::-1], *words):
         known.count(each)
     assert known.count(line) == EstimateCounter().count(line)
-
-
-def test_a_counter_remembers_no_words() -> None:
-    counter = EstimateCounter()
-    counter.count(PROSE)
-    assert all(isinstance(part, int) for key in counter._line_costs for part in key)
 
 
 def test_a_counter_forgets_when_it_remembers_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,18 +41,8 @@ def test_a_rule_says_whether_it_finds_a_secret_by_itself(tmp_path) -> None:
     assert [(each.collection, each.secret) for each in collections.read(tmp_path)] == [("toy", False)] * 2
 
 
-def test_rules_of_one_provider_are_in_one_half(tmp_path) -> None:
-    rules = [{"id": f"toy.{number}", "examples": ["x"]} for number in range(20)]
-    (tmp_path / "toy.json").write_text(json.dumps(rules))
-    assert len({each.half for each in collections.read(tmp_path)}) == 1
-
-
 def test_a_share_beyond_its_goal_is_missed() -> None:
     assert share("flagged", "a set", [True, False], 0.5, most=True).missed
-
-
-def test_a_share_of_nothing_is_not_measured() -> None:
-    assert share("found", "a set", [], 88).mark == "not measured"
 
 
 @pytest.mark.parametrize(
@@ -65,13 +55,6 @@ def test_a_share_of_nothing_is_not_measured() -> None:
 )
 def test_the_blind_texts_are_as_many_as_the_figures_say(kind: str, sizes: dict[str, int]) -> None:
     assert Counter(case.group for case in blind.cases(kind)) == sizes
-
-
-def test_of_the_sealed_texts_there_are_sixty_of_each_group() -> None:
-    assert Counter(Counter(case.group for kind in KINDS for case in blind.cases(kind, "sealed")).values()) == {
-        60: 4,
-        120: 1,
-    }
 
 
 @pytest.mark.parametrize("kind", KINDS)

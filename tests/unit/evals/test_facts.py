@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from evals.facts_weak import Look, Seen, words
-from evals.sets_facts import NOTHING, PAIRS, advice, asked, corrections, facts, nothing, pairs
+from evals.facts_weak import Look, Seen
+from evals.sets_facts import NOTHING, PAIRS, asked, corrections, facts, nothing, pairs
 
 
 def test_facts_are_300_different_texts_of_6_to_25_words():
@@ -38,15 +38,6 @@ def test_pairs_are_thirty_of_different_statements(kind):
     assert len(given) == 30
     assert len({text for each in given for text in (each.older, each.newer)}) == 60
     assert len({each.question for each in given}) == 30
-
-
-def test_requests_for_advice_are_sixty_with_different_preferences():
-    requests = advice()
-    assert len({each.text for each in requests}) == len({each.preference for each in requests}) == 60
-
-
-def test_words_are_stems_without_the_commonest():
-    assert words("Where are the backups of db-7 taken?") == {"backup", "db", "7", "taken"}
 
 
 def test_weak_hits_are_left_out_of_the_curve():

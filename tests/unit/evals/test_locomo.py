@@ -1,5 +1,4 @@
 import json
-from datetime import UTC, datetime
 
 import pytest
 from evals import locomo
@@ -50,33 +49,9 @@ def test_message_is_an_event_with_speaker_session_and_evidence(read):
     assert wanted.items() <= fields.items()
 
 
-def test_a_message_happened_when_its_session_did(read):
-    assert read([talk()])[0][0]["occurred_at"] == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-
-
-def test_five_past_midnight_is_hour_nought():
-    assert locomo.read_date("12:05 am on 2 June, 2023").hour == 0
-
-
-def test_the_caption_of_a_picture_is_behind_the_text(read):
-    assert read([talk()])[0][1]["text"] == "Look! [shares a photo: a blue bowl]"
-
-
-def test_the_conversation_of_the_tenant_is_read(read):
-    entries, _ = read([talk("talk-1", conversation={}), talk("talk-2")], tenant="talk-2")
-    assert [entry["name"] for entry in entries] == ["D1:1", "D1:2", "D2:1"]
-
-
 def test_a_tenant_without_a_conversation_is_an_error(read):
     with pytest.raises(InvalidInput, match="no conversation talk-9"):
         read([talk("talk-1"), talk("talk-2")], tenant="talk-9")
-
-
-def test_a_session_without_a_readable_date_is_imported_without_one(read):
-    entries, _ = read(
-        [talk(session_4_date_time="soon", session_4=[{"speaker": "Mira", "dia_id": "D4:1", "text": "x"}])]
-    )
-    assert entries[-1]["occurred_at"] is None
 
 
 @pytest.mark.parametrize(

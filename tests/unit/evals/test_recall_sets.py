@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from statistics import median
 
 import pytest
 from evals.recall_sets import ASSISTANT, BLIND, FRESH, SEALED, UNREAD, assistant, evidence_of, locomo, own, together
 from evals.sets_recall.assistant import KINDS
 from evals.sets_recall.fresh import KINDS as ALL
-
-from keepward.core.principals import parse_tenant
 
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 
@@ -34,10 +30,6 @@ def test_odd_evidence_ids_are_split_and_repaired(entries, ids):
 
 def test_an_id_that_names_no_message_is_dropped_and_counted():
     assert evidence_of(["D8:6", "D99:1"], KNOWN) == (frozenset({"D8:6"}), 0, 1)
-
-
-def test_an_entry_without_any_id_is_dropped_and_counted():
-    assert evidence_of(["D"], KNOWN) == (frozenset(), 0, 1)
 
 
 def test_repairs_are_counted_by_entry():
@@ -67,10 +59,6 @@ def test_a_question_preserves_its_number_when_categories_are_left_out(file):
     assert [asked.id for asked in locomo(file, categories=["4"]).conversations[0].asked] == ["conv-1#1"]
 
 
-def test_a_limit_counts_conversations(file):
-    assert [each.name for each in locomo(file, limit=1).conversations] == ["conv-1"]
-
-
 def test_a_caption_is_part_of_what_was_reported(file):
     assert "a red boat" in locomo(file).conversations[0].told[1].line
 
@@ -94,37 +82,11 @@ def test_sets_merged_preserve_what_answers():
     assert {name for asked in everything.asked for name in asked.evidence} <= {told.id for told in everything.told}
 
 
-def test_sets_merged_are_reported_in_the_order_of_time():
-    days = [each.at for each in together(own()[:-1]).conversations[0].told if each.at is not None]
-    assert days == sorted(days)
-
-
-@pytest.mark.parametrize("name", [ASSISTANT, UNREAD])
-def test_most_assistant_chat_evidence_is_in_user_messages(name):
-    chats = assistant(name).conversations
-    speakers = {(chat.name, told.id): told.speaker for chat in chats for told in chat.told}
-    said = [speakers[chat.name, name] for chat in chats for asked in chat.asked for name in asked.evidence]
-    assert 0.7 < said.count("user") / len(said) < 0.8
-
-
-def test_the_chats_with_an_assistant_are_the_same_each_time():
-    assert assistant() == assistant()
-
-
 def test_the_unread_chats_share_no_question_with_the_others():
     first, second = (
         {asked.text for chat in assistant(name).conversations for asked in chat.asked} for name in (ASSISTANT, UNREAD)
     )
     assert not first & second
-
-
-def test_fresh_chat_replies_are_long_and_user_messages_short():
-    turns = [told for chat in assistant(FRESH).conversations for told in chat.told]
-    replies, said = (
-        median(len(told.text) for told in turns if told.speaker == speaker) for speaker in ("assistant", "user")
-    )
-    assert replies > 1_200
-    assert said < 300
 
 
 @pytest.mark.parametrize(
@@ -137,29 +99,7 @@ def test_such_chats_ask_at_least_five_questions_of_every_kind(name, kinds):
     assert min(asked.values()) >= 5
 
 
-def test_each_chat_is_named_as_a_tenant_may_be():
-    assert all(parse_tenant(chat.name) for name in (FRESH, BLIND, SEALED) for chat in assistant(name).conversations)
-
-
-def test_friends_are_named_in_order_of_time():
-    told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo-priyanka")
-    assert {each.speaker for each in told} == {"Jo", "Priyanka"}
-    assert [each.at for each in told] == sorted({each.at for each in told})
-
-
 @pytest.mark.parametrize("name", [FRESH, BLIND, SEALED])
 def test_every_chat_question_is_answered_except_the_unanswerable(name):
     asked = [each for chat in assistant(name).conversations for each in chat.asked]
     assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
-
-
-def test_fresh_questions_share_few_words_with_their_evidence():
-    shared = []
-    for chat in assistant(FRESH).conversations:
-        texts = {told.id: told.text.casefold() for told in chat.told}
-        for asked in chat.asked:
-            words = {word.casefold() for word in re.findall(r"\w{4,}", asked.text)}
-            said = " ".join(texts[name] for name in asked.evidence)
-            if said:
-                shared.append(sum(word in said for word in words) / max(1, len(words)))
-    assert sum(share < 0.5 for share in shared) > len(shared) / 2

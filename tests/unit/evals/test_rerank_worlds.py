@@ -37,14 +37,6 @@ def row(*, learnable, serving, ok):
     return {"world": world, "training": training, "exam": exam, "ok": ok}
 
 
-def test_verdict_is_one_line_with_both_counts():
-    rows = [row(learnable=True, serving=True, ok=True), row(learnable=False, serving=False, ok=True)]
-    assert rerank.verdict(rows) == (
-        "verdict: good; helps in 1 of 1 worlds that can be learned; off in 1 of 1 others; "
-        "exam where it serves: cosine 0.200, fused 0.400, served 0.900"
-    )
-
-
 def test_one_world_that_goes_wrong_makes_the_verdict_bad():
     rows = [row(learnable=True, serving=True, ok=True), row(learnable=False, serving=True, ok=False)]
     assert rerank.verdict(rows).startswith("verdict: BAD; helps in 1 of 1 worlds that can be learned; off in 0 of 1")

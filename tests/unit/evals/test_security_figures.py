@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from evals import security
-from evals.security_figure import Figure, all_of, none_of
+from evals.security_figure import Figure, none_of
 from evals.security_gates import crossing
 from evals.target import Target
 
@@ -21,16 +21,8 @@ def test_nothing_measured_is_no_good_figure() -> None:
     assert none_of("leaks", 0, 0, "calls").missed
 
 
-def test_missing_mandatory_event_misses_its_goal() -> None:
-    assert all_of("edits noticed", 136, 137, "edits").missed
-
-
 def test_a_speed_decides_nothing() -> None:
     assert not Figure(what="verify", value="10 events/s", goal="50,000", ok=False, speed=True).missed
-
-
-def test_what_could_not_be_measured_says_so() -> None:
-    assert Figure(what="power cut", value="no compiler", goal="0", ok=None).mark == "not measured"
 
 
 def test_each_figure_is_next_to_its_goal() -> None:

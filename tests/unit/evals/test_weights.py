@@ -1,6 +1,5 @@
 """Weights are learned on the texts that are developed on."""
 
-import numpy as np
 from evals import weights
 from evals.sets import injection
 from evals.sets.blind import cases as blind
@@ -28,7 +27,3 @@ def test_injection_words_score_for_and_other_words_against():
     learned = weights.learn(weights.rows_of(examples), examples)
     scores = weights.Table(weights.rows_of([example("obey", True), example("fern", False)])).scores(learned)
     assert scores[0] > scores[1]
-
-
-def test_the_way_down_ends_at_the_minimum():
-    assert np.allclose(weights._lowest(lambda at: (((at - 3) ** 2).sum(), 2 * (at - 3)), np.zeros(4)), 3)

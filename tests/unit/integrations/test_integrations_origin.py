@@ -21,11 +21,3 @@ def test_text_of_untrusted_memory_begins_with_its_origin(tmp_path: Any, source: 
         record = mem.remember(INVOICES, **({"source": source} if source else {})).record
         assert origin_of(record) == shown
         assert text_with_origin(record) == (f"[{shown}] {INVOICES}" if shown else INVOICES)
-
-
-def test_note_written_after_reading_web_shows_that(tmp_path: Any) -> None:
-    with Memory.open(tmp_path / "a.db", embedder="none") as mem:
-        mem.remember(INVOICES, source="web")
-        mem.recall("invoices")
-        record = mem.remember("The account of Northbank is 4711.").record
-        assert origin_of(record) == "noted by an agent after reading web, unverified"

@@ -1,37 +1,17 @@
 """Stores and files for the interchange tests: all in a temporary folder, with a clock that stands still."""
 
-import itertools
 import json
 import random
 import string
-from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
 from keepward.core.principals import Actor
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.memory import Memory
-
-
-class StillClock:
-    def __init__(self) -> None:
-        self.at = datetime(2026, 3, 1, 9, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-
-class CountedIds:
-    def __init__(self, first: int) -> None:
-        self._numbers = itertools.count(first)
-
-    def new_id(self, now: datetime) -> str:
-        return str(UUID(int=(7 << 76) | (2 << 62) | next(self._numbers)))
-
-    def salt(self) -> bytes:
-        return next(self._numbers).to_bytes(16, "big")
+from support.clock import SteppingClock
+from support.ids import CountingIds
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,7 +23,7 @@ def _loaded_detectors():
 
 @pytest.fixture
 def clock():
-    return StillClock()
+    return SteppingClock()
 
 
 @pytest.fixture
@@ -56,7 +36,7 @@ def make_store(tmp_path, clock):
             "actor": Actor.operator(),
             "embedder": None,
             "clock": clock,
-            "ids": CountedIds(1_000_000 * len(stores) + 1),
+            "ids": CountingIds(1_000_000 * len(stores)),
         } | options
         store = Memory.open(tmp_path / f"{name}.db", config_dir=tmp_path / f"{name}-config", **options)
         stores.append(store)

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from keepward.core.principals import Actor
@@ -12,21 +10,6 @@ TALK = [
     {"role": "user", "name": "Joel", "id": "D1:2", "content": "Lovely! Thanks!"},
     {"role": "user", "name": "Joel", "id": "D1:3", "content": "Lovely! Thanks!"},
 ]
-
-
-@pytest.fixture
-def chat(put):
-    return put(
-        "chat.json",
-        json.dumps(
-            [
-                {"role": "user", "content": "My sister is called Ines."},
-                {"role": "assistant", "content": "Noted."},
-                {"role": "user", "content": "ok"},
-                {"role": "assistant", "content": "Noted."},
-            ]
-        ),
-    )
 
 
 @pytest.fixture
@@ -47,10 +30,6 @@ def counts(done):
     return (done.total, done.committed, done.duplicates, done.quarantined, done.refused, len(done.failed))
 
 
-def test_every_message_of_a_conversation_is_stored_even_repeated_ones(mem, put):
-    assert counts(load(mem, put("t.jsonl", TALK))) == (3, 3, 0, 0, 0, 0)
-
-
 def test_a_conversation_is_one_commit(mem, put):
     load(mem, put("t.jsonl", TALK))
     assert len(mem.log()) == 1
@@ -67,11 +46,6 @@ def test_a_log_that_grew_brings_only_what_is_new(mem, put):
     rows = [{"role": "user", "content": text} for text in ("one", "two", "two")]
     load(mem, put("log.jsonl", rows))
     assert counts(load(mem, put("log.jsonl", [*rows, {"role": "user", "content": "three"}]))) == (4, 1, 3, 0, 0, 0)
-
-
-def test_another_file_with_the_same_name_is_a_different_source(mem, put):
-    load(mem, put("log.jsonl", [{"role": "user", "content": "one"}]))
-    assert counts(load(mem, put("log.jsonl", [{"role": "user", "content": "five"}]))) == (1, 1, 0, 0, 0, 0)
 
 
 def test_message_inserted_into_a_file_is_the_only_new_one(mem, put):
@@ -96,21 +70,10 @@ def test_a_forgotten_memory_is_not_revived_by_its_file(mem, put):
     assert mem.list_memories() == before
 
 
-def test_the_owner_imports_a_legacy_vault_at_once(mem, old_vault):
-    assert counts(load(mem, old_vault)) == (4, 4, 0, 0, 0, 0)
-
-
 def test_lasting_lines_of_a_legacy_vault_wait_as_one_proposal(make_store, old_vault):
     store = make_store(actor=Actor.importer())
     load(store, old_vault)
     assert [len(item.steps) for item in store.pending()] == [3]
-
-
-def test_a_batch_that_waits_is_not_proposed_again(make_store, old_vault):
-    store = make_store(actor=Actor.importer())
-    load(store, old_vault)
-    done = load(store, old_vault)
-    assert (done.duplicates, len(store.pending())) == (4, 1)
 
 
 def test_one_refused_line_does_not_hold_back_its_batch(make_store, put, made_up_key):
@@ -122,55 +85,13 @@ def test_one_refused_line_does_not_hold_back_its_batch(make_store, put, made_up_
     assert (done.quarantined, [number for number, _ in done.refusals]) == (2, [2])
 
 
-def test_a_legacy_memory_is_found_under_its_old_id(mem, old_vault):
-    load(mem, old_vault)
-    assert mem.get("00000000000b").key == "projects"
-
-
 def test_line_that_repeats_a_memory_is_reported(mem, put):
     mem.remember("prefers tabs", tier="archival", kind="fact")
     done = load(mem, put("notes.md", "- prefers tabs\n"))
     assert done.notes == ("1 say what another memory says already and were not stored",)
 
 
-def test_a_secret_in_a_message_is_masked_and_noted(mem, put, made_up_key):
-    rows = [{"role": "user", "content": "hello"}, {"role": "user", "content": f"the key is {made_up_key}"}]
-    done = load(mem, put("log.jsonl", rows))
-    assert (done.refusals, done.committed) == ((), 2)
-    assert any(note.startswith("replaced by a marker: ") for note in done.notes)
-
-
-def test_secret_in_an_imported_file_is_nowhere_in_the_store(mem, put, made_up_key, tmp_path):
-    load(mem, put("log.jsonl", [{"role": "user", "content": f"the key is {made_up_key} " + "and more words. " * 200}]))
-    mem.close()
-    (tmp_path / "log.jsonl").unlink()
-    assert not [each for each in tmp_path.rglob("*") if each.is_file() and made_up_key.encode() in each.read_bytes()]
-
-
-def test_bad_line_is_reported_and_good_ones_are_stored(mem, put):
-    text = '{"role":"user","content":"a"}\n{"role":"user","content":NaN}\n{"role":"user","content":"b"}\n'
-    done = load(mem, put("log.jsonl", text))
-    assert (done.committed, done.failed) == (2, ((2, "NaN is not a JSON number"),))
-
-
 def test_a_cut_file_is_an_error_and_nothing_is_stored(mem, put):
     with pytest.raises(InvalidInput, match="cut"):
         load(mem, put("log.jsonl", '{"role":"user","content":"a"}\n{"role":"us'))
     assert mem.log(limit=1) == []
-
-
-def test_a_file_without_one_good_line_is_an_error(mem, put):
-    with pytest.raises(InvalidInput, match="nothing was imported"):
-        load(mem, put("log.jsonl", "{oops\n{again\n"), format="messages")
-
-
-def test_an_unknown_format_is_an_error_that_lists_them(mem, chat):
-    with pytest.raises(InvalidInput, match="legacy-jsonl"):
-        load(mem, chat, format="xml")
-
-
-def test_progress_never_falls_and_ends_at_the_total(mem, put):
-    seen = []
-    rows = [{"role": "user", "content": f"line {number}"} for number in range(5)]
-    load(mem, put("log.jsonl", rows), on_progress=lambda done, total: seen.append((done, total)))
-    assert (seen == sorted(seen), seen[-1]) == (True, (5, 5))

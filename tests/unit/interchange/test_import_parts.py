@@ -9,10 +9,6 @@ def squeezed(texts) -> str:
     return "".join("".join(texts).split())
 
 
-def test_a_text_within_the_limit_is_one_part():
-    assert split_text("  short  ", 10) == ["short"]
-
-
 @pytest.mark.parametrize(
     "text",
     [SENTENCE * 40, "word " * 300, "x" * 900, "港口六点开门。" * 100, "one\n\ntwo three\n" * 60, "a\u0301" * 400],
@@ -28,10 +24,6 @@ def test_no_part_is_longer_than_the_limit():
 def test_a_text_is_cut_between_paragraphs_where_there_are_any():
     paragraph = (SENTENCE * 2).strip()
     assert split_text("\n\n".join([paragraph] * 3), 120) == [paragraph] * 3
-
-
-def test_a_text_without_paragraphs_is_cut_between_sentences():
-    assert all(part.endswith(".") for part in split_text(SENTENCE * 40, 100))
 
 
 def test_hard_cut_does_not_split_a_letter_from_its_accent():
@@ -52,8 +44,3 @@ def test_long_text_with_a_secret_is_refused_not_cut(made_up_key):
 def test_parts_are_numbered_in_the_metadata():
     fields = list(split_item({"text": SENTENCE * 4, "aliases": ("a",), "metadata": {"role": "user"}}, 100))
     assert fields[1]["metadata"] == {"role": "user", "part": 2, "parts": len(fields)}
-
-
-def test_each_part_has_an_alias_of_its_own():
-    fields = list(split_item({"text": SENTENCE * 4, "aliases": ("a",)}, 100))
-    assert [each["aliases"] for each in fields] == [("a/1",), ("a/2",)]

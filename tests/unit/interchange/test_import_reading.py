@@ -1,5 +1,4 @@
 import io
-import json
 import random
 from contextlib import suppress
 
@@ -16,24 +15,17 @@ from keepward.services.splitter import UnusableItem
     ("text", "reason"),
     [
         ('{"a": NaN}', "NaN"),
-        ('{"a": -Infinity}', "Infinity"),
         ('{"a": 9223372036854775808}', "64 bits"),
-        ('{"a": ' + "1" * 5000 + "}", "64 bits"),
         ('{"a": 1e999}', "too large"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": "\\ud800"}', "surrogate"),
         ('{"a": "\\u0000"}', "NUL"),
-        ('{"a": ', "not valid JSON"),
         ("", "not valid JSON"),
     ],
 )
 def test_an_odd_json_text_is_refused_with_a_plain_reason(text, reason):
     with pytest.raises(UnusableItem, match=reason):
         parse(text)
-
-
-def test_a_letter_written_as_two_escapes_is_one_letter():
-    assert parse('"\\ud83d\\ude00"') == "\U0001f600"
 
 
 def test_lines_lose_their_byte_order_mark_and_windows_line_ends(put):
@@ -63,19 +55,9 @@ def test_a_file_without_readable_text_is_an_error(put, content, reason):
         pass
 
 
-def test_a_missing_file_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(InvalidInput, match=r"nowhere\.json"), open_source(tmp_path / "nowhere.json"):
-        pass
-
-
 def test_a_folder_is_an_error(tmp_path):
     with pytest.raises(InvalidInput, match="cannot read"), open_source(tmp_path):
         pass
-
-
-def test_a_stream_of_text_is_read_like_a_file():
-    with open_source(io.StringIO('"é"\n')) as source:
-        assert list(source.lines()) == [(1, '"é"')]
 
 
 class Pipe(io.RawIOBase):
@@ -91,17 +73,6 @@ class Pipe(io.RawIOBase):
         return self.data.readinto(buffer)
 
 
-@pytest.fixture
-def no_temporary_files(monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there is no such folder"))
-
-
-def test_a_stream_stays_in_memory_whatever_its_size(no_temporary_files):
-    lines = b'"' + b"x" * 1_000_000 + b'"\n'
-    with open_source(Pipe(20 * lines)) as source:
-        assert sum(1 for _ in source.lines()) == 20
-
-
 def test_a_stream_in_memory_has_a_largest_size(monkeypatch):
     monkeypatch.setattr("keepward.interchange.parsing.TOTAL_LIMIT", 8)
     with pytest.raises(InvalidInput, match="save it to a file"), open_source(Pipe(b'"more than eight"\n')):
@@ -114,22 +85,13 @@ def test_an_open_file_is_read_where_it_lies(put, monkeypatch):
         assert [list(source.lines()) for _ in "ab"] == [[(1, '"a"'), (2, '"b"')]] * 2
 
 
-def test_a_file_that_was_begun_is_read_from_there(put):
-    with put("a.jsonl", '"a"\n"b"\n').open("rb") as file:
-        file.readline()
-        with open_source(file) as source:
-            assert list(source.lines()) == [(1, '"b"')]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "form"),
     [
         ("a.json", '[{"role": "user", "content": "hi"}]', "messages"),
-        ("a.json", '{"messages": []}', "messages"),
         ("a.jsonl", '{"role": "user", "content": "hi"}\n{"role": "user", "content": "ho"}\n', "messages"),
         ("a.jsonl", 'broken\n{"role": "user", "content": "hi"}\n', "markdown?"),
         ("a.jsonl", '{broken\n{"role": "user", "content": "hi"}\n', "messages"),
-        ("a.json", json.dumps([{"role": "user", "content": "hi"}], indent=1), "messages"),
         ("a.jsonl", '{"id": "0123456789ab", "text": "x", "scope": "shared"}\n', "legacy-jsonl"),
         ("a.jsonl", '{"id":"x","version":1,"op":"insert","seq":1,"n":0,"seal":"00"}\n', "vault"),
         ("notes.md", "just a paragraph", "markdown"),
@@ -170,7 +132,7 @@ SAMPLES = {
 @pytest.mark.parametrize("form", SAMPLES)
 def test_a_damaged_file_causes_only_the_documented_error(mem, form):
     rng = random.Random(form)
-    for _ in range(120):
+    for _ in range(40):
         data, place = bytearray(SAMPLES[form]), rng.randrange(len(SAMPLES[form]))
         data[place : place + rng.randrange(6)] = rng.choice(ODD)
         for chosen in ("auto", form):

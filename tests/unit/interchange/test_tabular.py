@@ -46,14 +46,6 @@ def test_a_table_may_have_another_delimiter(make_store, put, name, delimiter):
     assert mem.get("n-1").text == "The crane, at pier nine, is red"
 
 
-def test_a_second_import_of_a_table_stores_nothing(make_store, put):
-    mem = make_store(actor=Actor.operator())
-    path = put("notes.csv", TABLE)
-    load(mem, path)
-    again = load(mem, path)
-    assert (again.committed, again.duplicates) == (0, 2)
-
-
 @pytest.mark.parametrize("table", ["note,tags\nThe pier is closed,\n", 'text\n"not closed\n'])
 def test_a_table_that_cannot_be_read_is_an_error(make_store, put, table):
     with pytest.raises(InvalidInput, match=r"notes\.csv"):
@@ -74,22 +66,3 @@ def test_an_unusable_row_is_reported_with_its_line(make_store, put, row, why):
     done = load(make_store(actor=Actor.operator()), path)
     assert (done.committed, [number for number, _ in done.failed]) == (1, [3])
     assert why in done.failed[0][1]
-
-
-def test_a_key_of_an_agents_table_waits_for_a_person(make_store, put):
-    mem = make_store(actor=Actor.agent("lyra"))
-    done = load(mem, put("notes.csv", "text,key\nThe release is on Monday,release\n"))
-    assert (done.committed, done.quarantined) == (0, 1)
-
-
-def test_each_line_of_a_file_becomes_a_fact(make_store, put):
-    mem = make_store(actor=Actor.operator())
-    done = load(mem, put("notes.txt", "The pier is closed\n\n- The crane is red\n"), format="lines")
-    assert (done.format, done.committed) == ("lines", 2)
-    assert {each.text for each in mem.list_memories()} == {"The pier is closed", "- The crane is red"}
-
-
-def test_a_line_that_is_no_text_is_named(make_store, tmp_path):
-    (tmp_path / "notes.txt").write_bytes(b"The pier is closed\n\xff\n")
-    done = load(make_store(actor=Actor.operator()), tmp_path / "notes.txt", format="lines")
-    assert (done.committed, done.failed) == (1, ((2, "the line is not UTF-8 text"),))

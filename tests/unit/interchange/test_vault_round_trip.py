@@ -7,7 +7,7 @@ import pytest
 
 from keepward.core.policy import Policy
 from keepward.core.principals import Actor
-from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
+from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates.detectors.matcher import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.parsing import open_source
@@ -47,7 +47,7 @@ def test_an_export_does_not_replace_a_store(tmp_path):
         assert path.read_bytes().startswith(b"SQLite format 3")
 
 
-@pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n', "[1, 2]", "\0\1\2"])
+@pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n'])
 def test_an_export_does_not_replace_another_file(told, tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_text(content)
@@ -59,12 +59,6 @@ def test_an_export_does_not_replace_another_file(told, tmp_path, content):
 def test_an_export_replaces_an_earlier_one(told, exported):
     told.remember("The pier is closed")
     assert write_vault(told, exported) == len(rows(exported)) > 1
-
-
-def test_an_export_fills_an_empty_file(told, tmp_path):
-    path = tmp_path / "empty.jsonl"
-    path.touch()
-    assert write_vault(told, path) > 0
 
 
 def test_an_export_does_not_replace_a_pipe(told, tmp_path):
@@ -104,26 +98,6 @@ def test_a_round_trip_preserves_commits_of_many_lines(mem, make_store, tmp_path)
     assert head(other) == head(mem)
 
 
-def test_a_restored_store_verifies(exported, make_store):
-    other = make_store("other")
-    bring_back(other, exported)
-    assert other.verify().ok
-
-
-def test_progress_reaches_the_number_of_lines(exported, make_store):
-    seen = []
-    bring_back(make_store("other"), exported, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (6, 6)
-
-
-def test_a_vault_of_another_tenant_goes_to_its_own(told, make_store, tmp_path):
-    told.at(tenant="ana").remember("Tea, not coffee", tier="archival")
-    write_vault(told.at(tenant="ana"), tmp_path / "ana.jsonl")
-    other = make_store("other")
-    bring_back(other, tmp_path / "ana.jsonl")
-    assert head(other.at(tenant="ana")) == head(told.at(tenant="ana"))
-
-
 def test_import_into_a_used_tenant_adds_active_memories_as_new(exported, make_store):
     other = make_store("other")
     other.remember("Something else", tier="archival")
@@ -136,14 +110,6 @@ def test_imported_core_block_never_overwrites_an_existing_one(exported, make_sto
     other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
     load(other, exported)
     assert [each.text for each in other.list_memories(tiers=["core"])] == ["Ship on Monday"]
-
-
-def test_the_owner_approves_a_core_block_of_a_file(exported, make_store):
-    other = make_store("other")
-    other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
-    load(other, exported)
-    other.approve(other.pending()[0].id)
-    assert [each.text for each in other.list_memories(tiers=["core"])] == ["Ship on Friday"]
 
 
 def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_store):
@@ -196,48 +162,12 @@ def test_what_is_no_export_is_not_restored(make_store, tmp_path):
         plan_restore_export(make_store("other"), tmp_path / "notes.md")
 
 
-def test_imported_memory_is_found_under_its_old_id(exported, make_store):
-    other = make_store("other")
-    other.remember("Something else", tier="archival")
-    load(other, exported)
-    assert other.get(rows(exported)[0]["id"]).text == "Ana prefers spaces"
-
-
-def test_importing_an_own_export_again_stores_nothing(told, exported):
-    before = head(told)
-    done = load(told, exported)
-    assert (done.duplicates, head(told)) == (3, before)
-
-
-def test_a_core_block_from_a_file_waits_for_a_person(exported, make_store):
-    other = make_store("other", actor=Actor.agent())
-    load(other, exported)
-    assert [step.after.key for item in other.pending() for step in item.steps] == ["mission"]
-
-
-def test_an_empty_tenant_gives_no_lines(mem):
-    stream = io.StringIO()
-    assert (write_vault(mem, stream), stream.getvalue()) == (0, "")
-
-
 def test_a_stream_of_few_letters_gets_the_others_escaped(told, exported):
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
     write_vault(told, stream)
     stream.flush()
     assert [json.loads(line) for line in raw.getvalue().splitlines()] == rows(exported)
-
-
-def test_an_export_that_fails_leaves_what_was_there(told, tmp_path):
-    with pytest.raises(StoreUnavailable):
-        write_vault(told, tmp_path / "missing" / "vault.jsonl")
-
-
-def test_an_export_leaves_no_other_file(told, tmp_path):
-    folder = tmp_path / "out"
-    folder.mkdir()
-    write_vault(told, folder / "vault.jsonl")
-    assert [each.name for each in folder.iterdir()] == ["vault.jsonl"]
 
 
 def damaged(path, tmp_path, change):
@@ -251,16 +181,12 @@ def damaged(path, tmp_path, change):
     ("change", "reason"),
     [
         (lambda lines: lines[:-1], "must end at"),
-        (lambda lines: lines[:2], "must end at"),
         (lambda lines: [*lines[:-1], lines[-1][:40]], "line 6"),
         (lambda lines: lines[1:], "beginning of the file is missing"),
-        (lambda lines: [*lines[:2], *lines[3:]], "line 3"),
         (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2"),
-        (lambda lines: [*lines, lines[-1]], "line 7"),
         (lambda lines: [each.replace("spaces", "commas") for each in lines], "line 2: the content does not match"),
         (lambda lines: [each.replace("her mind", "his mind") for each in lines], "line 2: commit 2"),
         (lambda lines: [lines[0], "not json\n", *lines[1:]], "line 2"),
-        (lambda lines: [lines[0], "[]\n", *lines[1:]], "line 2"),
         (lambda lines: [lines[0].replace('"commit"', '"kommit"'), *lines[1:]], "line 1"),
     ],
 )
@@ -305,10 +231,3 @@ def test_vault_with_a_secret_is_refused_and_names_the_line(told, make_store, tmp
     write_vault(told, tmp_path / "v.jsonl")
     with pytest.raises(InvalidInput, match=r"line 2: contains a secret \(made_up\)"):
         load(make_store("other"), tmp_path / "v.jsonl")
-
-
-def test_a_commit_of_many_lines_that_was_cut_is_noticed(mem, make_store, tmp_path):
-    mem.remember_many([f"fact number {number} of the list" for number in range(5)])
-    write_vault(mem, tmp_path / "v.jsonl")
-    with pytest.raises(InvalidInput, match="lacks 2 of its lines"):
-        load(make_store("other"), damaged(tmp_path / "v.jsonl", tmp_path, lambda lines: lines[:3]))

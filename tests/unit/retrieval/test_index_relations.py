@@ -59,10 +59,6 @@ def twins_query() -> np.ndarray:
     return (made[0] / np.linalg.norm(made[0])).astype(np.float32)
 
 
-def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
-    assert ask(twins()) == ["m001", "m000"]
-
-
 @pytest.mark.parametrize(
     ("older", "newer", "terms"),
     [
@@ -76,16 +72,8 @@ def test_statement_without_a_query_term_is_not_put_first(older: str, newer: str,
     assert twins(older=older, newer=newer).search(asked, ALL, 1)[0].id == "m000"
 
 
-def test_less_trusted_statement_does_not_outdate_a_more_trusted_one() -> None:
-    assert ask(twins(trust=7)) == ["m000", "m001"]
-
-
 def test_an_event_is_not_outdated_by_a_later_statement() -> None:
     assert ask(twins(kind="event")) == ["m000", "m001"]
-
-
-def test_a_newer_statement_of_something_else_goes_before_nothing() -> None:
-    assert ask(twins(likeness=0.3)) == ["m000", "m001"]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -106,15 +94,6 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
             ]
         )
     assert found(index, "rent", vector=twins_query(), vector_model="m")[0] == "m001"
-
-
-def test_newer_statement_passes_the_older_one() -> None:
-    scores = np.array([1.0, 0.6])
-    same = ranking.newer_similarity(
-        scores, np.array([1, 2]), EQUAL[:2], YES[:2], NONE[:, :2], np.array([[1.0, 0.9], [0.9, 1.0]])
-    )
-    change = ranking.recency_boosts(scores, same)
-    assert (scores + change).tolist() == pytest.approx([1.0 - ranking.OLDER_PENALTY_SHARE, 1.0])
 
 
 def test_change_of_order_is_part_of_the_score() -> None:

@@ -13,11 +13,9 @@ from keepward.core.principals import Trust
 from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer, vector_index
 from keepward.retrieval.index import Index, Query, RowFilter
-from keepward.retrieval.time_expressions import Period
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
 ALL = RowFilter(scopes=None, now=0)
-DAY = 86_400_000_000
 MAY_8 = 1_683_554_160_000_000
 
 
@@ -44,30 +42,6 @@ def index_of(*entries: RankingRow) -> Index:
 
 def found(index: Index, text: str, allowed: RowFilter = ALL, limit: int = 10, **more: Any) -> list[str]:
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
-
-
-def test_more_of_the_query_ranks_higher() -> None:
-    assert found(index_of(entry(1, "tea"), entry(2, "tea harbour"), entry(3, "tea")), "tea harbour")[0] == "m002"
-
-
-def test_equal_scores_go_to_the_later_memory() -> None:
-    assert found(index_of(entry(1, "tea"), entry(2, "tea"), entry(3, "tea")), "tea", limit=2) == ["m003", "m002"]
-
-
-def test_a_vector_of_another_model_is_not_compared() -> None:
-    index = index_of(entry(1, "tea", vector_model="other", units=vector(1)))
-    assert index.search(query("tea", seed=1), ALL, 1)[0].used == ("text",)
-
-
-def test_memory_of_another_model_is_found_by_text() -> None:
-    other = entry(1, "tea", vector_model="other", units=vector(1))
-    mine = entry(2, "coffee", vector_model="m", units=vector(2))
-    assert "m001" in found(index_of(other, mine), "tea", seed=9)
-
-
-def test_memory_without_a_vector_is_found_by_text() -> None:
-    index = index_of(entry(1, "tea"), entry(2, "coffee", vector_model="m", units=vector(2)))
-    assert "m001" in found(index, "tea", seed=2)
 
 
 def test_packed_and_plain_vectors_score_alike() -> None:
@@ -147,15 +121,6 @@ def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bo
         index.apply([one])
         index.search(asked, ALL, 1)
     assert index.search(asked, ALL, 10) == straight
-
-
-def days_of(text: str, **near: Any) -> Query:
-    return replace(query(text, **near), days=(Period(2023, 5, None),))
-
-
-def test_what_happened_on_the_days_that_are_named_comes_first() -> None:
-    told = [entry(1, "tea", created_at=MAY_8), entry(2, "tea", created_at=MAY_8 + 90 * DAY)]
-    assert [each.id for each in index_of(*told).search(days_of("tea in May 2023"), ALL, 5)] == ["m001", "m002"]
 
 
 def named_entry(n: int, text: str, **fields: Any) -> RankingRow:

@@ -10,15 +10,6 @@ from keepward.retrieval.preferences import preference_topic, states_preference
 from keepward.retrieval.roles import other_roles
 
 
-def test_request_for_advice_is_recognised() -> None:
-    cases = [
-        "What should I cook tonight?",
-        "Can you recommend a book on tides?",
-        "What would be fun for me?",
-    ]
-    assert [text for text in cases if not asks_advice(text)] == []
-
-
 def test_task_is_no_request_for_advice() -> None:
     assert [
         text
@@ -93,12 +84,6 @@ def test_preference_is_recognised() -> None:
         "Please keep it short, never more than three lines",
     ]
     assert [text for text in cases if not states_preference(text)] == []
-
-
-def test_plain_statement_is_no_preference() -> None:
-    assert [
-        text for text in ["The train left at nine", "She said it was like rain", "always"] if states_preference(text)
-    ] == []
 
 
 def test_subject_of_a_preference_is_what_remains_of_it() -> None:

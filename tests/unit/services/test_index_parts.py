@@ -98,8 +98,3 @@ def test_least_recently_searched_tenants_leave_memory_and_are_reloaded(store):
     assert (before, len(store.asked), len(kept)) == (3, 3, 2)
     assert found(indexes.current(store, "bob")) == found(kept[0])
     assert len(store.asked) == 4
-
-
-def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
-    indexes = engine.IndexCache(max_bytes=1)
-    assert indexes.current(store, "ada") is indexes.current(store, "ada")

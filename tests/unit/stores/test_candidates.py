@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 from filled import TENANT
 
-from keepward.storage.rows import partitioned_minhashes
 from keepward.storage.store import open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -65,13 +64,6 @@ def test_labels_whose_record_is_missing_are_passed_over(store, path, make):
     put(store, make.stage(first, second))
     tamper.delete(path, "records", where=f"id = '{first.id}'")
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
-
-
-def test_labels_of_one_partition_stay_apart_and_within_64_bits():
-    edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
-    mixed = partitioned_minhashes("archival normal /", edges)
-    assert len(set(mixed)) == 5
-    assert -(1 << 63) <= min(mixed) <= max(mixed) < 1 << 63
 
 
 def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, path, make):

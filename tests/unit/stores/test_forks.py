@@ -62,12 +62,6 @@ def test_process_forked_during_a_read_is_refused(path: Path, own: bool) -> None:
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
 
 
-def test_process_forked_within_a_write_is_refused(path: Path) -> None:
-    with opened(path) as store, store.write():
-        wait = forked(lambda: store.head(TENANT))
-        assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
-
-
 @pytest.mark.promise("T25")
 def test_child_that_leaves_a_parents_write_commits_nothing(path: Path) -> None:
     make = RecordFactory()
@@ -144,12 +138,6 @@ def test_child_unknown_to_python_is_refused_an_open_file(path: Path) -> None:
 
     with opened(path) as store:
         assert forked(other_side)().startswith("StoreUnavailable: the store was in use as this process was forked off")
-
-
-def test_the_parent_goes_on_after_a_fork(path: Path) -> None:
-    with opened(path) as store:
-        forked(lambda: None)()
-        assert append(store, "m-parent") == 5
 
 
 @pytest.mark.slow

@@ -11,16 +11,14 @@ import threading
 from contextlib import closing, suppress
 
 import pytest
-from filled import ANY, TENANT, opened
+from filled import TENANT, opened
 
 from keepward.adapters.blobs import folder_of
 from keepward.adapters.trust_store import TrustStore
 from keepward.copies.recovery import read_damaged
-from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import parsing
-from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.driver import translate_error
-from keepward.storage.sqlite import SqliteDatabase
 from keepward.storage.store import open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -41,24 +39,11 @@ def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
     assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
 
 
-def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
-    (tmp_path / "data").mkdir()
-    open_store(tmp_path / "data" / "m.db", anchor=TrustStore(tmp_path / "config")).close()
-    [key] = (tmp_path / "config").rglob("key")
-    found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
-    assert found == []
-
-
 @pytest.mark.parametrize("path", ["typo/m.db", "no/such/m.db"])
 def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
     with pytest.raises(StoreUnavailable, match="check the path"):
         open_store(tmp_path / path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_missing_store_is_not_created_unasked(tmp_path):
-    with pytest.raises(StoreUnavailable, match="no store"):
-        open_store(tmp_path / "m.db", create=False)
 
 
 def test_a_store_whose_file_is_missing_is_not_recreated(path):
@@ -75,13 +60,6 @@ def test_a_missing_id_file_is_written_again(path):
     assert beside.read_text() == before
 
 
-@pytest.mark.parametrize("content", [b"hello", b"hello, this is a text file" * 99])
-def test_a_file_that_is_not_a_store_is_refused(tmp_path, content):
-    (tmp_path / "m.db").write_bytes(content)
-    with pytest.raises(NotAStore):
-        open_store(tmp_path / "m.db")
-
-
 def test_a_foreign_file_is_left_untouched(tmp_path):
     with closing(sqlite3.connect(tmp_path / "m.db")) as foreign:
         foreign.execute("PRAGMA journal_mode=WAL")
@@ -90,12 +68,6 @@ def test_a_foreign_file_is_left_untouched(tmp_path):
     with pytest.raises(NotAStore, match="another program"):
         open_store(tmp_path / "m.db")
     assert ((tmp_path / "m.db").read_bytes(), sorted(tmp_path.iterdir())) == before
-
-
-def test_a_newer_schema_is_refused(path):
-    tamper.run(path, "PRAGMA user_version=99")
-    with pytest.raises(NewerSchema):
-        opened(path)
 
 
 def test_a_newer_schema_is_left_untouched(path):
@@ -109,25 +81,6 @@ def test_a_newer_schema_is_left_untouched(path):
 def test_a_folder_instead_of_the_file_is_refused(tmp_path):
     with pytest.raises(NotAStore):
         open_store(tmp_path)
-
-
-def test_a_store_opened_for_reading_answers(path):
-    with open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True) as store:
-        assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 3
-
-
-def test_a_store_opened_for_reading_refuses_to_write(path):
-    store = open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True)
-    with store, pytest.raises(StoreUnavailable), store.write():
-        pass
-
-
-def test_a_store_locked_by_another_process_is_unavailable(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.LOCK_TIMEOUT_S", 0.0)
-    with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match="locked"), store.write():
-            pass
 
 
 @pytest.mark.promise("T25")
@@ -249,34 +202,6 @@ def test_reader_ended_in_another_thread_blocks_no_writer(path, place):
         assert not writing.is_alive()
 
 
-def test_a_closed_store_says_so(path):
-    store = opened(path)
-    store.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        store.head(TENANT)
-
-
-def test_closing_twice_does_nothing(path):
-    store = opened(path)
-    store.close()
-    store.close()
-
-
-def test_a_full_disk_is_reported_and_nothing_stays(path):
-    make = RecordFactory()
-    with opened(path) as store:
-        connections: SqliteDatabase = store._database
-        with connections.writing() as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(StoreUnavailable, match="disk is full"), store.write() as writer:
-            writer.put(ReceiptArtefact(TENANT, "identity", "big", "x" * 1_000_000))
-        connection.execute("PRAGMA max_page_count=1000000")
-        with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now)
-        assert store.artefact(TENANT, "identity", "big") is None
-
-
 @pytest.mark.parametrize(
     ("name", "error"),
     [
@@ -293,28 +218,6 @@ def test_every_driver_error_becomes_one_of_ours(name, error):
     fault = sqlite3.OperationalError("x")
     fault.sqlite_errorname = name
     assert type(translate_error(fault)) is error
-
-
-def test_a_store_from_elsewhere_is_not_used(path):
-    shutil.rmtree(path.parent / "config")
-    with opened(path) as store, pytest.raises(NotAdopted):
-        store.head(TENANT)
-
-
-def test_an_adopted_store_says_so_ever_after(path):
-    shutil.rmtree(path.parent / "config")
-    for note in ("it came from elsewhere", "accepted again"):
-        with opened(path) as store:
-            store.adopt(note)
-    with opened(path) as store:
-        assert store.notes() == ["accepted again", "it came from elsewhere"]
-
-
-def test_an_adopted_store_verifies(path):
-    shutil.rmtree(path.parent / "config")
-    with opened(path) as store:
-        store.adopt("it came from elsewhere")
-        assert store.verify()[1] == []
 
 
 def test_a_broken_store_from_elsewhere_is_not_adopted(path):
@@ -396,14 +299,6 @@ def test_recording_a_read_does_not_wait_long_for_a_writer(path, monkeypatch):
         assert refused
 
 
-def test_nor_for_another_thread(path, monkeypatch):
-    monkeypatch.setattr("keepward.storage.sqlite.BRIEF_LOCK_TIMEOUT_S", 0.02)
-    with opened(path) as store:
-        with store.write():
-            refused = refused_at_once(store)
-        assert refused
-
-
 def test_token_is_not_called_wrong_after_a_concurrent_adoption(path):
     with opened(path) as store:
         with opened(path) as other:
@@ -438,13 +333,8 @@ def no_place(request, tmp_path):
     return request.param(tmp_path / "file" / "config")
 
 
-def test_new_store_without_a_key_location_is_refused_with_advice(tmp_path, no_place):
-    with pytest.raises(StoreUnavailable, match=r"file/config.*set KEEPWARD_HOME"):
-        open_store(tmp_path / "m.db", anchor=no_place)
-
-
 def test_store_refused_for_its_key_location_is_created_later(tmp_path, no_place):
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable, match=r"file/config.*set KEEPWARD_HOME"):
         open_store(tmp_path / "m.db", anchor=no_place)
     make, given = RecordFactory(), TrustStore(tmp_path / "config")
     with open_store(tmp_path / "m.db", anchor=given) as store, store.write() as writer:
@@ -464,14 +354,6 @@ def test_unsealed_store_works_without_reachable_keys_and_says_so(tmp_path):
         )
 
 
-def test_an_anchor_that_takes_no_new_heads_says_why(path):
-    with opened(path) as store:
-        [heads] = path.parent.glob("config/stores/*/heads")
-        shutil.rmtree(heads)
-        heads.write_text("in the way")
-        assert store.facts(TENANT, RecordFactory().now)["anchor"] == "takes no new heads: Not a directory"
-
-
 @pytest.mark.promise("T25")
 def test_a_sealed_store_is_not_written_without_its_key(path):
     with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
@@ -487,30 +369,3 @@ def test_unsealed_store_is_not_trusted_with_a_key(path):
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
     with opened(path) as store, pytest.raises(Tampered, match="adopt"):
         store.head(TENANT)
-
-
-def test_reader_in_a_forked_process_gets_its_own_connection(path):
-    with opened(path) as store:
-        head = store.head(TENANT)
-        child = os.fork()
-        if child == 0:
-            try:
-                os._exit(0 if store.head(TENANT) == head else 1)
-            finally:
-                os._exit(2)
-        assert os.waitpid(child, 0)[1] == 0
-
-
-def test_reading_goes_on_while_a_write_is_open(path):
-    with opened(path) as store, store.write():
-        assert store.head(TENANT).seq == 4
-
-
-def test_abandoned_reader_does_not_block_writers(path):
-    make = RecordFactory()
-    with opened(path) as store:
-        entries = store.profiles(TENANT, after=0)
-        next(entries)
-        with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now)
-        assert len(list(entries)) == 2

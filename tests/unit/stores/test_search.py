@@ -39,13 +39,6 @@ def test_a_bond_of_another_memory_does_not_hold(path):
     assert _profiles(path).keys() == before.keys()
 
 
-def test_seals_hold_after_the_store_was_adopted(path):
-    with opened(path) as store:
-        before = dict(store.profiles(TENANT, after=0))
-        store.adopt("accepted")
-        assert dict(store.profiles(TENANT, after=0)) == before
-
-
 def test_a_damaged_body_makes_no_profile_without_a_key():
     row = RecordRow(**{**dict.fromkeys(RecordRow._fields), "id": "m", "version": 1, "body": b"x", "seal": b""})
     assert profile_of(Sealer(None), TENANT, row, None) is None

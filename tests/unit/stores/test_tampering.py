@@ -71,7 +71,11 @@ def test_edited_cell_is_named_and_never_returned(path, truth, table, column, kin
     assert _silent(path, truth) == {}
 
 
-READ = [row for row in COLUMNS if row[0] in {"records", "features", "events"}]
+READ = [
+    row
+    for row in COLUMNS
+    if row[:2] in {("records", "body"), ("records", "seal"), ("features", "terms"), ("events", "payload")}
+]
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), READ, ids=[f"{row[0]}.{row[1]}" for row in READ])
@@ -88,6 +92,7 @@ def test_earlier_reader_of_an_edited_row_sees_the_same(path, table, column, kind
 DOCUMENT = [(of, *row[1:3]) for of in KINDS for row in _columns() if row[0] == "documents"]
 
 
+@pytest.mark.promise("F1")
 @pytest.mark.parametrize(("of", "column", "kind"), DOCUMENT, ids=[f"{row[0]}.{row[1]}" for row in DOCUMENT])
 def test_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
     _edit(path, "documents", column, kind, of)
@@ -102,30 +107,15 @@ def test_a_deleted_row_is_noticed(path, table):
     assert _faults(path)
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_an_emptied_table_is_noticed(path, table):
-    tamper.delete(path, table)
-    assert _faults(path)
-
-
-def test_a_tenant_that_was_emptied_everywhere_is_noticed(path):
-    tamper.delete(path, *TABLES[2:])
-    assert "anchor" in _faults(path)
-
-
 def test_a_tenant_that_was_emptied_everywhere_is_not_read(path):
     tamper.delete(path, *TABLES[2:])
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
 
 
-def test_swapped_payloads_are_noticed(path):
-    tamper.run(path, tamper.SWAPPED_PAYLOADS)
-    assert "events" in _faults(path)
-
-
 def test_swapped_payloads_are_never_returned(path, truth):
     tamper.run(path, tamper.SWAPPED_PAYLOADS)
+    assert "events" in _faults(path)
     assert _silent(path, truth) == {}
 
 
@@ -139,19 +129,8 @@ def test_record_reset_to_an_earlier_version_is_never_returned(path, truth):
     assert _silent(path, truth) == {}
 
 
-def test_a_forged_row_is_noticed(path):
-    tamper.run(path, tamper.FORGED_EVENT)
-    assert "events" in _faults(path)
-
-
 def test_a_forged_commit_without_the_key_is_refused(path):
     tamper.run(path, *tamper.FORGED_COMMIT)
-    with opened(path) as store, pytest.raises(Tampered):
-        store.head(TENANT)
-
-
-def test_a_cut_journal_is_refused(path):
-    tamper.delete(path, "commits", "events", where="seq = 4")
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
 
@@ -164,31 +143,6 @@ def test_a_dropped_index_is_noticed(path):
 def test_a_trigger_that_was_added_is_noticed(path):
     tamper.run(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM documents; END")
     assert "sqlite_schema" in _faults(path)
-
-
-def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
-    from support.factories import RecordFactory
-    from support.ids import CountingIds
-
-    make = RecordFactory(CountingIds(10_000))
-    with opened(path) as store, store.write() as writer:
-        writer.append(TENANT, make.stage(make.record("newer")))
-    shutil.copy(original / "m.db", path)
-    with opened(path) as store, pytest.raises(Tampered, match="older copy"):
-        store.head(TENANT)
-
-
-def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
-    from support.factories import RecordFactory
-    from support.ids import CountingIds
-
-    make = RecordFactory(CountingIds(10_000))
-    with opened(path) as store, store.write() as writer:
-        writer.append(TENANT, make.stage(make.record("newer")))
-    shutil.copy(original / "m.db", path)
-    with opened(path) as store:
-        store.adopt("accepted")
-        assert store.head(TENANT).seq == 4
 
 
 def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
@@ -215,14 +169,6 @@ def test_a_bent_key_name_does_not_make_the_seals_again(path):
     assert "receipts" in _faults(path)
 
 
-@pytest.mark.parametrize("size", [0, 50, 4096, 40_000])
-def test_a_truncated_file_is_refused(path, size):
-    raw = path.read_bytes()
-    path.write_bytes(raw[:size])
-    with pytest.raises(NotAStore):
-        opened(path)
-
-
 def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     from keepward.storage.store import open_store
 
@@ -231,16 +177,3 @@ def test_another_store_at_its_path_is_refused(path, tmp_path_factory):
     shutil.copy(other, path)
     with pytest.raises(NotAStore, match="names another"):
         opened(path)
-
-
-@pytest.mark.parametrize("part", range(16))
-def test_no_flipped_bit_is_silent(path, truth, part):
-    raw = path.read_bytes()
-    silent = []
-    for offset in range(part * 7919 % 16_001, len(raw), 48_000):
-        bent = bytearray(raw)
-        bent[offset] ^= 1 << (offset % 8)
-        path.write_bytes(bytes(bent))
-        if _silent(path, truth):
-            silent.append(offset)
-    assert silent == []

@@ -73,23 +73,14 @@ TWO = [
 ]
 DIFFERENT = [
     ("The limit is 5 files", "The limit is 6 files", "number"),
-    ("The offset is -5", "The offset is 5", "number"),
     ("3 cats and 2 dogs", "2 cats and 3 dogs", "order"),
-    ("Ana reports to Ben", "Ben reports to Ana", "order"),
     ("The meeting is on Friday", "The meeting is on Monday", "date"),
-    ("Released on 2026-01-02", "Released on 2026-01-03", "date"),
     ("Ask Ana first", "Ask Ben first", "name"),
-    ("Deploy target is db-7", "Deploy target is db-8", "name"),
     ("Read /etc/a.conf", "Read /etc/b.conf", "name"),
-    ("Ship to US", "Ship to us", "name"),
     ("The timeout is 5 s", "The timeout is 5 ms", "unit"),
-    ("The user likes tea", "The user does not like tea", "negation"),
     ("The user can log in", "The user can't log in", "negation"),
-    ("Deploy with Docker", "Deploy without Docker", "negation"),
     ("Der Nutzer mag Tee", "Der Nutzer mag kein Tee", "negation"),
-    ("他喜欢茶", "他不喜欢茶", "negation"),
     ("User prefers tabs", "User prefers spaces", "value"),
-    ("The user likes coffee", "The user likes black coffee", "value"),
 ]
 
 
@@ -134,22 +125,9 @@ def test_differences_are_named_in_the_fixed_order():
     assert differs == tuple(kind for kind in DIFFERENCES if kind in differs)
 
 
-def test_a_floor_of_one_preserves_all_but_equal_texts():
-    assert not is_duplicate("Ana likes the tea", "Ana likes tea", ratio_floor=1.0)
-
-
-def test_equal_texts_have_likeness_one():
-    likeness = compare("Tea.", "tea")
-    assert (likeness.overlap, likeness.ratio) == (1.0, 1.0)
-
-
 def test_a_difference_past_the_limit_is_still_a_difference():
     long = "tea " * MAX_COMPARED_CHARS
     assert not is_duplicate(long + "1", long + "2")
-
-
-def test_long_equal_texts_are_duplicates():
-    assert is_duplicate("tea " * MAX_COMPARED_CHARS, "Tea  " * 1 + "tea " * (MAX_COMPARED_CHARS - 1))
 
 
 def test_a_hostile_text_is_its_own_duplicate():

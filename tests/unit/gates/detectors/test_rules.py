@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.gates.detectors import credentials_in_prose, injection, pii, secrets, tables
+from keepward.gates.detectors import credentials_in_prose, injection, secrets, tables
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.rules import load
 from keepward.gates.detectors.tables import read, split_entries
@@ -94,10 +94,6 @@ def test_proximity_rule_matches_its_positive_and_skips_its_negative_example(row)
 def test_proximity_words_are_written_in_normal_form():
     lists = read("credentials_in_prose")["words"].values()
     assert [word for text in lists for word in split_entries(text) if Text(word).normal.text != word] == []
-
-
-def test_an_empty_text_yields_nothing():
-    assert [scan for scan in [secrets.scan, pii.scan, injection.scan] if scan("")] == []
 
 
 def test_the_program_answers_each_line_and_reports_bad_ones(monkeypatch):

@@ -57,11 +57,6 @@ def test_a_literal_of_each_rule_is_in_its_example():
     ] == []
 
 
-def test_each_option_of_a_rule_is_known():
-    known = {"name", "literals", "pattern", "example", "checks", "certainty", "likely", "bare", "split", "not"}
-    assert {key for row in RULES for key in row} <= known
-
-
 def made_token(form, characters):
     """A token of a format, each run filled by ``characters``: of the set of characters, and how many."""
 
