@@ -111,8 +111,8 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     rng = np.random.default_rng(5)
     seeds = near_centres(rng, 60, max(size // per_topic, 1))
     asked = [tuple(_WORDS[w] for w in words(rng, 6)) for _ in range(60)]
-    everything = RowFilter(scopes=None, now=0)
-    mine = RowFilter(scopes=frozenset(("/",)), now=0)
+    everything = RowFilter(scopes=(), now=0)
+    mine = RowFilter(scopes=("/",), now=0)
     both = [Query(text="", terms=t, vector=v, vector_model="bench") for t, v in zip(asked, seeds, strict=True)]
     texts = [Query(text="", terms=t) for t in asked]
     index.search(both[0], everything, 10)

@@ -5,13 +5,13 @@ dead ones. A mask is computed from columns only, before any ranking.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, MIN_IMPORTANCE
+from keepward.core.query import Filter
 from keepward.core.value import name_forms
 from keepward.ports.store import RankingRow
 
@@ -37,31 +37,12 @@ _NUMBERS: Final[dict[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
-    """The entries that may be seen, counted and returned; all conditions must be true.
+class RowFilter(Filter):
+    """The entries that may be seen, counted and returned."""
 
-    None means "no condition"; an empty set allows nothing. Instants are microseconds since 1970, UTC.
-    """
-
-    #: Exact scope paths that the reader sees.
-    scopes: frozenset[str] | None
-    #: Entries with expires_at <= now are excluded.
+    #: Microseconds since 1970, UTC. Entries with expires_at <= now are excluded, and importance decays until now.
     now: int
-    tiers: frozenset[str] | None = None
-    kinds: frozenset[str] | None = None
-    #: An entry has at least one of these.
-    tags: frozenset[str] | None = None
-    content_types: frozenset[str] | None = None
-    subject: str | None = None
-    category: str | None = None
-    session: str | None = None
-    #: Minimum of the importance that is left at ``now``.
-    min_importance: float | None = None
-    min_trust: int | None = None
-    include_sensitive: bool = False
-    #: Only these ids.
-    ids: frozenset[str] | None = None
+    min_trust: int = 0
 
 
 class GrowableArray:
@@ -194,7 +175,7 @@ class Columns:
             np.maximum(base * np.exp(-IMPORTANCE_DECAY_PER_DAY * days), np.minimum(base, MIN_IMPORTANCE)).round(4)
         )
 
-    def _among(self, column: str, values: frozenset[str]) -> Mask:
+    def _among(self, column: str, values: Sequence[str]) -> Mask:
         known = [code for value in values if (code := self._codes[column].get(value)) is not None]
         wanted = np.zeros(len(self._codes[column]) + 1, dtype=np.bool_)
         wanted[known] = True
@@ -204,23 +185,23 @@ class Columns:
     def mask(self, allowed: RowFilter) -> Mask:
         """Rows that are live and satisfy every condition except expiry."""
         mask = self["live"].copy()
-        sets = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
+        sets: dict[str, Sequence[str]] = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
         sets["content_type"] = allowed.content_types
         for name in ("subject", "category", "session"):
             value = getattr(allowed, name)
-            sets[name] = None if value is None else frozenset(name_forms([value]))
+            sets[name] = () if value is None else name_forms([value])
         for name, values in sets.items():
-            if values is not None:
+            if values:
                 mask &= self._among(name, values)
-        if allowed.tags is not None:
+        if allowed.tags:
             codes = [code for tag in name_forms(allowed.tags) if (code := self._codes["tag"].get(tag)) is not None]
             tagged = np.zeros(len(self), dtype=np.bool_)
             tagged[self._tag_rows.view[np.isin(self._tag_codes.view, codes)]] = True
             mask &= tagged
-        if allowed.min_importance is not None:
+        if allowed.min_importance:
             visible = np.flatnonzero(mask)
             mask[visible] = self.importance(visible, allowed.now) >= round(allowed.min_importance, 4)
-        if allowed.min_trust is not None:
+        if allowed.min_trust:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:
             mask &= ~self["sensitive"]

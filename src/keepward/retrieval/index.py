@@ -8,13 +8,15 @@ Invariants
 (4) Terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress, product, repeat
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from keepward.core.principals import Trust
 from keepward.ports.store import RankingRow
@@ -211,7 +213,7 @@ class Index:
             visible = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
             speakers = enumerate(map(str.casefold, self._columns.names("speaker")))
             roles = {code: name for code, name in speakers if name in ROLES}
-            visible = replace(visible, roles=roles, answers=self._answers_of(visible, roles))
+            visible = dataclasses.replace(visible, roles=roles, answers=self._answers_of(visible, roles))
             while len(self._visible_cache) >= _MAX_CACHED_FILTERS:
                 del self._visible_cache[next(iter(self._visible_cache))]
             self._visible_cache[key] = visible

@@ -237,7 +237,7 @@ def visible_rows(
     past, future = limits[limits <= allowed.now], limits[limits > allowed.now]
     since = int(past.max()) if len(past) else int(np.iinfo(np.int64).min)
     until = int(future.min()) if len(future) else allowed.now + 1
-    if allowed.min_importance is not None:
+    if allowed.min_importance:
         # Importance decays all the time, so the mask is valid for one instant only.
         since, until = allowed.now, allowed.now + 1
     mask &= expires > allowed.now

@@ -14,9 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec.structs import replace
 
-from keepward.core.query import Filter
 from keepward.retrieval import vector_index
 from keepward.retrieval.advice import requests_action
 from keepward.retrieval.index import Index, Query, RowFilter, centred_query_of
@@ -42,16 +40,14 @@ LEADING_HITS, NEARBY_TURNS = 24, 6
 _NARROWING = ("tiers", "kinds", "content_types", "tags", "subject", "category", "session", "min_importance")
 
 
-def gather_candidates(
-    store: EventStore, tenant: str, query: Query, allowed: RowFilter, filters: Filter, limit: int
-) -> Index:
+def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: RowFilter, limit: int) -> Index:
     """Return the part of a tenant's index that ranks the best ``limit`` memories for a query."""
     index = Index()
     with store.read_snapshot(tenant):
         if allowed.ids is not None and len(allowed.ids) <= SMALL_ID_SET_SIZE:
             index.apply(store.profiles_at(tenant, ids=sorted(allowed.ids)))
             return index
-        request = _request(tenant, query, allowed, filters)
+        request = _request(tenant, query, allowed)
         max_by_words, max_by_vector = max(MIN_WORD_HITS, 2 * limit), max(MIN_VECTOR_HITS, 2 * limit)
         visible = store.visible_counts(tenant, request)
         matching = store.matching_arrivals(tenant, request, SMALL_SET_SIZE + 1)
@@ -74,18 +70,18 @@ def gather_candidates(
         return part
 
 
-def _request(tenant: str, query: Query, allowed: RowFilter, filters: Filter) -> CandidateQuery:
-    narrow = any(getattr(filters, name) for name in _NARROWING)
+def _request(tenant: str, query: Query, allowed: RowFilter) -> CandidateQuery:
+    narrow = any(getattr(allowed, name) for name in _NARROWING)
     space = 0
     if query.vector is not None and query.vector_model is not None:
         space = vector_space_id(tenant, query.vector_model, len(query.vector))
     return CandidateQuery(
-        scopes=allowed.scopes or (),
-        trust=allowed.min_trust or 0,
+        scopes=allowed.scopes,
+        trust=allowed.min_trust,
         include_sensitive=allowed.include_sensitive,
         now=allowed.now,
         space=space,
-        filters=replace(filters, include_sensitive=allowed.include_sensitive) if narrow else None,
+        filters=allowed if narrow else None,
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
@@ -246,7 +246,7 @@ def rank(
         return {record.id: record.text for record in records}
 
     with nullcontext() if database else session.indexes.lock:
-        index, lacking = _index(session, parsed, allowed, filters, limit, at.seq, database=database)
+        index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
         weights = reranker.weights if reranker else None
         ranked = index.search(parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
     if lacking:
@@ -308,7 +308,6 @@ def _index(
     session: RequestContext,
     parsed: Query,
     allowed: RowFilter,
-    filters: Filter,
     limit: int,
     seq: int | None,
     *,
@@ -324,7 +323,7 @@ def _index(
     if database:
         from keepward.services.database_candidates import gather_candidates
 
-        index = gather_candidates(session.store, session.tenant, parsed, allowed, filters, limit)
+        index = gather_candidates(session.store, session.tenant, parsed, allowed, limit)
     else:
         index = session.indexes.current(session.store, session.tenant)
     lacking = index.count_without_vector(parsed, allowed)
@@ -376,22 +375,9 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
 def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> RowFilter:
     from keepward.retrieval.index import RowFilter
 
-    min_trust = int(engine.policy.least_trust[purpose])
-    return RowFilter(
-        scopes=frozenset(filters.scopes),
-        now=to_micros(now),
-        tiers=frozenset(filters.tiers) or None,
-        kinds=frozenset(filters.kinds) or None,
-        tags=frozenset(filters.tags) or None,
-        content_types=frozenset(filters.content_types) or None,
-        subject=filters.subject,
-        category=filters.category,
-        session=filters.session,
-        min_importance=filters.min_importance or None,
-        min_trust=min_trust if gated and min_trust else None,
-        include_sensitive=filters.include_sensitive or not gated,
-        ids=filters.ids,
-    )
+    chosen = asdict(filters) | {"include_sensitive": filters.include_sensitive or not gated}
+    min_trust = int(engine.policy.least_trust[purpose]) if gated else 0
+    return RowFilter(**chosen, now=to_micros(now), min_trust=min_trust)
 
 
 def find(

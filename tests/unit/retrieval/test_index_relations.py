@@ -10,7 +10,7 @@ from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer
 from keepward.retrieval.index import Index, Query, RowFilter
 
-ALL = RowFilter(scopes=None, now=0)
+ALL = RowFilter(scopes=(), now=0)
 EQUAL = np.full(12, 3, dtype=np.int8)
 YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]

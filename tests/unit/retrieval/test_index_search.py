@@ -8,6 +8,7 @@ import pytest
 from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from keepward.core.principals import Trust
 from keepward.ports.store import RankingRow
@@ -15,7 +16,7 @@ from keepward.retrieval import ranking, tokenizer, vector_index
 from keepward.retrieval.index import Index, Query, RowFilter
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
-ALL = RowFilter(scopes=None, now=0)
+ALL = RowFilter(scopes=(), now=0)
 MAY_8 = 1_683_554_160_000_000
 
 
@@ -65,9 +66,9 @@ def entry_with(plain: RankingRow, units: np.ndarray) -> RankingRow:
 
 def test_compaction_changes_no_answer() -> None:
     index = index_of(*(entry(n, WORDS[n % 10], tags=(WORDS[n % 3],)) for n in range(3_000)))
-    before = found(index, "tea", RowFilter(scopes=None, now=0, tags=frozenset(("tea",))), limit=50)
+    before = found(index, "tea", RowFilter(scopes=(), now=0, tags=("tea",)), limit=50)
     index.apply([], [f"m{n:03}" for n in range(3_000) if n % 10])
-    assert found(index, "tea", RowFilter(scopes=None, now=0, tags=frozenset(("tea",))), limit=50) == before
+    assert found(index, "tea", RowFilter(scopes=(), now=0, tags=("tea",)), limit=50) == before
 
 
 _texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
@@ -103,7 +104,7 @@ def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[RankingRow]
 @given(_rows, _texts, st.booleans())
 def test_hidden_memories_change_neither_score_nor_order(rows: Any, text: str, near: bool) -> None:
     entries = made(rows)
-    allowed = RowFilter(scopes=frozenset(("/",)), now=0)
+    allowed = RowFilter(scopes=("/",), now=0)
     asked = query(text, seed=1 if near else None)
     seen = index_of(*(e for e in entries if e.scope == "/" and not e.sensitive))
     assert index_of(*entries).search(asked, allowed, 10) == seen.search(asked, ALL, 10)
@@ -151,7 +152,7 @@ def test_speaker_or_question_name_is_no_answer(asked: str, gained: float) -> Non
 
 def test_hidden_speaker_does_not_prevent_a_name_answer() -> None:
     told = [named_entry(1, "tea with Ana", speaker="Bob"), named_entry(2, "tea", speaker="Ana", scope="/hidden")]
-    seen = index_of(*told).search(query("who had tea"), replace(ALL, scopes=frozenset(("/",))), 2)
+    seen = index_of(*told).search(query("who had tea"), structs.replace(ALL, scopes=("/",)), 2)
     assert [each.parts["feature"] for each in seen] == [ranking.NAME_ANSWER_BOOST]
 
 
@@ -310,7 +311,7 @@ def test_mean_advice_vector_is_subtracted_from_advice() -> None:
 
 
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:
-    mine = RowFilter(scopes=frozenset(("/",)), now=0)
+    mine = RowFilter(scopes=("/",), now=0)
     index = index_of(
         entry(1, "green tea", vector_model="m", units=vector(1)),
         entry(2, "black tea", scope="/agents/orion", vector_model="m", units=vector(2)),

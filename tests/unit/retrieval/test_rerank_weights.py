@@ -15,7 +15,7 @@ from keepward.retrieval.index import Index, Query, RowFilter
 from keepward.retrieval.ranking import MAX_SCORE
 from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
-ALL = RowFilter(scopes=None, now=0)
+ALL = RowFilter(scopes=(), now=0)
 DIM = 64
 
 

@@ -59,7 +59,7 @@ def store(monkeypatch) -> Store:
 
 def found(index: Index) -> set[str]:
     query = Query(text="tea", terms=("tea",))
-    return {scored.id for scored in index.search(query, RowFilter(scopes=None, now=0), 20)}
+    return {scored.id for scored in index.search(query, RowFilter(scopes=(), now=0), 20)}
 
 
 def test_every_part_is_found(store):
