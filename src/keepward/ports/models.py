@@ -17,12 +17,10 @@ class Embedder(Protocol):
     @property
     def id(self) -> str:
         """Names model, weights and dimension. Vectors are comparable if and only if ids are equal."""
-        ...
 
     @property
     def dim(self) -> int:
         """Number of components of a vector."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return float32 vectors, shape (len(texts), dim), rows L2-normalised.
@@ -32,7 +30,6 @@ class Embedder(Protocol):
         Raises:
             ModelUnavailable: the model cannot be used now.
         """
-        ...
 
 
 class Summarizer(Protocol):
@@ -41,7 +38,6 @@ class Summarizer(Protocol):
     @property
     def id(self) -> str:
         """Names the model; the receipts of runs record it."""
-        ...
 
     def summarize(self, texts: Sequence[str], *, limit: int) -> str:
         """Return a summary of the texts, in their order, in at most ``limit`` characters, without new statements.
@@ -49,7 +45,6 @@ class Summarizer(Protocol):
         Raises:
             ModelUnavailable: the model cannot be used now.
         """
-        ...
 
 
 class Extractor(Protocol):
@@ -58,7 +53,6 @@ class Extractor(Protocol):
     @property
     def id(self) -> str:
         """Names the model."""
-        ...
 
     def extract(self, turns: Sequence[Turn]) -> Sequence[Fact]:
         """Return the facts of a conversation, in the order of its messages; each quotes its message.
@@ -68,7 +62,6 @@ class Extractor(Protocol):
         Raises:
             ModelUnavailable: the model cannot be used now. Facts that users asked to remember are stored all the same.
         """
-        ...
 
 
 class Reranker(Protocol):
@@ -77,7 +70,6 @@ class Reranker(Protocol):
     @property
     def id(self) -> str:
         """Names the model; receipts record it."""
-        ...
 
     def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return how well each text answers a query, from 0 to 1; the highest comes first.
@@ -85,7 +77,6 @@ class Reranker(Protocol):
         Raises:
             ModelUnavailable: the model cannot be used now. The order stays, and the result reports it.
         """
-        ...
 
 
 class Redactor(Protocol):
@@ -100,7 +91,6 @@ class Redactor(Protocol):
         Raises:
             ModelUnavailable: the model cannot be used now; then nothing is stored.
         """
-        ...
 
 
 class TokenCounter(Protocol):
@@ -109,8 +99,6 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """Names the tokenizer; every compile receipt records it."""
-        ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens, 0 for empty text."""
-        ...

@@ -16,7 +16,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, aware, in UTC, in whole microseconds."""
-        ...
 
 
 class IdSource(Protocol):
@@ -24,11 +23,9 @@ class IdSource(Protocol):
 
     def new_id(self, now: datetime) -> str:
         """Return a UUIDv7 as 36 characters; ids of one source rise in the order in which they are made."""
-        ...
 
     def salt(self) -> bytes:
         """Return 16 random bytes."""
-        ...
 
 
 #: Which part of a store a head describes.
@@ -42,15 +39,12 @@ class Anchor(Protocol):
 
     def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
         """Set the store and the path of its file; the store calls this first."""
-        ...
 
     def had_store_at(self, path: Path) -> bool:
         """Whether this machine has recorded a store at a path."""
-        ...
 
     def key(self) -> bytes | None:
         """Return the store's 32-byte sealing key; None if this machine has none."""
-        ...
 
     def adopt(self) -> bytes:
         """Create a new sealing key for the store, delete every recorded head, and return the key.
@@ -58,7 +52,6 @@ class Anchor(Protocol):
         Raises:
             OSError: the key cannot be stored.
         """
-        ...
 
     def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         """Return the last recorded head of a tenant's journal, or of the rows outside it; None without one.
@@ -66,19 +59,15 @@ class Anchor(Protocol):
         Raises:
             Tampered: the record does not match its seal.
         """
-        ...
 
     def tenant_digests(self) -> set[str]:
         """Return, for every tenant with a recorded head, the hex digest of its name under the label ``tenant``."""
-        ...
 
     def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
         """Record the heads of the journal and of the rows outside it. A head behind the recorded one is ignored."""
-        ...
 
     def unwritable_reason(self, tenant: str) -> str | None:
         """Return why no head of a tenant can be recorded now; None if one can. Records nothing."""
-        ...
 
 
 class ErasureList(Protocol):
@@ -86,7 +75,6 @@ class ErasureList(Protocol):
 
     def key(self, *, make: bool = False) -> bytes | None:
         """Return the key of this machine's erasure fingerprints; None without one unless it is to be created."""
-        ...
 
     def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries, durably.
@@ -94,7 +82,6 @@ class ErasureList(Protocol):
         Raises:
             OSError: they cannot be written.
         """
-        ...
 
     def revoked(self) -> frozenset[str]:
         """Return the SHA-256, in hex, of tokens that were revoked on this machine, whatever their rows say.
@@ -102,11 +89,9 @@ class ErasureList(Protocol):
         Raises:
             OSError: the list exists and cannot be read.
         """
-        ...
 
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries, oldest first."""
-        ...
 
 
 class IdentityDocument(Protocol):
@@ -117,11 +102,9 @@ class IdentityDocument(Protocol):
 
     def __call__(self) -> tuple[str, str] | None:
         """Return its current version and text; None without a document."""
-        ...
 
     def unwritable_reason(self) -> str | None:
         """Return why its text cannot be replaced, and what to do; None if it can."""
-        ...
 
     def check_writable(self) -> None:
         """Check that it can be replaced.
@@ -129,7 +112,6 @@ class IdentityDocument(Protocol):
         Raises:
             OSError: it cannot.
         """
-        ...
 
     def replace(self, text: str) -> None:
         """Replace its text, durably and in one step.
@@ -137,7 +119,6 @@ class IdentityDocument(Protocol):
         Raises:
             OSError: it cannot be written, and is unchanged.
         """
-        ...
 
 
 class BlobStore(Protocol):
@@ -149,7 +130,6 @@ class BlobStore(Protocol):
         Raises:
             OSError: the folder cannot be reached.
         """
-        ...
 
     def save(self, path: str, data: bytes) -> None:
         """Write bytes durably; replace a file with other bytes at the same path.
@@ -157,7 +137,6 @@ class BlobStore(Protocol):
         Raises:
             OSError: they cannot be written.
         """
-        ...
 
     def read(self, path: str) -> bytes | None:
         """Return the stored bytes, unchecked; None without a file.
@@ -165,11 +144,9 @@ class BlobStore(Protocol):
         Raises:
             OSError: they cannot be read.
         """
-        ...
 
     def size(self, path: str) -> int | None:
         """Return the size of a file in bytes; None without a file."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file durably, if it exists.
@@ -177,8 +154,6 @@ class BlobStore(Protocol):
         Raises:
             OSError: it cannot be removed.
         """
-        ...
 
     def paths(self) -> list[str]:
         """Return the sorted paths of all files in the folder, with the leftovers of interrupted writes."""
-        ...
