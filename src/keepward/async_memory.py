@@ -141,11 +141,24 @@ def _run_in_new_thread(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any
     return awaited
 
 
-class AsyncDraft:
-    """Collected changes; nothing is checked or visible before the block ends."""
+class _AsyncBlock:
+    """An object whose methods run in threads, for an ``async with`` block."""
 
-    def __init__(self, draft: Draft, threads: ThreadPool) -> None:
-        self._target, self._threads = draft, threads
+    def __init__(self, target: Any, threads: ThreadPool) -> None:
+        self._target, self._threads = target, threads
+
+    async def __aenter__(self) -> Self:
+        self._target.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._threads.run(self._target.__exit__, kind, exc, trace)
+
+
+class AsyncDraft(_AsyncBlock):
+    """Collected changes; nothing is checked or visible before the block ends."""
 
     insert = async_method(Draft.insert)
     replace = async_method(Draft.replace)
@@ -162,34 +175,15 @@ class AsyncDraft:
     @property
     def outcome(self) -> Outcome | None:
         """The outcome of the proposal; None until the block has ended without an error."""
-        return self._target.outcome
+        outcome: Outcome | None = self._target.outcome
+        return outcome
 
     def __len__(self) -> int:
         return len(self._target)
 
-    async def __aenter__(self) -> AsyncDraft:
-        self._target.__enter__()
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._threads.run(self._target.__exit__, kind, exc, trace)
-
-
-class AsyncConversation:
+class AsyncConversation(_AsyncBlock):
     """``Conversation`` with coroutine methods."""
-
-    def __init__(self, target: Conversation, threads: ThreadPool) -> None:
-        self._target, self._threads = target, threads
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._threads.run(self._target.__exit__, kind, exc, trace)
 
     user = async_method(Conversation.user)
     assistant = async_method(Conversation.assistant)
