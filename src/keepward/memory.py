@@ -44,10 +44,9 @@ if TYPE_CHECKING:
 
     from keepward.core.commit import Commit, Event, Head
     from keepward.core.copies import Backup, MigrationResult, RecoveryResult, Restored
-    from keepward.core.proposal import Outcome, Proposal, ProposedStep
+    from keepward.core.proposal import Proposal, ProposedStep
     from keepward.draft import Draft
     from keepward.gates.gate_types import Gate
-    from keepward.idempotency import IdempotencyKey
     from keepward.jobs.maintenance import DeferredMaintenance, Maintenance
     from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
@@ -513,13 +512,6 @@ def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
 def server_state_of(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
     """Return the state that several servers over one database share; None for a single server."""
     return memory._shared.require_open().store.shared(monotonic)  # noqa: SLF001  a handle's own
-
-
-def outcome_under_key(memory: Memory, key: IdempotencyKey) -> Outcome | None:
-    """Return the outcome of the write that was committed under an idempotency key; None if there is none."""
-    from keepward.services import write
-
-    return write.repeated_outcome(request_context_of(memory), key)
 
 
 def queue_version(memory: Memory) -> tuple[int, ...] | None:

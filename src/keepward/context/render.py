@@ -16,9 +16,10 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from keepward.context.lines import HEADING, LEGEND, Line, document_line, escape_label, line_of
-from keepward.context.sections import PREFIX_SECTIONS, Format
+from keepward.context.sections import PREFIX_SECTIONS
 from keepward.core.compiled import Replayed
 from keepward.core.memory import Record
+from keepward.types import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, get_args
 
 from keepward.core.commit import Reason
 from keepward.core.compiled import Exclusion, Mask, Section
@@ -18,9 +18,9 @@ from keepward.core.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import SHARED_SCOPE, Trust, is_task_scope
 from keepward.core.value import to_micros
+from keepward.types import Format
 
-Format = Literal["markdown", "messages"]
-FORMATS: tuple[Format, ...] = ("markdown", "messages")
+FORMATS: tuple[Format, ...] = get_args(Format)
 #: All sections, in the order of the text.
 SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
 #: Sections that change seldom, so that a provider may cache them.

@@ -253,14 +253,7 @@ _DEFAULT_HALF_LIFE = timedelta(days=30)
 
 def half_life(record: Record) -> timedelta | None:
     """Return the time in which confidence halves; None if it does not decay."""
-    return half_life_of(record.tier, record.kind, record.stability)
-
-
-def half_life_of(tier: Tier, kind: Kind, stability: Stability) -> timedelta | None:
-    """Return the half-life of a memory with these fields."""
-    if tier is Tier.CORE or stability is Stability.PERMANENT:
-        return None
-    return _HALF_LIFE.get(kind, _DEFAULT_HALF_LIFE)
+    return None if record.pinned else _HALF_LIFE.get(record.kind, _DEFAULT_HALF_LIFE)
 
 
 def idle_since(record: Record) -> datetime | None:

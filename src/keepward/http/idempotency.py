@@ -22,8 +22,9 @@ from keepward.http.auth import identify, require_valid_credential
 from keepward.http.handlers import write_response
 from keepward.http.requests import SCOPE_HEADERS, Problem
 from keepward.idempotency import IdempotencyKey
-from keepward.memory import Memory, outcome_under_key
+from keepward.memory import Memory, request_context_of
 from keepward.services.request_context import actor_key
+from keepward.services.write import repeated_outcome
 
 KEY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
@@ -68,7 +69,7 @@ async def _digest(request: Request) -> bytes:
 
 def _stored_response(handle: Memory, key: IdempotencyKey) -> Response | None:
     require_valid_credential(handle)
-    outcome = outcome_under_key(handle, key)
+    outcome = repeated_outcome(request_context_of(handle), key)
     if outcome is None:
         return None
     response = write_response(outcome)

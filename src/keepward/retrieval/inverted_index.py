@@ -111,10 +111,6 @@ class InvertedIndex:
         found = slices[0] if len(slices) == 1 else np.concatenate(slices)
         return ((found >> np.uint64(8)) & _ROW).astype(np.intp), (found & np.uint64(0xFF)).astype(np.float32)
 
-    def count(self, term: int) -> int:
-        """Number of rows that contain the term hash, including dead ones."""
-        return sum(map(len, self._slices(term)))
-
     def contains_terms(self, rows: Places, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row contains each term hash: shape (terms, rows)."""
         keys = (np.array([*terms], dtype=np.uint64) << np.uint64(24))[:, None] | rows.astype(np.uint64)

@@ -27,7 +27,7 @@ from keepward.context.compiler import (
 from keepward.context.entries import compile_reason
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import FORMATS, Candidate, CompileInput, CompileResult, Format, newest_rules
+from keepward.context.sections import FORMATS, Candidate, CompileInput, CompileResult, newest_rules
 from keepward.core.commit import Reason, Receipt
 from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.journal import Bisection
@@ -56,6 +56,7 @@ from keepward.services.status import core_blocks
 from keepward.services.transaction import save_read_receipt
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.writer import UnitOfWork
+from keepward.types import Format
 
 #: Expired working memories are listed among the exclusions for this long.
 EXPIRED_NAMED_FOR = timedelta(days=7)

@@ -184,7 +184,7 @@ class Body(msgspec.Struct, gc=False):
     @property
     def idle_since(self) -> int | None:
         """When importance starts to decay; None if it does not."""
-        # Computes ``memory.half_life_of`` without creating enum members, since counts call it for every memory.
+        # Computes ``memory.idle_since`` without creating enum members, since counts call it for every memory.
         if self.tier == "core" or self.stability == "permanent":
             return None
         return max(self.reinforced_at, self.updated_at or self.created_at)
