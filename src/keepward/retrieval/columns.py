@@ -18,6 +18,8 @@ from keepward.ports.store import RankingRow
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 Places = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 _FIRST: Final = 64
 #: Bytes of an id, with its entries in a list and a dict.

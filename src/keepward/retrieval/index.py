@@ -15,7 +15,6 @@ from itertools import compress, product, repeat
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from keepward.core.principals import Trust
@@ -24,7 +23,7 @@ from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
 from keepward.retrieval.chunking import CURRENT_VERSIONS
-from keepward.retrieval.columns import Columns, GrowableArray, Mask, Places, RowFilter, Rows
+from keepward.retrieval.columns import Columns, Doubles, Floats, GrowableArray, Mask, Places, RowFilter, Rows
 from keepward.retrieval.inverted_index import (
     MAX_ROWS,
     Bm25Shares,
@@ -43,8 +42,6 @@ __all__ = ["Index", "IndexHit", "Query", "RowFilter"]
 
 #: Returns texts by id.
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
 
 _MAX_CACHED_FILTERS: Final = 8
 _ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))

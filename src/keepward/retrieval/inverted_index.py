@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.core.principals import Trust
-from keepward.retrieval.columns import Columns, GrowableArray, Mask, Places, RowFilter, Rows
+from keepward.retrieval.columns import Columns, Floats, GrowableArray, Mask, Places, RowFilter, Rows
 from keepward.retrieval.tokenizer import is_gram, term_hash, unpack_many
 from keepward.retrieval.vector_index import SignStatistics
 
-Floats = npt.NDArray[np.float32]
 Postings = npt.NDArray[np.uint64]
 
 #: Rows have 24 bits in a posting.

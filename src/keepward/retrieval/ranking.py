@@ -16,12 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.retrieval import vector_index
-from keepward.retrieval.columns import Places
+from keepward.retrieval.columns import Doubles, Floats, Mask, Places
 from keepward.retrieval.inverted_index import Bm25Shares, VisibleRows, idf
-
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: Minimum number of candidates by words, and by vectors.
 MIN_CANDIDATES: Final = 400

@@ -19,10 +19,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.retrieval.columns import Doubles, Floats
 from keepward.retrieval.ranking import SESSION_BEST_WEIGHT, rounded
-
-Floats = npt.NDArray[np.float32]
-Doubles = npt.NDArray[np.float64]
 
 #: Minimum number of candidates that are reordered.
 MIN_CANDIDATES: Final = 200

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.ports.store import VECTORS_HEADER
-from keepward.retrieval.columns import GrowableArray, Mask, Places, Rows
+from keepward.retrieval.columns import Floats, GrowableArray, Mask, Places, Rows
 
-Floats = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 
 PACK_VERSION: Final = 1
