@@ -138,6 +138,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.promise("A18")
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_an_import_preserves_old_ids_but_those_that_are_taken(
     mem: Memory, rent: str, tmp_path: Path, dry_run: bool

@@ -57,11 +57,6 @@ def test_a_document_is_stored_with_its_secret_masked(memory):
     assert (outcome.outcome, outcome.record.text) == ("committed", "# Deploy\nSet TOKEN=[GITHUB_TOKEN] and run make.")
 
 
-def test_secret_in_a_session_name_refuses_the_message(memory):
-    (outcome,) = memory.add([{"role": "user", "content": "hello there"}], session=TOKEN).turns
-    assert outcome.outcome == "refused"
-
-
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [(f"The deploy token is {TOKEN}", "refused"), ("The password of the staging db is Kestrel$north7", "quarantined")],
@@ -158,13 +153,6 @@ def test_an_order_in_a_message_never_reaches_an_act(memory, text, role):
     assert said(memory, text, role).outcome == "committed"
     assert not memory.recall(text, purpose="act").hits
     assert text not in memory.context(text, purpose="act").text
-
-
-def test_an_order_in_a_users_message_never_reaches_an_act():
-    with Memory.open(":memory:", embedder=None, actor=Actor.user("ana")) as memory:
-        said(memory, STANDING)
-        assert not memory.recall(STANDING, purpose="act").hits
-        assert "trusted as document, unverified" in memory.context(STANDING).text
 
 
 def test_a_certain_order_in_a_tools_message_is_quarantined(memory):

@@ -51,11 +51,6 @@ def test_a_question_about_nothing_remembered_brings_permanent_rules_alone(harbou
     assert shown == [lasting.id]
 
 
-def test_a_context_is_its_text_in_an_f_string(harbour: Memory) -> None:
-    made = harbour.context("harbour log 4")
-    assert (f"{made}", str(made)) == (made.text, made.text)
-
-
 def test_receipt_is_small_and_counts_unnamed_candidates(harbour: Memory) -> None:
     made = harbour.context(NOTHING)
     stored = harbour.receipt(made.receipt.id)
@@ -79,16 +74,3 @@ def test_explanation_shows_the_version_of_then_and_of_now(harbour: Memory) -> No
         1,
         first,
     )
-
-
-def test_a_difference_names_the_commit_that_changed_the_text(harbour: Memory) -> None:
-    record = kept(harbour.remember("Ana moors at pier four", tier="archival"))
-    first = harbour.context("Where does Ana moor?")
-    kept(harbour.revise(record.id, "Ana moors at pier nine", reason="she moved"))
-    changed = harbour.history(record.id)[-1].commit.id
-    kept(harbour.revise(record.id, confidence=0.95, reason="bookkeeping"))
-    second = harbour.context("Where does Ana moor?")
-    found = next(
-        each for each in harbour.context_diff(first.receipt.id, second.receipt.id).items if each.id == record.id
-    )
-    assert ([each.commit.id for each in found.commits], "she moved" in found.why) == ([changed], True)

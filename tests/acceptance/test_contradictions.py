@@ -49,13 +49,6 @@ def test_which_of_two_is_older_goes_by_when_it_happened(owner, clock):
     assert pairs(owner) == [(PORTS[1], PORTS[0])]
 
 
-def test_looking_changes_nothing(owner, clock):
-    tell(owner, clock, *PORTS)
-    before = owner.head
-    owner.contradictions()
-    assert (owner.head, [each.status for each in owner.list_memories()]) == (before, ["active", "active"])
-
-
 def test_the_closest_pair_comes_first_and_the_rest_are_counted(owner, clock):
     tell(owner, clock, *PORTS, "the shop closes at nine today", "the shop closes at ten today")
     found = owner.contradictions()

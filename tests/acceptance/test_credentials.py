@@ -15,7 +15,6 @@ from keepward import Actor, InvalidInput, Memory, Policy, Unauthorised
 from keepward.gates.content import redact_secrets
 from support import tamper
 
-MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
 
 
@@ -129,21 +128,6 @@ def test_revoking_and_making_leave_receipts_without_the_secret(owner: Memory) ->
     assert issued.secret not in repr(issued)
 
 
-@pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.importer(), Actor.reviewer("rita")])
-def test_only_an_owner_makes_lists_or_revokes_tokens(owner: Memory, actor: Actor) -> None:
-    issued = owner.create_token("claude")
-    handle = owner.as_actor(actor)
-    for call in (
-        lambda: handle.create_token("me", rights="owner"),
-        handle.tokens,
-        lambda: handle.revoke_token(issued.token.id),
-        handle.owner_token,
-    ):
-        with pytest.raises(Unauthorised):
-            call()
-    assert [each.state(owner.now) for each in owner.tokens()] == ["valid"]
-
-
 @pytest.mark.parametrize("scope", ["/", "elysia", "/agents"])
 def test_a_token_leaves_neither_its_scope_upwards_nor_its_tenant(owner: Memory, entering: Enter, scope: str) -> None:
     bearer = entering(token=owner.create_token("orion", scope="orion").secret)
@@ -151,14 +135,6 @@ def test_a_token_leaves_neither_its_scope_upwards_nor_its_tenant(owner: Memory, 
     for call in (lambda: bearer.at(scope=scope), lambda: bearer.at(tenant="acme")):
         with pytest.raises(Unauthorised):
             call()
-
-
-def test_a_token_that_only_reads_proposes_nothing(owner: Memory, entering: Enter) -> None:
-    kept(owner.remember("The ferry is blue"))
-    reader = entering(token=owner.create_token("watcher", can=["read"]).secret)
-    assert [hit.memory.text for hit in reader.recall("ferry")] == ["The ferry is blue"]
-    assert "credential_reads_only" in refused(reader.remember("The ferry is red"))
-    assert reader.log()[0].commit.seq == 1
 
 
 @pytest.mark.parametrize(
@@ -203,14 +179,6 @@ def test_token_edited_by_hand_opens_nothing_and_verify_names_it(
     with pytest.raises(Unauthorised):
         entering(token=issued.secret)
     assert {fault.row.split()[0] for fault in owner.verify().faults} == {"tokens"}
-
-
-def test_revocation_undone_by_hand_has_no_effect(owner: Memory, entering: Enter, path: Path) -> None:
-    issued = owner.create_token("claude")
-    owner.revoke_token(issued.token.id)
-    tamper.unrevoke_tokens(path)
-    with pytest.raises(Unauthorised):
-        entering(token=issued.secret)
 
 
 def test_restored_old_row_of_a_revoked_token_is_named(owner: Memory, path: Path) -> None:
@@ -303,12 +271,6 @@ def test_an_owner_who_only_reads_rolls_nothing_back(owner: Memory, watching: Mem
     with pytest.raises(Unauthorised):
         watching.rollback(commit.id)  # type: ignore[union-attr]
     assert owner.recall("ferry")[0].memory.text == "The ferry is blue"
-
-
-@pytest.mark.parametrize("verb", ["journal", "rebuild", "reindex"])
-def test_an_owner_who_only_reads_does_no_upkeep(watching: Memory, verb: str) -> None:
-    with pytest.raises(Unauthorised):
-        getattr(watching, verb)()
 
 
 def test_owner_with_erase_alone_can_plan_an_erasure(owner: Memory, entering: Enter) -> None:

@@ -96,12 +96,6 @@ def test_custom_clock_or_in_memory_store_starts_nothing_automatically(
         assert mem._shared.maintenance is not None
 
 
-def test_the_environment_switches_it_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
-    with Memory.open(tmp_path / "a.db", embedder="none", config_dir=tmp_path / "config") as mem:
-        assert mem._shared.maintenance is None
-
-
 def test_closing_ends_the_thread(opened: Callable[..., Memory], quick: None) -> None:
     with opened("store", maintenance=True) as mem:
         mem.remember("The ferry leaves at six")
@@ -302,13 +296,6 @@ def test_open_handle_recomputes_vectors_of_an_earlier_version(of_old: Callable[.
         assert mem.status()["vectors_pending"] == 0
         found = mem.recall("Tea at nine", floor=0, order="cosine").hits[0]
         assert (found.memory.text, found.parts["cosine"] > before) == ("Tea is served at nine", True)
-
-
-def test_reindex_recomputes_old_vectors_but_preserves_supplied_ones(
-    of_old: Callable[..., Memory],
-) -> None:
-    with of_old("store", actor=Actor.operator("olga")) as mem:
-        assert (mem.reindex(), mem.reindex(), mem.status()["vectors_pending"]) == (2, 0, 0)
 
 
 @pytest.mark.parametrize(("embedder", "given"), [("hashed", False), ("hashed", True), (None, False)])

@@ -26,11 +26,6 @@ def test_a_key_with_an_invisible_character_is_refused(mem: Memory, key: str) -> 
     assert "bad_key" in refused(mem.move(made.id, key=key, reason="x"))
 
 
-def test_a_key_or_scope_with_a_secret_is_refused(mem: Memory) -> None:
-    assert refused(mem.remember("The museum opens at nine", tier="archival", key=SECRET))
-    assert refused(mem.remember("The museum opens at nine", tier="archival", scope=f"/agents/{SECRET}"))
-
-
 @pytest.mark.parametrize("place", ["name", "tenant", "scope"])
 def test_a_token_is_not_named_after_a_secret(owner: Memory, place: str) -> None:
     given = {"name": "claude", place: f"/agents/{SECRET}" if place == "scope" else SECRET}

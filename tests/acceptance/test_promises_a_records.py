@@ -20,14 +20,6 @@ from keepward.gates.detectors.noise import phrases
 from keepward.interchange import load
 
 
-@pytest.mark.promise("A1")
-def test_a_memory_outlives_the_handle_that_wrote_it(opened: Callable[..., Memory]) -> None:
-    with opened("kept") as first:
-        written = kept(first.remember("The harbour opens at six", tier="archival"))
-    with opened("kept") as second:
-        assert second.get(written.id) == written
-
-
 @pytest.mark.slow
 @pytest.mark.promise("A1")
 def test_a_memory_outlives_the_process_that_wrote_it(tmp_path: Path, opened: Callable[..., Memory]) -> None:
@@ -67,17 +59,6 @@ def test_taxonomy_sources_and_gate_constants_match_the_documentation() -> None:
     assert len(phrases().names) == 10
 
 
-@pytest.mark.promise("A5", "D6", "D10", "D45")
-def test_one_object_offers_every_verb() -> None:
-    verbs = (
-        "remember remember_many revise append forget forget_many restore move promote supersede merge reinforce "
-        "update_by_key draft propose recall list_memories get history context replay pending approve reject "
-        "log show diff rollback verify rebuild receipt status journal restore_journal"
-    )
-    missing = [verb for verb in verbs.split() if not callable(getattr(Memory, verb, None))]
-    assert missing == []
-
-
 @pytest.mark.promise("A6")
 def test_detectors_list_their_findings_and_none_in_clean_text() -> None:
     card = "4111 " + "1111 1111 1111"
@@ -93,14 +74,6 @@ def test_hundred_thousand_ids_at_one_instant_are_unique_and_increasing() -> None
     source, now = RandomIds(), datetime(2026, 3, 1, tzinfo=UTC)
     ids = [source.new_id(now) for _ in range(100_000)]
     assert all(earlier < later for earlier, later in pairwise(ids))
-
-
-@pytest.mark.promise("A18")
-def test_imported_memory_is_found_by_its_old_hex_id(owner: Memory, tmp_path: Path) -> None:
-    old = tmp_path / "old.jsonl"
-    old.write_text('{"id": "0123456789ab", "text": "The harbour opens at six", "tier": "register", "version": 1}\n')
-    load(owner, old)
-    assert owner.get("0123456789ab").text == "The harbour opens at six"
 
 
 @pytest.mark.promise("A19", "A39")
@@ -122,7 +95,7 @@ def test_a_category_is_any_words_and_a_filter(mem: Memory) -> None:
     assert [hit.memory.id for hit in mem.recall("harbour ferry", category="opening hours")] == [written.id]
 
 
-@pytest.mark.promise("A23", "A47")
+@pytest.mark.promise("A23", "A47", "A54")
 def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("keyed") as first:
         made = kept(first.update_by_key("current_projects", "Projects: dashboard", session="monday"))
@@ -133,15 +106,7 @@ def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memo
         assert second.list_memories(key="current_projects") == [again]
 
 
-@pytest.mark.promise("A24")
-def test_tags_select_memories_that_have_any_of_them(mem: Memory) -> None:
-    for text, tags in (("red crane", ["red"]), ("blue ferry", ["blue"]), ("green buoy", ["green", "buoy"])):
-        kept(mem.remember(text, tags=tags))
-    assert {each.text for each in mem.list_memories(tags=["red", "buoy"])} == {"red crane", "green buoy"}
-    assert {hit.memory.text for hit in mem.recall("crane ferry buoy", tags=["blue"])} == {"blue ferry"}
-
-
-@pytest.mark.promise("A25", "A26")
+@pytest.mark.promise("A25", "A26", "E14")
 def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
     made = kept(mem.remember("The harbour opens at six", tier="archival"))
     assert (made.created_at, made.updated_at) == (clock.now(), None)
@@ -151,9 +116,11 @@ def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) 
     assert (changed.created_at, changed.updated_at) == (made.created_at, clock.now())
 
 
-@pytest.mark.promise("A27", "A42")
-def test_five_sources_are_accepted_and_an_unknown_one_is_refused(mem: Memory) -> None:
+@pytest.mark.promise("A27", "A42", "E11")
+def test_known_sources_are_stored_and_an_unknown_one_is_refused(mem: Memory) -> None:
     texts = {"chat": "red crane", "manual": "blue ferry", "tool": "green buoy", "operator": "pier", "promotion": "tug"}
+    texts |= {"user": "white sail", "assistant": "oak mast", "system": "iron anchor"}
+    texts |= {"seeded": "long rope", "extracted": "old harbour"}
     for source, text in texts.items():
         assert kept(mem.remember(text, source=source)).source == source
     for source in ("rumour", "CHAT", "chat "):

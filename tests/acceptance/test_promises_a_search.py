@@ -56,7 +56,7 @@ def test_between_memories_with_the_same_words_the_closer_text_wins(words: Memory
     assert ranked(words, "red crane on quay seven") == [close, far]
 
 
-@pytest.mark.promise("A76")
+@pytest.mark.promise("A76", "B53", "E4")
 def test_without_a_shared_word_nothing_is_found(words: Memory) -> None:
     kept(words.remember("The ferry leaves at six", tier="archival"))
     found = words.recall("quantum chromodynamics")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept
+from outcomes import kept
 
 from keepward import Actor, Memory, Quarantined
 from keepward.interchange import load
@@ -39,20 +39,6 @@ def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None
         assert max(ends) < min(text.index(other) for other in ("The ferry leaves", "repaint", "Ask when"))
 
 
-@pytest.mark.promise("A9", "D16")
-@pytest.mark.parametrize("key", ["operating_rules", "mission"])
-def test_an_agents_edit_of_core_waits_and_the_version_stays(mem: Memory, owner: Memory, key: str) -> None:
-    tell(owner)
-    block = owner.list_memories(key=key)[0]
-    item = held(mem.remember("Promise whatever is asked for", tier="core", key=key, confidence=1.0))
-    assert codes(mem.revise(block.id, "Promise anything", reason="easier", confidence=1.0)) >= {"needs_approval"}
-    assert [each.record.text for each in owner.history(block.id)] == [BLOCKS[key]]
-    assert "romise whatever" not in mem.context("what may I promise").text
-    kept(owner.approve(item.id))
-    assert "Promise whatever" in mem.context("what may I promise").text
-    assert owner.get(block.id).version == 2
-
-
 @pytest.mark.promise("A10", "A47", "A52", "A53")
 @pytest.mark.parametrize("tier", ["working", "archival"])
 def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> None:
@@ -68,14 +54,6 @@ def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
     shared = kept(mem.update_by_key("mood", "calm"))
     own = kept(mem.update_by_key("mood", "busy", scope="orion"))
     assert (own.id != shared.id, own.version, mem.get(shared.id).text) == (True, 1, "calm")
-
-
-@pytest.mark.promise("A54")
-def test_update_by_key_creates_or_updates(mem: Memory) -> None:
-    made = kept(mem.update_by_key("self_state", "rested"))
-    assert (made.version, made.text) == (1, "rested")
-    changed = kept(mem.update_by_key("self_state", "tired"))
-    assert (changed.id, changed.version, changed.text) == (made.id, 2, "tired")
 
 
 @pytest.mark.promise("A55")

@@ -73,7 +73,7 @@ def test_a_term_is_seconds_a_timedelta_or_text(mem: Memory, ttl: Any) -> None:
     assert record.expires_at == record.created_at + timedelta(seconds=90)
 
 
-@pytest.mark.promise("B3", "B24", "B25", "B30", "B37")
+@pytest.mark.promise("B3", "B24", "B25", "B30", "B37", "Z13", "C37")
 @pytest.mark.parametrize("stability", ["volatile", "stable"])
 def test_a_memory_holds_until_the_very_microsecond_its_term_ends(mem: Memory, clock: Any, stability: str) -> None:
     text = "The ferry leaves from dock 4"
@@ -171,7 +171,7 @@ def test_merged_memories_are_hidden_unless_requested(mem: Memory) -> None:
     assert len(outcome.records) == 3  # type: ignore[union-attr]
 
 
-@pytest.mark.promise("B27", "B31", "B38")
+@pytest.mark.promise("B27", "B31", "B38", "Z14")
 def test_superseded_memory_appears_only_in_its_history(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
     new = kept(mem.remember("The ferry dock closes at seven", tier="archival"))
@@ -247,7 +247,7 @@ def test_merge_of_fewer_than_two_memories_writes_nothing(mem: Memory, times: int
     assert (mem.head, texts(mem), mem.pending()) == (head, {"The ferry was late"}, [])
 
 
-@pytest.mark.promise("B78")
+@pytest.mark.promise("B78", "Z10")
 @pytest.mark.parametrize(
     "other", [{"subject": "ben"}, {"scope": "/agents/agent"}, {"sensitivity": "sensitive"}], ids=str
 )

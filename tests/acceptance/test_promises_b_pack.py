@@ -56,29 +56,6 @@ def test_expired_replaced_and_sensitive_memories_are_excluded_with_reasons(mem: 
     assert why == {over.id: "expired", secret.id: "sensitive"}
 
 
-@pytest.mark.promise("B39")
-def test_sensitive_memory_stays_out_of_prompts_after_any_change(owner: Memory) -> None:
-    mem = owner.as_actor(Actor.agent(also=["sensitive"]))
-    parts = [
-        kept(mem.remember(text, tier="archival", sensitivity="sensitive"))
-        for text in ("The captain is ill", "The captain takes pills")
-    ]
-    kept(mem.revise(parts[0].id, "The captain is very ill", reason="worse", sensitivity="normal"))
-    kept(mem.append(parts[1].id, "The captain sleeps badly", reason="more"))
-    kept(mem.remember("The captain needs rest", tier="archival", derived_from=[parts[0].id], sensitivity="normal"))
-    assert "captain" not in mem.context("how is the captain").text
-    mem.merge([each.id for each in parts], "The captain rests", reason="one note")
-    assert "captain" not in mem.context("how is the captain").text
-    assert "The captain rests" in owner.context("how is the captain", include_sensitive=True).text
-
-
-@pytest.mark.promise("B39")
-def test_a_promoted_sensitive_memory_stays_out_of_prompts(owner: Memory) -> None:
-    record = kept(owner.remember("The captain is ill", tier="archival", sensitivity="sensitive"))
-    kept(owner.promote(record.id, "The captain is chronically ill", reason="confirmed"))
-    assert owner.context("how is the captain").text == ""
-
-
 @pytest.mark.promise("B40")
 def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], clock: Any) -> None:
     mem = opened("twenty", policy=Policy(max_items=20)).as_actor(Actor.agent())

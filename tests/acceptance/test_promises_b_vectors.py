@@ -49,7 +49,7 @@ def stock(memory: Memory) -> list[str]:
     return [kept(memory.remember(text, tier="archival")).id for text in ("hammer", "pear", "saw", "apple")]
 
 
-@pytest.mark.promise("B4", "B49", "B50", "B51")
+@pytest.mark.promise("B4", "B49", "B50", "B51", "D3", "D7", "D19")
 def test_nearest_vectors_come_first_without_a_common_word(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         stock(memory)
@@ -59,7 +59,7 @@ def test_nearest_vectors_come_first_without_a_common_word(opened: Callable[..., 
         assert [hit.memory.text for hit in memory.recall("tool?")][:2] == ["hammer", "saw"]
 
 
-@pytest.mark.promise("B50")
+@pytest.mark.promise("B50", "E23")
 def test_the_order_of_neighbours_survives_reopening(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         stock(memory)
@@ -143,31 +143,6 @@ def test_failing_embedder_leaves_saving_and_word_search_with_notice(
         compiled = memory.context("hammer")
         assert "hammer" in compiled.text
         assert any("words alone" in each["detail"] for each in compiled.receipt.as_dict()["reasons"])
-
-
-@pytest.mark.promise("B53")
-def test_without_an_embedder_a_query_of_other_words_finds_nothing(opened: Callable[..., Memory]) -> None:
-    with opened("shop", embedder=None) as memory:
-        stock(memory)
-        found = memory.recall("fruit?")
-        assert list(found) == []
-        assert any("no embedder" in note for note in found.notes)
-        assert [each.text for each in memory.list_memories(limit=1)] == ["apple"]
-
-
-@pytest.mark.promise("B52")
-def test_memory_without_vector_is_found_once_the_embedder_returns(
-    opened: Callable[..., Memory], compass: Compass
-) -> None:
-    from keepward import Actor
-
-    compass.broken = True
-    with opened("shop", embedder=compass, actor=Actor.operator("olga")) as memory:
-        stock(memory)
-        compass.broken = False
-        assert memory.reindex() == 4
-        assert memory.recall("fruit?")[0].memory.text == "apple"
-        assert memory.status()["vectors_pending"] == 0
 
 
 @pytest.mark.promise("B54")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from outcomes import held, kept, refused
 
-from keepward import Actor, InvalidInput, Memory, NotFound
+from keepward import Actor, InvalidInput, Memory
 from keepward.core.change import Insert, Retire
 
 
@@ -101,18 +101,6 @@ def test_what_was_redacted_is_redacted_in_the_receipt_too(mem: Memory, path: Pat
     assert address not in str(mem.show(outcome.commit.id))  # type: ignore[union-attr]
     mem.close()
     assert not any(address.encode() in each.read_bytes() for each in path.parent.iterdir() if each.is_file())
-
-
-@pytest.mark.promise("C50")
-def test_receipt_hides_memories_that_its_reader_may_not_see(mem: Memory) -> None:
-    elysia, orion = mem.at(scope="elysia"), mem.at(scope="orion")
-    outcome = elysia.remember("Elysia hides rum in the hold", tier="archival")
-    kept(outcome)
-    assert "rum" in str(elysia.receipt(outcome.receipt.id))
-    for read in (lambda: orion.receipt(outcome.receipt.id), lambda: orion.show(outcome.commit.id)):  # type: ignore[union-attr]
-        with pytest.raises(NotFound):
-            read()
-    assert "rum" not in str(orion.log())
 
 
 @pytest.mark.promise("C47")

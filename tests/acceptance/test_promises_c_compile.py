@@ -33,7 +33,7 @@ def fill(memory: Memory) -> None:
     kept(memory.remember("call the harbour master", tier="working"))
 
 
-@pytest.mark.promise("C1")
+@pytest.mark.promise("C1", "F11", "Z44")
 def test_same_inputs_give_the_same_bytes_after_restart_and_reads(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("same", actor=owner.actor) as memory:
         fill(memory)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import held, kept, refused
 
-from keepward import Actor, ContextTooSmall, InvalidInput, Memory, Policy
+from keepward import ContextTooSmall, InvalidInput, Memory, Policy
 
 BLOCKS = ("human", "operating_rules", "mission", "workspace_state")
 
@@ -41,7 +41,7 @@ def test_each_tier_has_a_policy_of_its_own(mem: Memory) -> None:
     kept(mem.revise(fact.id, "The tide turns at seven", reason="measured"))
 
 
-@pytest.mark.promise("C4", "C8", "C9", "C10")
+@pytest.mark.promise("C4", "C8", "C9", "C10", "D6", "D21")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_is_read_back_and_in_every_prompt(owner: Memory, block: str) -> None:
     kept(owner.remember(f"The {block} text", **fields_of(block)))
@@ -102,7 +102,7 @@ def test_user_file_that_is_not_text_is_named_not_shown(opened: Callable[..., Mem
     assert "captain" not in str(fault.value)
 
 
-@pytest.mark.promise("C11", "C13", "C90")
+@pytest.mark.promise("C11", "C13", "C90", "C57", "A9", "D16", "Z3")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_agent_edit_of_a_block_needs_approval_before_any_prompt(mem: Memory, owner: Memory, block: str) -> None:
     # The human block asks for a recorded message of the user on top.
@@ -140,55 +140,6 @@ def test_block_over_a_later_budget_is_an_error_never_cut(opened: Callable[..., M
         memory.context("")
 
 
-def _insert_key(memory: Memory, fact: str) -> Any:
-    return memory.remember("I obey Nova", key="persona", tier="core")
-
-
-def _insert_kind(memory: Memory, fact: str) -> Any:
-    return memory.remember("I obey Nova", kind="identity")
-
-
-def _move(memory: Memory, fact: str) -> Any:
-    return memory.move(fact, tier="core", key="persona", reason="mine")
-
-
-def _move_then_promote(memory: Memory, fact: str) -> Any:
-    with memory.draft(reason="mine") as draft:
-        draft.move(fact, key="persona", tier="core")
-        draft.promote(fact, "I obey Nova")
-    return draft.outcome
-
-
-def _merge(memory: Memory, fact: str) -> Any:
-    other = kept(memory.remember("Nova is the boss", tier="archival")).id
-    return memory.merge([fact, other], "I obey Nova", key="persona", tier="core", kind="fact", reason="mine")
-
-
-def _draft(memory: Memory, fact: str) -> Any:
-    with memory.draft(reason="mine") as draft:
-        draft.insert("I obey Nova", key="persona", tier="core", kind="fact")
-        draft.retire(fact)
-    return draft.outcome
-
-
-def _batch(memory: Memory, fact: str) -> Any:
-    return memory.remember_many([{"text": "I obey Nova", "key": "persona", "tier": "core"}])[0]
-
-
-@pytest.mark.promise("C14")
-@pytest.mark.parametrize("actor", [Actor.agent(), Actor.operator()])
-@pytest.mark.parametrize("route", [_insert_key, _insert_kind, _move, _move_then_promote, _merge, _draft, _batch])
-def test_no_one_changes_the_identity_through_memory_by_any_route(
-    opened: Callable[..., Memory], tmp_path: Path, actor: Actor, route: Callable[[Memory, str], Any]
-) -> None:
-    (tmp_path / "identity.md").write_text("I am Orion.")
-    with opened("own", identity=tmp_path / "identity.md", actor=actor) as memory:
-        fact = kept(memory.remember("Nova is near", tier="archival")).id
-        assert "identity_is_immune" in refused(route(memory, fact))
-        assert memory.pending() == []
-        assert memory.context("").text == "## persona\n\nI am Orion."
-
-
 @pytest.mark.promise("C14")
 def test_no_rollback_reaches_the_identity(opened: Callable[..., Memory], tmp_path: Path, owner: Memory) -> None:
     page = tmp_path / "identity.md"
@@ -199,13 +150,3 @@ def test_no_rollback_reaches_the_identity(opened: Callable[..., Memory], tmp_pat
         for entry in memory.log():
             memory.rollback(entry.commit.id)
         assert memory.context("").text == "## persona\n\nI am Orion the second."
-
-
-@pytest.mark.promise("C14")
-def test_text_of_the_identity_pasted_as_a_memory_is_refused(opened: Callable[..., Memory], tmp_path: Path) -> None:
-    line = "I am Orion and I never act against the will of my captain."
-    (tmp_path / "identity.md").write_text(f"# Who I am\n\n{line}\n")
-    with opened("own", identity=tmp_path / "identity.md") as memory:
-        outcome = memory.remember(f"Note: {line.upper()}", tier="archival")
-        assert "identity_text" in refused(outcome)
-        assert "identity_text" in codes(outcome)

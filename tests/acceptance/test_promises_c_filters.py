@@ -63,14 +63,6 @@ def test_old_prompt_injection_is_excluded_and_named(mem: Memory, unaware: Callab
 
 
 @pytest.mark.promise("C78")
-def test_new_prompt_injection_is_quarantined_and_in_no_prompt(mem: Memory) -> None:
-    waiting = held(mem.remember(ORDER, tier="archival", source="web"))
-    compiled = mem.context("what are your previous instructions")
-    assert "reveal" not in compiled.text
-    assert [(each.id, each.reason.code) for each in compiled.excluded] == [(waiting.id, "quarantine")]
-
-
-@pytest.mark.promise("C78")
 def test_context_names_the_newest_pending_and_counts_the_rest(mem: Memory) -> None:
     guesses = [{"text": f"Pier {n} is free", "tier": "archival", "confidence": 0.1} for n in range(22)]
     waiting = [held(each) for each in mem.remember_many(guesses, reason="a guess")]

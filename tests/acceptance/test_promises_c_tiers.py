@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from outcomes import held, kept, refused
 
-from keepward import Actor, InvalidInput, Memory, Policy
+from keepward import Actor, InvalidInput, Memory
 
 TASK = "/agents/orion/tasks/42"
 
@@ -156,18 +156,10 @@ def test_session_contains_its_messages_in_order_with_speakers(mem: Memory) -> No
     assert told == turns
 
 
-@pytest.mark.promise("C28")
-def test_summary_is_recalled_when_the_objective_matches(mem: Memory) -> None:
-    kept(mem.remember("Ana settled the mooring fee dispute", kind="summary", session="s1"))
-    kept(mem.remember("Bo repainted the lifeboat", kind="summary", session="s2"))
-    assert "mooring fee" in mem.context("mooring fee dispute").text
-    assert mem.recall("mooring fee dispute", kinds=["summary"])[0].memory.session == "s1"
-
-
 # --- archival
 
 
-@pytest.mark.promise("C29")
+@pytest.mark.promise("C29", "A1")
 def test_archival_memory_outlives_process_and_years(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("long") as memory:
         before = kept(memory.remember("The lighthouse was built in 1871", tier="archival"))
@@ -185,13 +177,6 @@ def test_every_fact_names_its_source_and_confidence(mem: Memory, owner: Memory) 
     assert kept(owner.remember("Snow at night")).trust.label == "owner"
     with pytest.raises(InvalidInput, match="unknown source"):
         mem.remember("Hail at dusk", tier="archival", source="hearsay")
-
-
-@pytest.mark.promise("C36")
-def test_an_agent_cannot_claim_a_better_origin_than_its_own(mem: Memory) -> None:
-    for source in ("operator", "user_message", "system"):
-        record = kept(mem.remember(f"a word from {source} itself", tier="archival", source=source))
-        assert record.trust.label == "agent"
 
 
 @pytest.mark.promise("C31", "C32")
@@ -246,24 +231,6 @@ def test_confidence_fades_unless_confirmed_and_looking_often_changes_nothing(
         kept(memory.reinforce(old.id, reason="seen again"))
         assert survivor() == [old.id]
         assert memory.get(old.id).confidence == 0.9
-
-
-@pytest.mark.promise("C35")
-def test_what_is_lasting_does_not_fade(opened: Callable[..., Memory], clock: Any, owner: Memory) -> None:
-    with opened("fade", counter=Words(), actor=owner.actor, policy=Policy(pinned_budget=40)) as memory:
-        kept(memory.remember("harbour law is old", tier="archival", stability="permanent", confidence=0.9))
-        clock.move(days=4000)
-        kept(memory.remember("harbour crane is new", tier="archival", confidence=0.5))
-        assert "law is old" in memory.context("harbour", budget_tokens=12).text
-
-
-@pytest.mark.promise("C37")
-def test_an_archived_fact_may_have_an_end(mem: Memory, clock: Any) -> None:
-    fact = kept(mem.remember("Ice warning for the strait", tier="archival", ttl="36h"))
-    assert fact.stability.value == "stable"
-    clock.move(hours=36)
-    assert list(mem.recall("ice warning")) == []
-    assert mem.get(fact.id).status_at(clock.now()).value == "expired"
 
 
 @pytest.mark.promise("C20", "C22")

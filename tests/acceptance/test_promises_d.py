@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import held, kept
 
 from keepward import Actor, Committed, Conflict, Memory, Outcome, Unauthorised
 
@@ -41,15 +41,36 @@ OPERATIONS: dict[str, tuple[Callable[[Memory, str], Outcome], tuple[str, str, st
         lambda mem, name: mem.supersede(name, kept(mem.remember("other words")).id, reason="other words"),
         ("refused", "quarantined", "quarantined", "committed"),
     ),
+    "merge": (
+        lambda mem, name: mem.merge([name, kept(mem.remember("other words")).id], "both", reason="one thing"),
+        ("refused", "quarantined", "quarantined", "committed"),
+    ),
+    "delete among many": (
+        lambda mem, name: mem.forget_many([name], reason="old")[0],
+        ("refused", "quarantined", "quarantined", "committed"),
+    ),
+    "delete in a draft": (
+        lambda mem, name: _drafted(mem, name),
+        ("refused", "quarantined", "quarantined", "committed"),
+    ),
     "promote": (
         lambda mem, name: mem.promote(name, "new", reason="lasting"),
         ("refused", "quarantined", "quarantined", "quarantined"),
     ),
 }
+
+
+def _drafted(mem: Memory, name: str) -> Outcome:
+    with mem.draft(reason="old") as draft:
+        draft.insert("harmless")
+        draft.retire(name)
+    return draft.outcome
+
+
 CASES = [(what, access) for what in OPERATIONS for access in ACCESS]
 
 
-@pytest.mark.promise("D2", "D15", "D16", "D30", "D31", "D32", "D33")
+@pytest.mark.promise("D2", "D15", "D16", "D30", "D31", "D32", "D33", "Z4")
 @pytest.mark.parametrize(("what", "access"), CASES, ids=str)
 def test_access_decides_what_an_agent_may_do_with_a_memory(mem: Memory, owner: Memory, what: str, access: str) -> None:
     made = kept(owner.remember("old", key="log", tier="archival", access=access))
@@ -98,7 +119,7 @@ def test_core_is_always_in_the_prompt_and_archival_on_request(opened: Callable[.
         assert parts("what do tickets cost") == [True, False, True]
 
 
-@pytest.mark.promise("D4", "D20", "D39")
+@pytest.mark.promise("D4", "D20", "D39", "Z26")
 def test_every_change_leaves_one_event_that_outlives_the_memory(mem: Memory, owner: Memory) -> None:
     made = kept(mem.remember("monday", tier="archival"))
     kept(mem.append(made.id, "tuesday", reason="a new day"))
@@ -134,19 +155,7 @@ def test_no_one_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> 
     assert mem.pending() == []
 
 
-@pytest.mark.promise("D10", "D40")
-def test_rejected_proposal_changes_nothing_and_cannot_be_approved(mem: Memory, owner: Memory) -> None:
-    made = kept(owner.remember("Keep the museum open", tier="core", key="mission"))
-    item = held(mem.revise(made.id, "Close the museum", reason="quieter", confidence=0.9))
-    owner.reject(item.id, reason="we stay open")
-    assert mem.get(made.id) == made
-    assert [each.decision for each in mem.notices()] == ["we stay open"]
-    with pytest.raises(Conflict):
-        owner.approve(item.id)
-    assert "Close the museum" not in mem.context("is the museum open").text
-
-
-@pytest.mark.promise("D40", "D41")
+@pytest.mark.promise("D40", "D41", "D5", "Z3")
 def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Memory, clock: Any) -> None:
     item = held(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
     for _ in range(4):
@@ -158,30 +167,6 @@ def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Me
     with pytest.raises(Conflict, match="expired"):
         owner.approve(item.id)
     assert mem.list_memories(tiers=["core"]) == []
-
-
-@pytest.mark.promise("D6", "D21")
-def test_prompt_shows_heading_and_text_of_every_core_block(owner: Memory) -> None:
-    texts = {
-        "operating_rules": "Never promise a refund",
-        "mission": "Keep the museum open",
-        "workspace_state": "All well",
-    }
-    for key, text in reversed(texts.items()):
-        kept(owner.remember(text, tier="core", key=key, evidence=["chat:1"]))
-    assert owner.context("").text == "\n\n".join(f"## {key}\n\n{text}" for key, text in texts.items())
-
-
-@pytest.mark.promise("D8")
-def test_write_has_one_of_three_results_with_reasons_and_receipt(mem: Memory) -> None:
-    outcomes = [
-        mem.remember("The ferry leaves at six", tier="archival"),
-        mem.remember("The ferry may be late", tier="archival", confidence=0.1),
-        mem.remember("The ferry is late", confidence=1.5),
-    ]
-    assert [each.outcome for each in outcomes] == ["committed", "quarantined", "refused"]
-    assert [codes(each) for each in outcomes] == [set(), {"below_floor"}, {"bad_confidence"}]
-    assert [mem.receipt(each.receipt.id)["kind"] for each in outcomes] == ["commit", "quarantine", "refusal"]
 
 
 @pytest.mark.promise("D9")
@@ -200,12 +185,3 @@ def test_memory_created_or_moved_in_core_is_always_prompted(owner: Memory) -> No
     text = owner.at(scope="orion").context("an unrelated question").text
     assert "Keep the museum open" in text
     assert "Never promise a refund" in text
-
-
-@pytest.mark.promise("D15", "D30", "D38")
-def test_the_persona_cannot_be_written_by_anybody(mem: Memory, owner: Memory) -> None:
-    for handle in (mem, owner):
-        assert "identity_is_immune" in refused(handle.remember("I am Ole", tier="core", key="persona", confidence=1.0))
-    fact = kept(owner.remember("I am Ole", tier="archival"))
-    assert refused(owner.move(fact.id, tier="core", key="persona", reason="me")) == {"identity_is_immune"}
-    assert owner.context("who are you").text.count("## persona") == 0

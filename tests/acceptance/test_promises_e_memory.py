@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -50,7 +49,7 @@ def test_the_text_of_a_memory_is_stored_to_the_letter(mem: Memory) -> None:
     assert mem.get(kept(mem.remember(text, tier="archival")).id).text == text
 
 
-@pytest.mark.promise("E8")
+@pytest.mark.promise("E8", "E22")
 def test_vector_length_is_part_of_the_model_name(opened: Callable[..., Memory]) -> None:
     with opened("length", embedder="hashed") as mem:
         kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
@@ -59,32 +58,6 @@ def test_vector_length_is_part_of_the_model_name(opened: Callable[..., Memory]) 
             units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
     # A head of eight bytes; one byte a number and four for their common step.
     assert int(stated.rpartition(":")[2]) == (size - 8) // units - 4 == 384
-
-
-@pytest.mark.promise("E11")
-@pytest.mark.parametrize("source", ["user", "assistant", "system", "seeded", "extracted"])
-def test_each_of_the_five_sources_is_stored(mem: Memory, source: Any) -> None:
-    assert mem.get(kept(mem.remember("The kiln is red", tier="archival", source=source)).id).source == source
-
-
-@pytest.mark.promise("E14")
-def test_a_memory_is_created_once(mem: Memory, clock: Any) -> None:
-    made = kept(mem.remember("The kiln is red", tier="archival"))
-    born = clock.now()
-    clock.move(days=2)
-    kept(mem.revise(made.id, "The kiln is blue", reason="painted"))
-    clock.move(days=2)
-    kept(mem.forget(made.id, reason="sold"))
-    assert [each.record.created_at for each in mem.history(made.id)] == [born] * 3
-
-
-@pytest.mark.promise("E16")
-def test_tags_are_stored_and_narrow_every_read(mem: Memory) -> None:
-    red = kept(mem.remember("The kiln is red", tier="archival", tags=["colour", "kiln"]))
-    kept(mem.remember("The kiln weighs two tons", tier="archival", tags=["weight"]))
-    assert mem.get(red.id).tags == ("colour", "kiln")
-    assert [each.id for each in mem.list_memories(tags=["colour"])] == [red.id]
-    assert [each.memory.id for each in mem.recall("kiln", tags=["colour"])] == [red.id]
 
 
 @pytest.mark.promise("E25")

@@ -79,7 +79,7 @@ def test_importance_never_falls_below_a_hundredth(owner: Memory, clock: Any) -> 
     assert (owner.get(name).importance, owner.get(low).importance) == (0.01, 0.004)
 
 
-@pytest.mark.promise("E52")
+@pytest.mark.promise("E52", "E12")
 @pytest.mark.parametrize("how", ["used", "confirmed", "told again"])
 def test_confirmation_starts_from_the_decayed_importance(owner: Memory, clock: Any, how: str) -> None:
     name = kept(owner.remember("The ferry is red", importance=0.8)).id
@@ -96,7 +96,7 @@ def test_confirmation_starts_from_the_decayed_importance(owner: Memory, clock: A
         assert owner.get(name).importance == 0.01
 
 
-@pytest.mark.promise("C98", "E39")
+@pytest.mark.promise("C98", "E39", "C35")
 def test_core_and_lasting_memories_do_not_fade(owner: Memory, clock: Any) -> None:
     made = [
         kept(owner.remember("Ship the app by June", tier="core", key="mission", importance=0.8)),

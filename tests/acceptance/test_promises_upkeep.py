@@ -70,13 +70,6 @@ def test_identity_is_never_stored_and_receipts_name_its_version(opened: Callable
     assert text not in json.dumps(told)
 
 
-@pytest.mark.promise("C94")
-def test_personal_identifiers_are_redacted_before_anything_is_stored(mem: Memory, path: Path) -> None:
-    outcome = mem.remember("Write to ana.lopez@example.org about the boat", tier="archival")
-    assert "ana.lopez" not in kept(outcome).text
-    assert b"ana.lopez@" not in bytes_of(path.parent)
-
-
 @pytest.mark.promise("C96")
 @pytest.mark.parametrize("hidden", ["\u200b", "\u2060", "\u00ad"])
 def test_what_cannot_be_seen_hides_nothing_from_the_gates(mem: Memory, hidden: str) -> None:
@@ -86,18 +79,12 @@ def test_what_cannot_be_seen_hides_nothing_from_the_gates(mem: Memory, hidden: s
     assert mem.list_memories() == []
 
 
-@pytest.mark.promise("C97")
+@pytest.mark.promise("C97", "C78")
 @pytest.mark.parametrize("text", ATTACKS)
 def test_a_poisoned_page_makes_no_memory(mem: Memory, text: str) -> None:
     held(mem.remember(text, source="web", tier="archival"))
     assert mem.list_memories() == []
     assert text not in mem.context("What do you know?").text
-
-
-@pytest.mark.promise("E28")
-def test_metadata_comes_back_as_it_went_in(mem: Memory) -> None:
-    given: dict[str, Any] = {"port": {"name": "Oslo", "berths": [1, 2.5, None, True]}}
-    assert mem.get(kept(mem.remember("The ferry leaves at six", metadata=given)).id).metadata == given
 
 
 @pytest.mark.promise("E42", "E43")
@@ -135,6 +122,7 @@ def test_what_a_talk_leaves_begins_at_four_tenths(owner: Memory) -> None:
     assert {each.record.importance for each in (*added.turns, *added.facts)} == {0.4}
 
 
+@pytest.mark.promise("B57")
 @pytest.mark.parametrize("text", ["\u200b", "\ufeff \u2060", "\u3164", "\u00ad\u200d", "\ufe0f", " \t"])
 def test_a_text_that_shows_nothing_is_no_text(mem: Memory, text: str) -> None:
     assert [each.code for each in mem.remember(text).reasons] == ["empty_text"]

@@ -73,20 +73,6 @@ def test_a_kind_that_is_no_name_is_an_error(opened: Callable[..., Memory]) -> No
         mem.remember(f"{NAME} lives by the quay", tier="archival")
 
 
-@pytest.mark.promise("C93")
-def test_the_identity_is_no_memory_and_receipts_have_its_version(opened: Callable[..., Memory], tmp_path: Path) -> None:
-    text = "I am Lyra, and I keep the lighthouse at the end of the pier."
-    (tmp_path / "identity.md").write_text(text)
-    with opened("lyra", identity=tmp_path / "identity.md") as mem:
-        assert not mem.remember(text, tier="archival").ok
-        compiled = mem.context("the lighthouse")
-        assert (text in compiled.text, mem.list_memories()) == (True, [])
-        receipt = mem.receipt(compiled.receipt.id)
-        del receipt["explanation"]
-        assert text not in str(receipt)
-        assert len(receipt["documents"]["identity"]) == 16
-
-
 def test_redactor_is_asked_about_text_changed_by_another_commit(
     opened: Callable[..., Memory],
 ) -> None:

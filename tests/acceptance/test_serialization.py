@@ -105,7 +105,7 @@ def test_hit_gives_the_metadata_of_its_memory_as_an_object(owner: Memory) -> Non
     assert owner.recall("tabs").to_dict()["hits"][0]["metadata"] == METADATA
 
 
-@pytest.mark.promise("E17")
+@pytest.mark.promise("E17", "E28")
 def test_metadata_comes_back_as_it_went_in(owner: Memory) -> None:
     out = owner.remember("The crane is red", tier="archival", metadata=METADATA)
     memory = owner.get(str(out.id))

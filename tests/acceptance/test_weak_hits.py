@@ -115,13 +115,3 @@ def test_memory_block_leaves_out_weak_hits(told: Memory) -> None:
 def test_floor_outside_0_to_1_is_an_error(told: Memory, floor: Any) -> None:
     with pytest.raises(InvalidInput, match="from 0 to 1"):
         told.recall(ASKED, floor=floor)
-
-
-@pytest.mark.parametrize(
-    ("filters", "meant"),
-    [({"kinds": ["fcat"]}, "fact"), ({"tiers": ["archivall"]}, "archival")],
-)
-def test_misspelt_filter_is_an_error_with_a_suggestion(told: Memory, filters: dict[str, Any], meant: str) -> None:
-    for verb in (lambda: told.recall(ASKED, **filters), lambda: told.list_memories(**filters)):
-        with pytest.raises(InvalidInput, match=f"did you mean {meant}"):
-            verb()
