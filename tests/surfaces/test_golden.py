@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import re
-from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,16 +55,6 @@ class Ids:
 
 def test_the_library_has_the_names_and_signatures_that_it_had():
     compare("library.json", library(keepward))
-
-
-def test_the_description_of_the_http_api_is_what_it_was(tmp_path):
-    world = HttpTestServer(tmp_path)
-    described = world.app.openapi()
-    # A copy: the description is made once for all applications.
-    described = deepcopy(described)
-    schemas = described["components"].pop("schemas")
-    compare("openapi.jsonl", [*described.pop("paths").items(), *schemas.items(), *described.items()])
-    world.memory.close()
 
 
 @pytest.mark.parametrize("profile", ["default", "readonly", "blocks"])
@@ -186,7 +175,7 @@ def test_every_route_answers_with_its_golden_keys_and_status(tmp_path):
         each.memory.close()
     compare("http.jsonl", found.items())
     routes = {(method.upper(), path) for path, each in world.api["paths"].items() for method in each}
-    # openapi.jsonl has the answer of an operation, and test_calls.py compares each answer with it.
+    # docs/reference/openapi.json has the answer of an operation, and test_calls.py compares each answer with it.
     routes -= {(each.http_method, each.path) for each in OPERATIONS.values()}
     assert routes - asked == {("GET", "/memory/events")}
 
