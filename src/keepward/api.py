@@ -204,10 +204,6 @@ class MemoryAPI(ABC):
         a reviewer or the owner.
         """
 
-    @operation("GET /memory/kinds", by="services.search:counts_by_kind", right="read")
-    def counts_by_kind(self) -> Facets:
-        """Return how many memories there are of each kind."""
-
     @operation("GET /memory/items/{id}", by="services.search:get", right="read")
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status.
@@ -1114,7 +1110,6 @@ class AsyncMemoryAPI:
 
     recall = async_method(MemoryAPI.recall)
     list_memories = async_method(MemoryAPI.list_memories)
-    counts_by_kind = async_method(MemoryAPI.counts_by_kind)
     get = async_method(MemoryAPI.get)
     history = async_method(MemoryAPI.history)
     facets = async_method(MemoryAPI.facets)

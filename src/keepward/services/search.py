@@ -102,11 +102,6 @@ def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascendin
     )
 
 
-def counts_by_kind(session: RequestContext, /) -> Facets:
-    """Return how many memories there are of each kind."""
-    return facets(session, of=("kind",))
-
-
 def get(session: RequestContext, /, memory_id: str, *, as_of: AsOf = None) -> Record:
     """Return a memory by id or alias, whatever its status."""
     record = read.get(session, memory_id, as_of=as_of)
