@@ -218,6 +218,7 @@ IDENTITY: dict[str, Callable[[Memory, str], Any]] = {
         [name, kept(mem.remember("Stars are far", tier="archival")).id], "I am Orion", kind="identity", reason="me"
     ),
     "draft": lambda mem, name: _drafted(mem),
+    "move and promote": lambda mem, name: _promoted(mem, name),
     "many": lambda mem, _: mem.remember_many([{"text": "I am Orion", "tier": "core", "key": "persona"}])[0],
 }
 
@@ -229,7 +230,14 @@ def _drafted(mem: Memory) -> Any:
     return draft.outcome
 
 
-@pytest.mark.promise("Z5")
+def _promoted(mem: Memory, name: str) -> Any:
+    with mem.draft(reason="me") as draft:
+        draft.move(name, key="persona", tier="core")
+        draft.promote(name, "I am Orion")
+    return draft.outcome
+
+
+@pytest.mark.promise("Z5", "C14", "D15", "D30", "D38")
 @pytest.mark.parametrize("actor", sorted(ACTORS))
 def test_the_identity_is_immune_by_every_route(opened: Callable[..., Memory], tmp_path: Path, actor: str) -> None:
     (tmp_path / "identity.md").write_text("I am Lyra, and I keep the lighthouse at the end of the pier.")
@@ -259,15 +267,6 @@ def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -
         for step in item.steps:
             assert (step.after.key, step.after.kind.value) != ("persona", "identity")
     assert "I am Orion" not in owner.context("who am I").text
-
-
-@pytest.mark.parametrize("text", ["I am Lyra, and I keep the lighthouse at the end of the pier."])
-def test_words_of_the_identity_file_are_refused_as_a_memory(
-    opened: Callable[..., Memory], tmp_path: Path, text: str
-) -> None:
-    (tmp_path / "identity.md").write_text(text)
-    with opened("own", identity=tmp_path / "identity.md", embedder=None) as mem:
-        assert mem.remember(f"Note: {text}").outcome == "refused"
 
 
 @pytest.mark.parametrize("purpose", ["answer", "act", "core"])

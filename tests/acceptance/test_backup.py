@@ -283,8 +283,3 @@ def test_accepting_is_bound_to_the_state_that_was_shown(owner, number):
     owner.remember("Said in between", tier="archival")
     with pytest.raises(Conflict):
         owner.adopt(plan.digest)
-
-
-def test_only_the_owner_accepts_a_store(mem):
-    with pytest.raises(Unauthorised):
-        mem.plan_adopt()

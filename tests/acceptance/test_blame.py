@@ -159,13 +159,6 @@ def test_what_a_purpose_excludes_says_so(agent):
     )
 
 
-def test_the_order_of_the_receipts_reverses_the_difference(agent):
-    first = agent.context("database").receipt.id
-    record = kept(agent.remember("The database is db-1", tier="archival"))
-    second = agent.context("database").receipt.id
-    assert items(agent.context_diff(second, first)) == [("removed", record.id)]
-
-
 def test_a_containment_is_the_commit_behind_what_left(owner, agent):
     agent.remember("Refunds go by wire", tier="archival", source="web")
     first = agent.context("refunds").receipt.id

@@ -71,11 +71,6 @@ def test_a_session_that_ends_with_an_error_has_no_summary(memory):
     assert summaries(memory) == []
 
 
-def test_a_session_of_two_messages_has_no_summary(memory):
-    said(memory, *TURNS[:2])
-    assert summaries(memory) == []
-
-
 def test_later_messages_of_a_session_get_their_own_summary(memory):
     said(memory, *TURNS)
     said(memory, "It came.", "It is warm.", "The bread is done.")

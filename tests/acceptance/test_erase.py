@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory
-from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotFound, Tampered
 from keepward.interchange import load, write_vault
 from support import tamper
 
@@ -138,15 +138,6 @@ def test_log_still_names_the_author_of_an_erased_reason(owner, number):
         ("operator:olga", "[erased]"),
         ("operator:olga", "[erased]"),
     ]
-
-
-@pytest.mark.parametrize("rights", ["agent", "reviewer"])
-@pytest.mark.promise("F10")
-def test_only_the_owner_plans_and_erases(owner, number, rights):
-    handle = owner.as_actor(Actor.agent() if rights == "agent" else Actor.reviewer("rita"))
-    for ask in (lambda: handle.plan_erase([number]), lambda: handle.erase("0" * 64, [number])):
-        with pytest.raises(Unauthorised):
-            ask()
 
 
 def test_planning_changes_no_byte(owner, number, tmp_path):

@@ -164,26 +164,11 @@ def test_a_session_of_many_long_prompts_is_summarised_completely(memory, seen):
     assert len(derived) == len(set(derived)) == 40
 
 
-def test_a_session_of_twelve_prompts_has_one_summary(memory, seen):
-    for number in range(12):
-        handle_event(memory, event("prompt", prompt=f"Please look at oven number {number} of the bakery. " * 5), seen)
-    handle_event(memory, event("end"), seen)
-    assert len(memory.list_memories(kinds=["summary"])) == 1
-
-
 def test_a_long_prompt_is_stored_in_parts(memory, seen):
     prompt = " ".join(f"Look at oven number {number} of the bakery." for number in range(80))
     handle_event(memory, event("prompt", prompt=prompt), seen)
     parts = sorted(memory.list_memories(kinds=["event"]), key=lambda each: each.metadata["part"])
     assert " ".join(each.text for each in parts) == prompt
-
-
-def test_a_session_is_not_summed_up_twice(memory, seen):
-    for prompt in ("How do I proof the dough?", "Which flour is best?", "When does the oven come?"):
-        handle_event(memory, event("prompt", prompt=prompt), seen)
-    handle_event(memory, event("compact"), seen)
-    handle_event(memory, event("end"), seen)
-    assert len(memory.list_memories(kinds=["summary"])) == 1
 
 
 def test_what_is_put_in_at_the_start_preserves_its_budget(memory, seen):

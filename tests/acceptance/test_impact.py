@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 from outcomes import held, kept, refused
 
-from keepward import Actor, Conflict, Memory, NotFound, Unauthorised
+from keepward import Actor, Conflict, Memory, NotFound
 from support import tamper
 
 PAGE = "https://refunds.example/policy"
@@ -71,13 +70,10 @@ def test_an_impact_leaves_out_contexts_without_it(owner, agent, poisoned):
     assert owner.impact(memory=note.id).contexts == ()
 
 
-def test_an_impact_of_a_memory_begins_with_it(owner, poisoned):
-    assert [each.id for each in owner.impact(memory=poisoned["page"].id).direct] == [poisoned["page"].id]
-
-
-def test_an_impact_of_a_commit_begins_with_its_targets(owner, poisoned):
+def test_an_impact_of_a_memory_or_commit_begins_there(owner, poisoned):
     commit = owner.history(poisoned["page"].id)[0].commit.id
-    assert [each.id for each in owner.impact(commit=commit).direct] == [poisoned["page"].id]
+    for way in ({"memory": poisoned["page"].id}, {"commit": commit}):
+        assert [each.id for each in owner.impact(**way).direct] == [poisoned["page"].id]
 
 
 def test_an_impact_of_an_actor_is_all_that_it_said(owner, poisoned):
@@ -162,21 +158,15 @@ def test_a_containment_is_one_commit(owner, poisoned):
     )
 
 
-@pytest.mark.promise("C99")
+@pytest.mark.promise("C99", "F12")
 @pytest.mark.parametrize("query", ["refunds", "wire transfer", "money for customers"])
-def test_what_is_contained_is_in_no_prompt(owner, agent, poisoned, query):
+def test_contained_memories_are_stored_and_used_nowhere(owner, agent, poisoned, query):
     plan_and_contain(owner, source="web")
     assert "wire" not in agent.context(query).text.lower()
-
-
-def test_what_is_contained_is_not_recalled(owner, agent, poisoned):
-    plan_and_contain(owner, source="web")
-    assert [hit.memory.text for hit in agent.recall("refunds by wire transfer") if "wire" in hit.memory.text] == []
-
-
-def test_what_is_contained_is_no_duplicate_answer(owner, agent, poisoned):
-    plan_and_contain(owner, source="web")
+    assert [hit for hit in agent.recall(query) if "wire" in hit.memory.text] == []
     assert agent.remember(POISON, tier="archival").outcome != "duplicate"
+    assert owner.get(poisoned["page"].id).text == POISON
+    assert owner.verify().faults == ()
 
 
 def test_restating_what_is_contained_revives_nothing(owner, agent, poisoned):
@@ -198,19 +188,11 @@ def test_retired_memories_are_contained_against_restoring(owner, agent, poisoned
 
 
 @pytest.mark.promise("C99", "T15")
-def test_one_rollback_undoes_a_containment_exactly(owner, poisoned):
-    before = state(owner)
+def test_one_rollback_undoes_a_containment_exactly(owner, agent, poisoned):
+    before = (state(owner), agent.context("refunds").text)
     done = plan_and_contain(owner, source="web")
     owner.rollback(done.commit.id)
-    assert state(owner) == before
-
-
-@pytest.mark.promise("T15")
-def test_after_the_rollback_the_contexts_are_the_same(owner, agent, poisoned):
-    before = agent.context("refunds").text
-    done = plan_and_contain(owner, source="web")
-    owner.rollback(done.commit.id)
-    assert agent.context("refunds").text == before
+    assert (state(owner), agent.context("refunds").text) == before
 
 
 def test_a_retired_memory_comes_back_from_containment_retired(owner, agent, poisoned):
@@ -224,38 +206,6 @@ def test_a_memory_names_the_commit_that_contained_it(owner, poisoned):
     done = plan_and_contain(owner, source="web")
     last = owner.history(poisoned["page"].id)[-1]
     assert (last.op, last.commit.id) == ("contain", done.commit.id)
-
-
-@pytest.mark.promise("F12")
-def test_a_containment_deletes_nothing(owner, poisoned):
-    plan_and_contain(owner, source="web")
-    assert owner.get(poisoned["page"].id).text == POISON
-
-
-@pytest.mark.promise("F10")
-@pytest.mark.parametrize("actor", [Actor.agent("claude"), Actor.reviewer("rita"), Actor.user("ulla")], ids=str)
-def test_only_the_owner_carries_a_containment_out(owner, poisoned, actor):
-    plan = owner.plan_contain(source="web")
-    with pytest.raises(Unauthorised):
-        owner.as_actor(actor).contain(plan.digest, source="web")
-
-
-def test_owner_with_restricted_rights_cannot_contain(owner, poisoned, tmp_path, clock):
-    less = replace(Actor.operator("otto"), can=frozenset({"read", "approve"}))
-    plan = owner.plan_contain(source="web")
-    with (
-        Memory.open(tmp_path / "m.db", embedder=None, clock=clock, config_dir=tmp_path / "config", actor=less) as other,
-        pytest.raises(Unauthorised),
-    ):
-        other.contain(plan.digest, source="web")
-
-
-@pytest.mark.promise("F10")
-@pytest.mark.parametrize("actor", [Actor.agent("claude"), Actor.reviewer("rita")], ids=str)
-def test_only_the_owner_undoes_a_containment(owner, poisoned, actor):
-    done = plan_and_contain(owner, source="web")
-    with pytest.raises(Unauthorised):
-        owner.as_actor(actor).rollback(done.commit.id)
 
 
 @pytest.mark.promise("T16")
@@ -296,11 +246,6 @@ def test_the_receipt_of_a_containment_names_the_plan(owner, poisoned):
     done = plan_and_contain(owner, source="web")
     receipt = owner.receipt(done.receipt.id)
     assert (receipt["kind"], receipt["approved_digest"]) == ("contain", done.digest)
-
-
-def test_a_contained_store_verifies(owner, poisoned):
-    plan_and_contain(owner, source="web")
-    assert owner.verify().faults == ()
 
 
 def test_a_plan_leaves_erased_memories_alone(owner, poisoned):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from outcomes import kept
 
-from keepward import Actor, Memory, NotFound, Policy, Unauthorised
+from keepward import Actor, Memory, Policy
 from keepward.core.job import LEASE_DURATION, JobRow, Run
 from keepward.interchange import write_vault
 from keepward.jobs import registry, runner
@@ -116,23 +116,6 @@ def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:
     assert all(state.due for state in owner.at(tenant="other").jobs())
 
 
-def test_unknown_job_is_not_found_and_the_message_lists_jobs(owner: Memory) -> None:
-    with pytest.raises(NotFound, match="compact_working"):
-        owner.run_job("dance")
-
-
-@pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.reviewer("rita")], ids=str)
-def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
-    mem = owner.as_actor(actor)
-    for call in (mem.run_jobs, lambda: mem.run_job("expire")):
-        with pytest.raises(Unauthorised):
-            call()
-
-
-def test_an_agent_may_see_when_jobs_run(mem: Memory) -> None:
-    assert [state.name for state in mem.jobs()] == NAMES
-
-
 # --- three outcomes
 
 
@@ -185,10 +168,6 @@ def test_a_failed_job_is_tried_again_within_the_hour(
     owner.run_jobs()
     clock.move(hours=1)
     assert "prune" in [run.job for run in owner.run_jobs()]
-
-
-def test_training_without_new_feedback_is_skipped(owner: Memory) -> None:
-    assert owner.run_job("train_reranker").outcome == "skipped"
 
 
 def test_a_receipt_of_a_run_names_its_commits(owner: Memory, clock: Any) -> None:

@@ -1,30 +1,38 @@
-"""Maintenance: jobs that are due run by themselves, and nobody waits for them."""
+"""Maintenance, bookkeeping, and a clock that jumps."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
+import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import held, kept
 
-from keepward import Actor, Memory, Policy
+from keepward import Actor, Committed, Duplicate, Memory, Policy, StaleVersion
 from keepward.core.job import SCHEDULES, JobRow
+from keepward.core.proposal import Proposal
+from keepward.core.reducer import content
 from keepward.embedding.hashed import HashedEmbedder
+from keepward.errors import Conflict
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import MIN_INTERVAL, due_jobs, run_pending
 from keepward.retrieval import chunking
 from keepward.retrieval.tokenizer import PREFERENCE_TERM, term_hash, unpack_many
 from keepward.services import gate_context, search_features
+from keepward.storage import sqlite as opening
+
+# --- Maintenance: jobs that are due run by themselves, and nobody waits for them
 
 
 def never() -> bool:
@@ -94,12 +102,6 @@ def test_custom_clock_or_in_memory_store_starts_nothing_automatically(
         assert mem._shared.maintenance is None
     with Memory.open(tmp_path / "b.db", **given) as mem:
         assert mem._shared.maintenance is not None
-
-
-def test_the_environment_switches_it_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
-    with Memory.open(tmp_path / "a.db", embedder="none", config_dir=tmp_path / "config") as mem:
-        assert mem._shared.maintenance is None
 
 
 def test_closing_ends_the_thread(opened: Callable[..., Memory], quick: None) -> None:
@@ -304,13 +306,6 @@ def test_open_handle_recomputes_vectors_of_an_earlier_version(of_old: Callable[.
         assert (found.memory.text, found.parts["cosine"] > before) == ("Tea is served at nine", True)
 
 
-def test_reindex_recomputes_old_vectors_but_preserves_supplied_ones(
-    of_old: Callable[..., Memory],
-) -> None:
-    with of_old("store", actor=Actor.operator("olga")) as mem:
-        assert (mem.reindex(), mem.reindex(), mem.status()["vectors_pending"]) == (2, 0, 0)
-
-
 @pytest.mark.parametrize(("embedder", "given"), [("hashed", False), ("hashed", True), (None, False)])
 def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, embedder: str | None, given: bool
@@ -397,3 +392,235 @@ def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
     main(["remember", "Tea is served at nine"])
     assert len(left) == 1
+
+
+# --- Reinforcement, learning from use and repetition make versions that stand in nobody's way
+
+
+def used(owner: Memory, name: str) -> None:
+    """Let a memory be recalled, and let the due jobs learn from that."""
+    assert name in {hit.memory.id for hit in owner.recall("the ferry", limit=5)}
+    before = owner.get(name).version
+    owner.run_job("learn_importance")
+    assert owner.get(name).version == before + 1
+
+
+def repeated(owner: Memory, name: str) -> None:
+    assert isinstance(owner.remember(owner.get(name).text), Duplicate)
+
+
+def confirmed(owner: Memory, name: str) -> None:
+    kept(owner.reinforce(name))
+
+
+BOOKKEEPING = [used, repeated, confirmed]
+Step = Callable[[Memory, str], None]
+
+
+@pytest.mark.parametrize("step", BOOKKEEPING)
+def test_commit_is_rolled_back_exactly_after_bookkeeping(owner: Memory, clock: Any, step: Step) -> None:
+    first = kept(owner.remember("The ferry is red"))
+    clock.move(hours=1)
+    outcome = owner.revise(first.id, "The ferry is blue", reason="painted")
+    assert isinstance(outcome, Committed)
+    clock.move(hours=1)
+    step(owner, first.id)
+    clock.move(hours=1)
+    done = owner.rollback(outcome.commit.id)
+    assert (done.applied, done.conflicts, done.undone) == (True, (), (outcome.commit.id,))
+    assert content(owner.get(first.id)) == content(first)
+    assert [each.record.version for each in owner.history(first.id)] == [1, 2, 3, 4]
+    assert (owner.rollback(outcome.commit.id).already, owner.verify().ok) == (True, True)
+
+
+@pytest.mark.parametrize("step", BOOKKEEPING)
+def test_what_was_remembered_is_withdrawn_after_bookkeeping_on_it(owner: Memory, step: Step) -> None:
+    outcome = owner.remember("The ferry is red")
+    assert isinstance(outcome, Committed)
+    step(owner, outcome.records[0].id)
+    assert owner.rollback(outcome.commit.id).applied
+    assert owner.list_memories() == []
+
+
+def test_taking_later_commits_along_takes_no_bookkeeping_of_other_memories(owner: Memory) -> None:
+    outcome = owner.remember("The ferry is red")
+    assert isinstance(outcome, Committed)
+    other = kept(owner.remember("The harbour opens at six"))
+    assert len(owner.recall("the ferry and the harbour", limit=5)) == 2
+    owner.run_job("learn_importance")
+    learnt = owner.get(other.id)
+    done = owner.rollback(outcome.commit.id, with_later=True)
+    assert (done.applied, done.undone, owner.get(other.id)) == (True, (outcome.commit.id,), learnt)
+
+
+def test_content_change_still_blocks_a_rollback(owner: Memory) -> None:
+    outcome = owner.remember("The ferry is red")
+    assert isinstance(outcome, Committed)
+    name = outcome.records[0].id
+    confirmed(owner, name)
+    kept(owner.revise(name, tags=["boats"], reason="sorted"))
+    confirmed(owner, name)
+    done = owner.rollback(outcome.commit.id)
+    assert (done.applied, [each.memory_id for each in done.conflicts]) == (False, [name])
+
+
+def test_recorded_expiry_does_not_block_a_rollback(owner: Memory, clock: Any) -> None:
+    with owner.draft(reason="two at once") as draft:
+        draft.insert("The ferry is late today", ttl="1h")
+        draft.insert("The ferry is red")
+    assert isinstance(draft.outcome, Committed)
+    clock.move(hours=2)
+    owner.run_job("expire")
+    assert owner.rollback(draft.outcome.commit.id).applied
+    assert owner.list_memories() == []
+
+
+@pytest.mark.parametrize("step", BOOKKEEPING)
+def test_edit_of_the_read_version_succeeds_after_bookkeeping(owner: Memory, step: Step) -> None:
+    name = kept(owner.remember("The ferry is red")).id
+    step(owner, name)
+    assert kept(owner.revise(name, "The ferry is blue", reason="painted", if_version=1)).version == 3
+    for wrong in (1, 2, 4):
+        with pytest.raises(StaleVersion):
+            owner.revise(name, "The ferry is green", reason="again", if_version=wrong)
+    assert owner.get(name).text == "The ferry is blue"
+
+
+@pytest.mark.parametrize("step", BOOKKEEPING)
+def test_an_approval_holds_after_bookkeeping_and_preserves_what_was_learnt(
+    owner: Memory, mem: Memory, clock: Any, step: Step
+) -> None:
+    name = kept(owner.remember("The ferry is red", access="approval")).id
+    item = held(mem.revise(name, "The ferry is blue", reason="painted"))
+    clock.move(hours=1)
+    step(owner, name)
+    learnt = owner.get(name)
+    after = kept(owner.approve(item.id, digest=item.digest))
+    assert (after.text, after.version, after.importance) == ("The ferry is blue", 3, learnt.importance)
+    assert (owner.get(name), owner.verify().ok) == (after, True)
+
+
+def test_an_approval_is_stale_once_the_content_has_changed(owner: Memory, mem: Memory) -> None:
+    name = kept(owner.remember("The ferry is red", access="approval")).id
+    item = held(mem.revise(name, "The ferry is blue", reason="painted"))
+    confirmed(owner, name)
+    kept(owner.revise(name, "The ferry is green", reason="painted already"))
+    confirmed(owner, name)
+    with pytest.raises(StaleVersion):
+        owner.approve(item.id)
+    assert owner.get(name).text == "The ferry is green"
+
+
+# --- A clock that jumps forward takes nothing out of the review queue for good
+
+
+@pytest.fixture
+def waiting(mem: Memory) -> Proposal:
+    return held(mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.9))
+
+
+def test_clock_that_returns_finds_the_review_queue_unchanged(owner: Memory, clock: Any, waiting: Proposal) -> None:
+    clock.move(days=400)
+    assert owner.pending() == []
+    clock.move(days=-400)
+    assert [each.id for each in owner.pending()] == [waiting.id]
+
+
+@pytest.mark.parametrize("back", [0, 400])
+def test_maintenance_during_a_jump_loses_no_proposal(owner: Memory, clock: Any, waiting: Proposal, back: int) -> None:
+    clock.move(days=400)
+    owner.run_job("sweep_blobs", force=True)
+    clock.move(days=-back)
+    owner.run_job("sweep_blobs", force=True)
+    owner.reopen(waiting.id, reason="the clock was wrong")
+    assert [each.id for each in owner.pending()] == [waiting.id]
+    assert kept(owner.approve(waiting.id, digest=waiting.digest)).text == "Sail to Oslo"
+
+
+def test_expired_proposal_is_reopened_with_a_new_ttl(owner: Memory, clock: Any, waiting: Proposal) -> None:
+    clock.move(days=31)
+    with pytest.raises(Conflict, match="keepward reopen"):
+        owner.approve(waiting.id)
+    owner.reopen(waiting.id, reason="I was away")
+    clock.move(days=29)
+    assert [each.id for each in owner.pending()] == [waiting.id]
+    clock.move(days=2)
+    assert owner.pending() == []
+
+
+def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, clock: Any, waiting: Proposal) -> None:
+    for days in (400, 31):
+        clock.move(days=days)
+        owner.run_job("sweep_blobs", force=True)
+    with pytest.raises(Conflict, match="was dropped"):
+        owner.reopen(waiting.id, reason="too late")
+
+
+def test_the_owner_is_reported_what_a_jump_expired(owner: Memory, clock: Any, waiting: Proposal) -> None:
+    def expired() -> int:
+        return int(owner.status()["quarantine"]["expired"])
+
+    told = [expired()]
+    for days in (400, 29, 2):
+        clock.move(days=days)
+        owner.run_job("sweep_blobs", force=True)
+        told.append(expired())
+    assert told == [0, 1, 1, 0]
+
+
+# --- What a write costs does not grow with what is remembered: counted in the database's steps, not in time
+
+
+EVERY = 50
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """One number: the steps that SQLite took, in fifties, on connections opened from here on."""
+    taken = [0]
+    connect = opening.connect
+
+    def counted(*given, **named):
+        made = connect(*given, **named)
+
+        def step() -> int:
+            taken[0] += 1
+            return 0
+
+        made.set_progress_handler(step, EVERY)
+        return made
+
+    monkeypatch.setattr(opening, "connect", counted)
+    yield taken
+
+
+NUMBERS = count()
+
+
+def note() -> str:
+    """A note of its own words, some shared with thousands of others."""
+    number = next(NUMBERS)
+    word = "".join("bcdfghklmn"[int(digit)] + "aeiou"[int(digit) % 5] for digit in str(7 * number + 1))
+    return f"Ana keeps {word} in the cellar of house {number} for the {word}ist"
+
+
+def median(mem: Memory, steps: list[int]) -> float:
+    """Steps of one write, the middle of eleven."""
+    costs = []
+    for _ in range(11):
+        before = steps[0]
+        mem.remember(note(), tier="archival")
+        costs.append(steps[0] - before)
+    return statistics.median(costs)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("F18")
+def test_write_cost_does_not_grow_with_the_store(steps: list[int], opened) -> None:
+    with opened("flat", embedder=None) as mem:
+        mem.remember_many([{"text": note(), "tier": "archival"} for _ in range(200)])
+        few = median(mem, steps)
+        mem.remember_many([{"text": note(), "tier": "archival"} for _ in range(20_000)], batch=2_000)
+        many = median(mem, steps)
+    # The trees of the tables are a level deeper, and that is all.
+    assert 0 < many < 1.5 * few

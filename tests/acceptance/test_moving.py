@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward import Actor, Conflict, InvalidInput, Memory, NotAdopted, Tampered
+from keepward import Actor, Conflict, InvalidInput, Memory, Tampered
 from keepward.keys import export_key, import_key
 
 pytestmark = pytest.mark.slow
@@ -138,15 +138,6 @@ def test_store_moves_to_a_new_machine_with_its_configuration(made, at, tmp_path)
     (tmp_path / "host").rename(there / "config")
     with at(there / "m.db", "new/config") as mem:
         assert (texts(mem), mem.verify().ok) == (["Ana prefers tabs"], True)
-
-
-def test_a_lost_configuration_folder_is_a_store_to_adopt(made, at, tmp_path):
-    shutil.rmtree(tmp_path / "host")
-    with at(made, "host") as mem:
-        with pytest.raises(NotAdopted):
-            mem.list_memories()
-        mem.adopt(mem.plan_adopt().digest)
-        assert texts(mem) == ["Ana prefers tabs"]
 
 
 def test_store_adopted_after_a_loss_warns_of_returning_erased_texts(made, at, tmp_path):

@@ -66,12 +66,6 @@ def test_reviewer_named_like_the_proposing_agent_approves_nothing(
     assert [each.id for each in owner.pending()] == [item.id]
 
 
-def test_an_agent_needs_evidence_for_a_rule_as_before(mem: Memory) -> None:
-    outcome = mem.remember("Never deploy on a Friday", kind="rule", confidence=0.95)
-    held(outcome)
-    assert "rule_without_evidence" in codes(outcome)
-
-
 CHANGES: dict[str, Callable[[Memory, Record], Outcome | None]] = {
     "a text": lambda mem, it: mem.revise(it.id, "Deploy on Friday at noon", reason="x"),
     "an addition": lambda mem, it: mem.append(it.id, "except at Easter", reason="x"),
@@ -164,18 +158,6 @@ def test_core_block_opened_by_the_owner_accepts_agent_text(opened: Callable[...,
         mem = owner.as_actor(Actor.agent())
         kept(mem.remember("One branch open", tier="core", key="workspace_state", confidence=0.9))
         held(mem.remember("Two open", tier="core", key="workspace_state", confidence=0.9, source="web"))
-
-
-def test_field_set_by_an_agent_never_raises_trust(owner: Memory, mem: Memory) -> None:
-    notes = kept(owner.remember("Deploys: none yet", tier="archival", access="read_write"))
-    assert kept(mem.revise(notes.id, subject="the owner", reason="x")).trust is Trust.AGENT
-
-
-def test_jobs_expire_and_archive_what_a_person_said(owner: Memory, clock: Any) -> None:
-    made = kept(owner.remember("The crane is red", tier="archival", ttl="1h"))
-    clock.move(hours=2)
-    owner.run_job("expire")
-    assert owner.get(made.id).status.value == "expired"
 
 
 @pytest.mark.parametrize(

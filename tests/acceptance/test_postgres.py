@@ -28,24 +28,6 @@ def owner(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mem
         yield memory
 
 
-def test_memory_in_a_database_is_recalled_and_rolled_back(owner: Memory) -> None:
-    out = owner.remember("Ana prefers tabs", key="indent", kind="state")
-    assert owner.recall("what does Ana prefer")[0].memory.id == out.id
-    owner.revise(str(out.id), "Ana prefers spaces", reason="she said so")
-    assert [each.record.text for each in owner.history(str(out.id))] == ["Ana prefers tabs", "Ana prefers spaces"]
-    assert owner.rollback("2").applied
-    assert owner.get(str(out.id)).text == "Ana prefers tabs"
-    assert owner.verify().ok
-
-
-def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None:
-    agent = owner.as_actor(Actor.agent("orion"))
-    held = agent.remember("Ship the release", tier="core", key="mission")
-    assert owner.approve(owner.pending()[0].id).ok
-    assert owner.context("what now").text.count("Ship the release") == 1
-    assert held.item is not None
-
-
 def test_what_is_erased_in_a_database_is_missing(owner: Memory) -> None:
     blob = owner.put_blob(b"plain bytes of a note")
     out = owner.remember("The oak by the gate is ninety years old", blob=blob.ref)
@@ -53,13 +35,6 @@ def test_what_is_erased_in_a_database_is_missing(owner: Memory) -> None:
     assert owner.get(str(out.id)).text == ""
     assert owner.certificate(str(out.id))["commit"]
     assert owner.verify().ok
-
-
-def test_a_token_of_a_database_opens_it(owner: Memory, database: str, tmp_path: Path) -> None:
-    secret = owner.create_token("orion").secret
-    with Memory.open(database, token=secret, embedder=None, config_dir=tmp_path / "config") as memory:
-        assert memory.actor.name == "orion"
-        assert memory.remember("Ana prefers tabs").outcome == "committed"
 
 
 def test_store_with_a_changed_id_is_refused_in_one_line(owner: Memory, database: str, tmp_path: Path) -> None:

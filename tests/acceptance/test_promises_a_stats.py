@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
-from outcomes import brought_back, kept, refused
+from outcomes import brought_back, kept
 
 from keepward import Memory, Policy
 from keepward.interchange import load, write_vault
@@ -131,15 +130,3 @@ def test_only_a_copy_of_active_memories_is_shorter(filled: Memory, tmp_path: Pat
 
     assert content(compact) == content(filled)
     assert lines(filled) == before
-
-
-@pytest.mark.promise("A90")
-def test_switched_off_nothing_is_written_and_nothing_injected(opened: Callable[..., Memory]) -> None:
-    with opened("off") as mem:
-        kept(mem.remember("The ferry costs 4 euros", tier="archival"))
-        head = mem.status()["head"]
-    with opened("off", policy=replace(Policy(), enabled=False)) as mem:
-        assert refused(mem.remember("The crane is red")) == {"memory_off"}
-        assert mem.context("what does the ferry cost").text == ""
-        assert list(mem.recall("ferry")) == []
-        assert mem.status()["head"] == head

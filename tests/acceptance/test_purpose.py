@@ -106,6 +106,7 @@ def test_no_agent_action_raises_trust_of_what_it_read(mem: Memory, owner: Memory
     assert "wire" not in mem.context("how do refunds go", purpose="act").text
 
 
+@pytest.mark.promise("C36")
 @pytest.mark.parametrize("claim", ["operator", "manual", "user_message", "user", "seeded", "system", "promotion"])
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.importer()], ids=lambda each: each.label)
 def test_a_claim_never_raises_trust(owner: Memory, actor: Actor, claim: str) -> None:

@@ -125,33 +125,3 @@ def test_every_dependency_is_explained() -> None:
     names = [re.split(r"[<>=~!\[ ]", each)[0] for each in wanted]
     page = (DOCS / "reference" / "dependencies.md").read_text()
     assert [name for name in names if name not in page] == []
-
-
-@pytest.mark.promise("F15")
-def test_nothing_asks_sqlite_for_a_loadable_extension() -> None:
-    sources = (ROOT / "src").rglob("*.py")
-    assert [path.name for path in sources if "load_extension" in path.read_text()] == []
-
-
-@pytest.mark.promise("T1", "T24")
-def test_fresh_user_remembers_and_compiles_without_network_or_variables(tmp_path: Path) -> None:
-    script = (
-        "import socket\n"
-        "def shut(*_, **__): raise AssertionError('the network was asked')\n"
-        "socket.socket.connect = shut\n"
-        "socket.getaddrinfo = shut\n"
-        "from keepward import Memory\n"
-        "mem = Memory.open('memory.db')\n"
-        "mem.remember('The deploy target is db-7', tier='archival')\n"
-        "assert mem.recall('deploy target')[0].memory.text == 'The deploy target is db-7'\n"
-        "assert 'db-7' in mem.context('where do we deploy?').text\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        cwd=tmp_path,
-        env=environment(tmp_path) | {"PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")

@@ -1,9 +1,11 @@
-"""What is stored otherwise than it was said is told in the first line, and no field lets a personal identifier by."""
+"""What is redacted: what is stored instead, a redactor of one's own, and duplicates afterwards."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,13 @@ import pytest
 from outcomes import kept, refused
 from starlette.testclient import TestClient
 
-from keepward import Client, Committed, Memory
+from keepward import Actor, Client, Committed, Duplicate, InvalidInput, Memory, ModelUnavailable
 from keepward.cli.main import main
 from keepward.http import ServerOptions, create_app
 from keepward.mcp import tools
+
+# --- What is stored otherwise than it was said is told in the first line, and no field lets a personal identifier by
+
 
 ADDRESS = "ana.smith" + "@" + "example.org"
 TEXT = f"Ana is reached at {ADDRESS}"
@@ -126,3 +131,120 @@ class TestSurfaces:
 
 def test_unauthorised_consent_does_not_label_redacted_text(mem):
     assert mem.remember(TEXT, tier="archival", consent=True).redacted == ("email",)
+
+
+# --- A redactor of one's own finds what no form tells of, and nothing of it is stored
+
+
+NAME = "Ana Smith"
+
+
+class Names:
+    """Knows one name; without a model it says so."""
+
+    def __init__(self, *, up: bool = True, kind: str = "person") -> None:
+        self.up, self.kind = up, kind
+
+    def find(self, text: str) -> list[tuple[int, int, str]]:
+        """Return where the name stands."""
+        if not self.up:
+            raise ModelUnavailable("the model is not there")
+        return [(each.start(), each.end(), self.kind) for each in re.finditer(NAME, text)]
+
+
+@pytest.mark.promise("C94")
+def test_what_it_finds_is_a_marker_before_anything_is_stored(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    address = "ana" + "@example.org"
+    with opened("named", redactor=Names()) as mem:
+        done = mem.remember(
+            f"{NAME} lives by the quay, {address}", tier="archival", speaker=NAME, metadata={"by": NAME}
+        )
+        record = kept(done)
+        assert (record.text, record.speaker) == ("[PERSON] lives by the quay, [EMAIL]", "[PERSON]")
+        assert set(done.redacted) == {"person", "email"}
+    assert all(NAME.encode() not in each.read_bytes() for each in tmp_path.glob("named.db*"))
+
+
+@pytest.mark.promise("C94")
+def test_without_one_the_built_in_detectors_go_by_form_alone(opened: Callable[..., Memory]) -> None:
+    with opened("plain") as mem:
+        assert kept(mem.remember(f"{NAME} lives by the quay", tier="archival")).text == f"{NAME} lives by the quay"
+
+
+def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    with opened("down", redactor=Names(up=False)) as mem:
+        with pytest.raises(ModelUnavailable):
+            mem.remember(f"{NAME} lives by the quay", tier="archival")
+        assert (mem.list_memories(), mem.pending()) == ([], [])
+
+
+def test_consent_preserves_what_it_finds(opened: Callable[..., Memory]) -> None:
+    with opened("kept", redactor=Names(), actor=Actor.agent(also=["consent"])) as mem:
+        record = kept(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
+        assert (record.text, record.sensitivity.value) == (f"{NAME} lives by the quay", "sensitive")
+
+
+def test_a_revision_is_asked_about_as_well(opened: Callable[..., Memory]) -> None:
+    with opened("revised", redactor=Names()) as mem:
+        record = kept(mem.remember("Somebody lives by the quay", tier="archival"))
+        assert (
+            kept(mem.revise(record.id, text=f"{NAME} lives there", reason=f"{NAME} said so")).text
+            == "[PERSON] lives there"
+        )
+
+
+def test_a_kind_that_is_no_name_is_an_error(opened: Callable[..., Memory]) -> None:
+    with opened("odd", redactor=Names(kind="A person!")) as mem, pytest.raises(InvalidInput, match="lower-case"):
+        mem.remember(f"{NAME} lives by the quay", tier="archival")
+
+
+def test_redactor_is_asked_about_text_changed_by_another_commit(
+    opened: Callable[..., Memory],
+) -> None:
+    asked: list[str] = []
+
+    class Slow(Names):
+        def find(self, text: str) -> list[tuple[int, int, str]]:
+            asked.append(text)
+            if NAME in text and len([each for each in asked if NAME in each]) == 1:
+                other.append(made.id, f"{NAME} comes at seven", reason="meanwhile")
+            return super().find(text)
+
+    with opened("raced", redactor=Slow()) as mem, opened("raced") as other:
+        made = kept(mem.remember("The ferry leaves at six", tier="archival"))
+        text = kept(mem.append(made.id, f"so says {NAME}", reason="heard")).text
+    assert text == "The ferry leaves at six\n[PERSON] comes at seven\nso says [PERSON]"
+    assert text.replace("[PERSON]", NAME) in asked
+
+
+# --- What the gates put in place is compared with what is there, so that every write has an outcome and none an error
+
+
+#: Built of pieces, so that no file holds an address.
+ANA, BEN = "write to ana.lima" + "@example.org", "write to ben.roth" + "@example.org"
+MISSION = {"text": "The museum keeps the harbour open", "tier": "core", "key": "mission", "confidence": 0.5}
+CRANE = "The crane on the north quay was repaired"
+
+
+def test_two_texts_that_are_redacted_to_one_are_one_memory(owner: Memory) -> None:
+    first = kept(owner.remember(ANA, tier="archival"))
+    second = owner.remember(BEN, tier="archival")
+    assert isinstance(second, Duplicate)
+    assert second.record.id == first.id
+
+
+def test_two_texts_redacted_to_one_become_one_memory(owner: Memory) -> None:
+    outcomes = owner.remember_many([{"text": text, "tier": "archival"} for text in (ANA, BEN, CRANE)])
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Committed", "Duplicate", "Committed"]
+
+
+@pytest.mark.parametrize("tier", ["archival", "episodic"])
+def test_a_fact_may_say_what_an_event_says(owner: Memory, tier: str) -> None:
+    kept(owner.remember(CRANE, tier=tier, kind="event"))
+    assert kept(owner.remember(CRANE, tier=tier, kind="fact")).text == CRANE
+
+
+def test_what_is_diverted_to_another_tier_twice_is_one_memory(owner: Memory) -> None:
+    first = kept(owner.remember(**MISSION))
+    second = owner.remember(**MISSION)
+    assert (first.tier.value, type(second).__name__) == ("archival", "Duplicate")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import held, kept, refused
 
 from keepward import (
     Access,
@@ -48,68 +48,12 @@ def test_a_quarantined_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, obj
     assert (item.id, "quarantine") in [(each.id, each.reason.code) for each in owner.context("Bergen").excluded]
 
 
-@pytest.mark.promise("Z2")
-def test_rejection_preserves_the_earlier_text_in_every_prompt(mem: Memory, owner: Memory) -> None:
-    kept(owner.remember("Sail to Oslo", **MISSION))
-    item = held(mem.remember("Sail to Bergen", **MISSION))
-    owner.reject(item.id, reason="no")
-    text = prompt(mem, "Bergen")
-    assert ("Oslo" in text, "Bergen" in text) == (True, False)
-    assert (owner.get(item.steps[0].after.id).version, owner.log()[0].commit.seq) == (1, 1)
-
-
-@pytest.mark.promise("Z3")
-def test_the_last_approved_text_stays_while_a_proposal_waits(mem: Memory, owner: Memory) -> None:
-    kept(owner.approve(held(mem.remember("Sail to Oslo", **MISSION)).id))
-    held(mem.remember("Sail to Bergen", **MISSION))
-    held(mem.forget(owner.list_memories(key="mission")[0].id, reason="over"))
-    text = prompt(mem, "Bergen")
-    assert ("Oslo" in text, "Bergen" in text) == (True, False)
-
-
-LOCKED: dict[str, Callable[[Memory, str, str], Any]] = {
-    "delete": lambda mem, name, _: mem.forget(name, reason="x"),
-    "move": lambda mem, name, _: mem.move(name, tier="working", reason="x"),
-    "rename": lambda mem, name, _: mem.move(name, key="other", reason="x"),
-    "merge": lambda mem, name, other: mem.merge([name, other], "both", reason="x"),
-    "supersede": lambda mem, name, other: mem.supersede(name, other, reason="x"),
-    "upsert": lambda mem, name, _: mem.remember("new", tier="archival", key="log"),
-    "many": lambda mem, name, _: mem.forget_many([name], reason="x")[0],
-    "draft": lambda mem, name, _: _drafted(mem, name),
-}
-
-
-def _drafted(mem: Memory, name: str) -> Any:
-    with mem.draft(reason="x") as draft:
-        draft.insert("harmless")
-        draft.retire(name)
-    return draft.outcome
-
-
-@pytest.mark.promise("Z4")
-@pytest.mark.parametrize("route", sorted(LOCKED))
-def test_delete_move_and_merge_obey_access(mem: Memory, owner: Memory, route: str) -> None:
-    locked = kept(owner.remember("The crane is red", key="log", tier="archival", access="read_only"))
-    other = kept(mem.remember("The crane is old", tier="archival"))
-    assert "read_only" in refused(LOCKED[route](mem, locked.id, other.id))
-    assert (mem.get(locked.id), mem.get(other.id)) == (locked, other)
-
-
 @pytest.mark.promise("Z4")
 def test_a_restore_obeys_access(mem: Memory, owner: Memory) -> None:
     locked = kept(owner.remember("The crane is red", tier="archival", access="read_only"))
     kept(owner.forget(locked.id, reason="sold"))
     assert "read_only" in refused(mem.restore(locked.id, reason="x"))
     assert prompt(mem, "crane").count("red") == 0
-
-
-@pytest.mark.promise("Z5")
-@pytest.mark.parametrize("owns", [True, False])
-def test_the_identity_is_never_written_for_any_actor(mem: Memory, owner: Memory, owns: bool) -> None:
-    handle = owner if owns else mem
-    for fields in ({"kind": "identity"}, {"tier": "core", "key": "persona"}):
-        assert "identity_is_immune" in codes(handle.remember("I am somebody else", confidence=1.0, **fields))
-    assert "somebody else" not in prompt(owner, "who am I")
 
 
 def made_up_key() -> str:
@@ -198,7 +142,7 @@ def test_the_gates_read_a_text_before_any_embedder_does(opened: Callable[..., Me
     assert SECRET not in repr(model.heard)
 
 
-@pytest.mark.promise("Z7")
+@pytest.mark.promise("Z7", "C94")
 def test_what_is_stored_is_the_redacted_text(mem: Memory, owner: Memory) -> None:
     made = kept(mem.remember("Write to ines.silva@mail.example.org about the crane", tier="archival"))
     assert ("ines.silva" in made.text, "crane" in made.text) == (False, True)
@@ -214,6 +158,7 @@ SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
     "update that says it is not": lambda owner, name: _approved(
         owner, owner.as_actor(READER).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
     ),
+    "append": lambda owner, name: _approved(owner, owner.as_actor(READER).append(name, "and 10 to Bo", reason="x")),
     "upsert": lambda owner, name: _approved(
         owner, owner.as_actor(READER).remember("Ana owes 60", key="debt", tier="archival")
     ),
@@ -240,7 +185,7 @@ def _merged(owner: Memory, name: str) -> str:
     return owner.list_memories(kinds=["summary"])[0].id
 
 
-@pytest.mark.promise("Z8")
+@pytest.mark.promise("Z8", "B39")
 @pytest.mark.parametrize("way", sorted(SENSITIVE))
 def test_sensitivity_survives(owner: Memory, way: str) -> None:
     made = kept(owner.remember("Ana owes 40", tier="archival", key="debt", sensitivity="sensitive", subject="Ana"))
@@ -268,25 +213,6 @@ def test_expiry_survives_a_merge(mem: Memory, clock: Any) -> None:
     assert summary.expires_at == first.expires_at
     clock.move(hours=2)
     assert "rope" not in prompt(mem, "how is the crane")
-
-
-@pytest.mark.promise("Z10")
-def test_memories_of_two_subjects_are_never_merged(mem: Memory) -> None:
-    ana = kept(mem.remember("Prefers the window seat", subject="Ana", tier="archival"))
-    bo = kept(mem.remember("Prefers the aisle seat", subject="Bo", tier="archival"))
-    with pytest.raises(KeepwardError, match="subject"):
-        mem.merge([ana.id, bo.id], "They prefer seats", reason="tidy")
-    assert [each.version for each in mem.list_memories()] == [1, 1]
-
-
-@pytest.mark.promise("Z11")
-def test_shared_and_own_never_leak_a_third_agents(owner: Memory) -> None:
-    for scope, text in (("/", "ferry shared"), ("orion", "ferry of orion"), ("elysia", "ferry of elysia")):
-        kept(owner.at(scope=scope).remember(text, tier="archival"))
-    orion = owner.at(scope="orion").as_actor(Actor.agent("orion"))
-    seen = {hit.memory.text for hit in orion.recall("ferry")} | {each.text for each in orion.list_memories(limit=None)}
-    assert seen == {"ferry shared", "ferry of orion"}
-    assert "elysia" not in prompt(orion, "ferry")
 
 
 @pytest.mark.promise("Z12")
@@ -325,7 +251,7 @@ def test_expired_proposals_are_counted_as_long_as_readable(mem: Memory, owner: M
     assert owner.status()["quarantine"]["expired"] == 0
 
 
-@pytest.mark.promise("F16")
+@pytest.mark.promise("F16", "D8")
 @pytest.mark.parametrize(
     ("fields", "outcome"),
     [
@@ -362,7 +288,7 @@ def test_text_cannot_contain_our_own_markers(mem: Memory, owner: Memory) -> None
     assert owner.get(made[0].id).text == "## mission"
 
 
-@pytest.mark.promise("T18")
+@pytest.mark.promise("T18", "C64")
 def test_approval_is_tiered(mem: Memory) -> None:
     assert [
         mem.remember("The tide turns at six", tier=tier).outcome for tier in ("working", "episodic", "archival")
@@ -383,7 +309,7 @@ HIDDEN: dict[str, Callable[[Memory], Any]] = {
 }
 
 
-@pytest.mark.promise("T22")
+@pytest.mark.promise("T22", "A36", "A51", "C56")
 @pytest.mark.parametrize("route", sorted(HIDDEN))
 def test_what_waits_is_invisible(mem: Memory, owner: Memory, route: str) -> None:
     before = HIDDEN[route](owner) if route != "an outcome of the same text" else None

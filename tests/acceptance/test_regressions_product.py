@@ -39,7 +39,7 @@ def bare(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.promise("T1")
+@pytest.mark.promise("T1", "T24")
 def test_without_network_or_environment_it_remembers_recalls_and_compiles(tmp_path: Path) -> None:
     done = bare(
         f"""
@@ -152,7 +152,7 @@ def test_the_default_configuration_is_the_protected_one(tmp_path: Path) -> None:
         assert each.stat().st_mode & 0o077 == 0, each
 
 
-@pytest.mark.promise("Z50")
+@pytest.mark.promise("Z50", "A90")
 def test_memory_that_is_off_leaves_the_host_unaffected(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("off") as mem:
         kept(mem.remember("Ana prefers tabs", tier="archival"))

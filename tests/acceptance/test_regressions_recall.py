@@ -62,19 +62,6 @@ def test_memory_is_found_by_the_next_recall_of_any_handle(
     assert [texts(each, "Ondine") for each in (mem, owner, other)] == [["The ferry is called Ondine"]] * 3
 
 
-@pytest.mark.promise("Z33")
-def test_memory_without_a_vector_is_found_by_text_first(opened: Callable[..., Memory]) -> None:
-    model = Model("one")
-    with opened("later", embedder=model, actor=Actor.operator()) as mem:
-        model.on = False
-        kept(mem.remember("The ferry is called Ondine", tier="archival"))
-        found = mem.recall("Ondine ferry")
-        assert ([hit.why for hit in found], bool(found.notes)) == ([("words",)], True)
-        model.on = True
-        mem.reindex()
-        assert "meaning" in mem.recall("ferry is called")[0].why
-
-
 @pytest.mark.promise("Z34")
 def test_neighbours_keep_order_and_deleted_memories_leave_the_index(mem: Memory, owner: Memory) -> None:
     names = [
@@ -124,24 +111,7 @@ def test_search_syntax_is_text(mem: Memory, query: str) -> None:
     assert len(mem.list_memories()) == 1
 
 
-@pytest.mark.promise("Z37")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The heartbeat interval is 30 seconds",
-        "Logs live on an ephemeral volume",
-        "Hotel check-in is from three",
-        "The cron job runs at four",
-        "The status page is at port 8080",
-    ],
-)
-def test_a_fact_with_a_word_of_the_journal_is_stored(mem: Memory, text: str) -> None:
-    made = kept(mem.remember(text, tier="archival"))
-    assert (made.text, made.tier.value) == (text, "archival")
-    assert texts(mem, text)[0] == text
-
-
-@pytest.mark.promise("Z38")
+@pytest.mark.promise("Z38", "A44")
 @pytest.mark.parametrize(
     "text",
     [
@@ -178,21 +148,6 @@ def test_secrets_are_caught(mem: Memory, what: str) -> None:
     secret = text.split()[-1] if " is " in text else text
     assert outcome.outcome in {"refused", "quarantined"} or secret not in kept(outcome).text
     assert secret not in mem.context("password key token").text
-
-
-@pytest.mark.promise("F11", "Z44")
-def test_same_question_gives_the_same_bytes_between_reads(mem: Memory, owner: Memory) -> None:
-    for n in range(12):
-        kept(mem.remember(f"The ferry {n} crosses the sound at {n}", tier="archival"))
-    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
-    first = mem.context("when does ferry 7 cross", budget_tokens=120)
-    for n in range(12):
-        mem.recall(f"ferry {n}")
-        mem.context(f"crossing {n}")
-        mem.get(mem.list_memories(limit=1)[0].id)
-    again = mem.context("when does ferry 7 cross", budget_tokens=120)
-    assert (again.text, again.context_id) == (first.text, first.context_id)
-    assert mem.replay(first.receipt.id).text == first.text
 
 
 @pytest.mark.promise("T4")

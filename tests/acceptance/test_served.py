@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import httpx2
 import pytest
-from sampled import Call, Operation, Sampler, described, operations
+from sampled import Call, Sampler, described, operations
 
 from keepward import Actor, Memory
 from keepward.http import ServerOptions, create_app
@@ -26,8 +26,6 @@ API = described()
 CLOSED = [each for each in operations(API) if not each.public]
 #: Calls of the frame that any token may make; what they tell is of the server and not of a store.
 ANYBODY = {each.name for each in CLOSED if each.told["tags"][0] == "server"}
-#: Calls whose answer is a list with an answer for each item: an item that is refused says so in its place.
-ITEM_BY_ITEM = {"approve_many": "approved", "reject_many": "rejected"}
 #: How many calls across tenants and scopes are made up; the goal of the project is 5,000.
 CROSSINGS = int(os.environ.get("KEEPWARD_CROSSINGS", "5000"))
 #: Stands in everything that is planted, and in nothing that is sent.
@@ -138,27 +136,6 @@ def accepted(harbour, headers, query=""):
     return found if harbour.memory.head == before else [*found, "something was written"]
 
 
-def above(*rights: str) -> list[Operation]:
-    return [each for each in CLOSED if each.name not in ANYBODY and RIGHTS[each.name] in rights]
-
-
-@pytest.mark.promise("C70", "C71", "F10")
-@pytest.mark.parametrize("who", ["agent", "reviewer"])
-def test_no_operation_of_the_owner_answers_to_a_lesser_token(harbour, who):
-    rights = ("owner", "erase") if who == "reviewer" else ("owner", "erase", "approve")
-    assert done_by(harbour, who, above(*rights)) == []
-
-
-def done_by(harbour, who, found):
-    """Return what a bearer was let do of some operations."""
-    before, calls, done = harbour.memory.head, made(harbour, found), []
-    for call, answer in zip(calls, answers(harbour.app, calls, bearer(harbour.secrets[who])), strict=True):
-        counted = ITEM_BY_ITEM.get(call.operation)
-        if answer.status_code != 403 and not (counted and answer.json()[counted] == 0):
-            done.append((call.operation, answer.status_code))
-    return done if harbour.memory.head == before else [*done, "something was written"]
-
-
 def test_the_rights_of_every_operation_are_reported():
     assert {each.name for each in CLOSED} - ANYBODY == set(RIGHTS)
 
@@ -212,13 +189,6 @@ def planted(memory, app, tenant, scope):
         "digest": [held.item.digest],
         **dict.fromkeys(("ids", "used", "ignored", "derived_from", "memory", "by", "aliases"), records),
     }
-
-
-def post(app, token, path, body):
-    call = Call(operation="", method="POST", path=path, headers=JSON, body=json.dumps(body).encode())
-    (answer,) = answers(app, [call], bearer(token.secret))
-    assert answer.is_success, answer.text
-    return answer.json()
 
 
 #: What is asked in queries and bodies: words of what was planted, but for the marker itself.

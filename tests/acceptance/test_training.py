@@ -65,13 +65,6 @@ def kept(memory: Memory) -> list[str]:
         return [name.partition("/")[0] for (name,) in db.execute(query)]
 
 
-def test_a_training_that_finds_nothing_new_changes_nothing(owner: Memory) -> None:
-    owner.train_reranker()
-    head = owner.head
-    owner.train_reranker()
-    assert owner.head == head
-
-
 # --- erasures meanwhile
 
 
@@ -96,11 +89,6 @@ def test_a_training_during_which_something_is_erased_store_nothing(
     with pytest.raises(Conflict, match="train it again"):
         owner.train_reranker()
     assert ("reranker" in kept(owner), owner.status()["reranker"]["version"]) == (False, None)
-
-
-def test_after_it_a_training_learns_from_what_is_left(owner: Memory) -> None:
-    erased(owner)
-    assert owner.train_reranker().serving
 
 
 # --- policy

@@ -1,9 +1,7 @@
-"""Handles in the process, on PostgreSQL and over HTTP pass one suite; an awaited one gives the same answers."""
+"""Handles in the process, on PostgreSQL and over HTTP pass one suite."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import io
 import socket
 from collections.abc import Callable, Iterator
@@ -12,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from keepward import AsyncMemory, Client, Memory
+from keepward import Client, Memory
 from keepward.core.principals import Actor
 from support.clock import SteppingClock
 from support.database import emptied
@@ -72,39 +70,6 @@ class TestOnPostgres(OnOneStore):
         return home.with_token
 
 
-class Waiting:
-    """A handle that waits for every verb of an awaited one."""
-
-    def __init__(self, target: Any, runner: asyncio.Runner) -> None:
-        self._target, self._runner = target, runner
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        if name == "head":
-            return self._run(value())
-        return (lambda *args, **named: self._run(value(*args, **named))) if callable(value) else value
-
-    def __enter__(self) -> Any:
-        return self._run(self._target.__aenter__())
-
-    def __exit__(self, *fault: Any) -> None:
-        self._run(self._target.__aexit__(*fault))
-
-    def _run(self, value: Any) -> Any:
-        if inspect.iscoroutine(value):
-            value = self._runner.run(value)
-        ours = type(value).__module__.startswith("keepward.async_memory")
-        return Waiting(value, self._runner) if ours else value
-
-
-@pytest.fixture(scope="module")
-def awaited(home: Memory) -> Iterator[Waiting]:
-    with asyncio.Runner() as runner:
-        memory = AsyncMemory(home)
-        yield Waiting(memory, runner)
-        memory._threads._pool.shutdown()
-
-
 @pytest.fixture(scope="module")
 def server(home: Memory) -> Iterator[Any]:
     from starlette.testclient import TestClient
@@ -120,73 +85,6 @@ class TestOverHttp(OnOneStore):
     @pytest.fixture
     def hold(self, server: Any) -> Callable[[str], Any]:
         return lambda token: Client(URL, token, transport=server)
-
-
-# --- the same values, and not only the same behaviour
-
-
-@pytest.fixture(scope="module")
-def told(home: Memory) -> Memory:
-    """A tenant in which something of every sort has happened."""
-    owner = home.at(tenant="told")
-    agent = owner.as_actor(Actor.agent("lyra"))
-    record = agent.remember("Ana prefers tabs for indentation", tags=["style"], metadata={"n": 1.5}).records[0]
-    agent.revise(record.id, "Ana prefers spaces for indentation", reason="she changed her mind")
-    agent.remember("the office is in Linz", source="web", derived_from=[record.id])
-    agent.remember("ship the release", tier="core", key="mission")
-    held = agent.remember("ship it twice", tier="core", key="mission")
-    owner.reject(held.item.id, reason="not yet")
-    owner.remember("the release is due on Friday", tier="core", key="workspace_state")
-    owner.context("indentation")
-    return owner
-
-
-QUESTIONS: dict[str, Callable[[Any], Any]] = {
-    "list_memories": lambda memory: memory.list_memories(limit=None, include_ended=True),
-    "get": lambda memory: memory.get(memory.list_memories()[0].id),
-    "history": lambda memory: memory.history(memory.list_memories()[-1].id),
-    "recall": lambda memory: memory.recall("what Ana prefers"),
-    "pending": lambda memory: memory.pending(state="all"),
-    "proposed_steps": lambda memory: [memory.proposed_steps(each) for each in memory.pending()],
-    "log": lambda memory: [(each.details, each.steps, each.commit) for each in memory.log()],
-    "show": lambda memory: memory.show("2"),
-    "diff": lambda memory: memory.diff(0),
-    "impact": lambda memory: memory.impact(source="web"),
-    "contain": lambda memory: memory.plan_contain(source="web"),
-    "forget_matching": lambda memory: memory.plan_forget_matching("indentation").matches,
-    "blame": lambda memory: memory.blame(memory.list_memories()[0].id),
-    "bisect": lambda memory: memory.bisect("indentation", contains="spaces"),
-    "context": lambda memory: memory.context("indentation").text,
-    "snapshot": lambda memory: memory.snapshot().sections,
-    "memory_block": lambda memory: memory.memory_block("what Ana prefers").context_id,
-    "plan_erase": lambda memory: memory.plan_erase(memory.list_memories()[0].id),
-    "rollback": lambda memory: memory.rollback("1", dry_run=True),
-    "verify": lambda memory: memory.verify(),
-    "doctor": lambda memory: memory.doctor(),
-    "jobs": lambda memory: memory.jobs(),
-    "plan_adopt": lambda memory: memory.plan_adopt(),
-    "tenant": lambda memory: memory.tenant,
-    "scope": lambda memory: memory.scope,
-    "head": lambda memory: memory.head,
-    "now": lambda memory: memory.now,
-    "actor": lambda memory: memory.actor,
-}
-
-
-@pytest.mark.parametrize("question", sorted(QUESTIONS))
-def test_a_remote_answer_is_the_value_that_the_library_gives(question: str, told: Memory, server: Any) -> None:
-    token = told.create_token("ana", rights="owner", tenant="told").secret
-    asked = QUESTIONS[question]
-    answer = asked(told.with_token(token))
-    assert asked(Client(URL, token, transport=server)) == answer
-    assert answer
-
-
-@pytest.mark.parametrize("question", sorted(QUESTIONS.keys() - {"now"}))
-def test_an_awaited_answer_is_the_value_that_the_library_gives(question: str, told: Memory, awaited: Waiting) -> None:
-    token = told.create_token("ana", rights="owner", tenant="told").secret
-    asked = QUESTIONS[question]
-    assert asked(awaited.with_token(token)) == asked(told.with_token(token))
 
 
 # --- a server of its own

@@ -164,37 +164,18 @@ def test_a_term_that_is_not_over_does_not_expire(before, actor):
 
 @law
 @given(records, st.lists(records, min_size=1, max_size=4))
-def test_derived_memory_is_no_better_than_its_worst_source(child, parents):
+def test_derived_memory_is_no_better_or_more_visible_than_its_sources(child, parents):
     try:
         made = inherit(child, parents)
     except InvalidInput:
         assume(False)
         raise
-    assert made.trust == min(child.trust, *(each.trust for each in parents))
-    assert made.confidence == min(child.confidence, *(each.confidence for each in parents))
-
-
-@law
-@given(records, st.lists(records, min_size=1, max_size=4))
-def test_derived_memory_expires_with_its_first_source(child, parents):
-    try:
-        made = inherit(child, parents)
-    except InvalidInput:
-        assume(False)
-        raise
-    ends = [each.expires_at for each in (child, *parents) if each.expires_at is not None]
+    sources = (child, *parents)
+    assert made.trust == min(each.trust for each in sources)
+    assert made.confidence == min(each.confidence for each in sources)
+    ends = [each.expires_at for each in sources if each.expires_at is not None]
     assert made.expires_at == min(ends, default=None)
-
-
-@law
-@given(records, st.lists(records, min_size=1, max_size=4))
-def test_derived_memory_is_visible_only_where_every_source_is(child, parents):
-    try:
-        made = inherit(child, parents)
-    except InvalidInput:
-        assume(False)
-        raise
-    assert {each.scope for each in (child, *parents)} <= set(visible_from(made.scope))
+    assert {each.scope for each in sources} <= set(visible_from(made.scope))
 
 
 @law

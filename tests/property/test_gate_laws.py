@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keepward.core.change import Insert
-from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.core.memory import Record, Sensitivity, Status, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Actor, Trust
 from keepward.gates import content, pipeline, state
@@ -164,21 +164,7 @@ def test_a_gate_that_fails_lets_nothing_through(text, actor):
     def broken(case: GateInput, view: GateContext, policy: Policy) -> None:
         raise RuntimeError(text)
 
-    record = Record(
-        id="m",
-        version=1,
-        tier=Tier.ARCHIVAL,
-        kind=Kind.FACT,
-        text=text,
-        scope="/",
-        source="user",
-        trust=Trust.OWNER,
-        confidence=1.0,
-        importance=0.5,
-        author="user:ana",
-        created_at=START,
-        reinforced_at=START,
-    )
+    record = RecordFactory().record(text)
     gates = pipeline.GATES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "GATES", tuple((name, broken if name == "noise" else gate) for name, gate in gates))
@@ -186,22 +172,7 @@ def test_a_gate_that_fails_lets_nothing_through(text, actor):
 
 
 def test_a_secret_that_is_split_hides_behind_no_other():
-    base = Record(
-        id="m",
-        version=1,
-        tier=Tier.ARCHIVAL,
-        kind=Kind.FACT,
-        text="the wifi password is tulip-garden-44",
-        scope="/",
-        tags=("PASS", "PB00"),
-        source="user",
-        trust=Trust.USER,
-        confidence=1.0,
-        importance=0.5,
-        author="user:ana",
-        created_at=START,
-        reinforced_at=START,
-    )
+    base = RecordFactory().record("the wifi password is tulip-garden-44", tags=("PASS", "PB00"), trust=Trust.USER)
     assert isinstance(content.secrets(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)
 
 

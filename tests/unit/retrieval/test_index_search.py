@@ -1,6 +1,5 @@
 """The index of one tenant: who is found, in what order, and what hidden memories change (nothing)."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np

@@ -1,10 +1,11 @@
-"""Meaning as vectors: stored, searched, and done without (promises B4, B47-B54)."""
+"""Vectors: stored, given, compared and computed again."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import numpy as np
 import pytest
 from outcomes import kept
 
-from keepward import Memory, ModelUnavailable
+from keepward import Actor, Memory, ModelUnavailable
+from keepward.ports.store import Features
+
+# --- Meaning as vectors: stored, searched, and done without
+
 
 #: Degrees at which a text stands in a plane of a larger space; the words with a mark ask for neighbours.
 PLACES = {"apple": 0, "pear": 20, "hammer": 90, "saw": 120, "fruit?": 2, "tool?": 100}
@@ -49,7 +54,7 @@ def stock(memory: Memory) -> list[str]:
     return [kept(memory.remember(text, tier="archival")).id for text in ("hammer", "pear", "saw", "apple")]
 
 
-@pytest.mark.promise("B4", "B49", "B50", "B51")
+@pytest.mark.promise("B4", "B49", "B50", "B51", "D3", "D7", "D19")
 def test_nearest_vectors_come_first_without_a_common_word(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         stock(memory)
@@ -59,7 +64,7 @@ def test_nearest_vectors_come_first_without_a_common_word(opened: Callable[..., 
         assert [hit.memory.text for hit in memory.recall("tool?")][:2] == ["hammer", "saw"]
 
 
-@pytest.mark.promise("B50")
+@pytest.mark.promise("B50", "E23")
 def test_the_order_of_neighbours_survives_reopening(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         stock(memory)
@@ -145,31 +150,6 @@ def test_failing_embedder_leaves_saving_and_word_search_with_notice(
         assert any("words alone" in each["detail"] for each in compiled.receipt.as_dict()["reasons"])
 
 
-@pytest.mark.promise("B53")
-def test_without_an_embedder_a_query_of_other_words_finds_nothing(opened: Callable[..., Memory]) -> None:
-    with opened("shop", embedder=None) as memory:
-        stock(memory)
-        found = memory.recall("fruit?")
-        assert list(found) == []
-        assert any("no embedder" in note for note in found.notes)
-        assert [each.text for each in memory.list_memories(limit=1)] == ["apple"]
-
-
-@pytest.mark.promise("B52")
-def test_memory_without_vector_is_found_once_the_embedder_returns(
-    opened: Callable[..., Memory], compass: Compass
-) -> None:
-    from keepward import Actor
-
-    compass.broken = True
-    with opened("shop", embedder=compass, actor=Actor.operator("olga")) as memory:
-        stock(memory)
-        compass.broken = False
-        assert memory.reindex() == 4
-        assert memory.recall("fruit?")[0].memory.text == "apple"
-        assert memory.status()["vectors_pending"] == 0
-
-
 @pytest.mark.promise("B54")
 def test_a_context_finds_by_meaning_too(opened: Callable[..., Memory], compass: Compass) -> None:
     from keepward import Policy
@@ -177,3 +157,48 @@ def test_a_context_finds_by_meaning_too(opened: Callable[..., Memory], compass: 
     with opened("shop", embedder=compass, policy=Policy(max_items=1)) as memory:
         stock(memory)
         assert memory.context("fruit?").text.rpartition(" (")[0].endswith("[fact] apple")
+
+
+# --- Reindexing: what an older release or another embedder left is found, and becomes what a new write would be
+
+
+def features_of(mem: Memory) -> dict[str, Features]:
+    return {indexed.record.text: indexed.features for indexed in mem._engine.store.indexed("default")}
+
+
+def left_by_an_older_release(mem: Memory) -> None:
+    """Give every memory terms of a layout that nobody reads any more."""
+    stored = list(mem._engine.store.indexed("default"))
+    with mem._engine.store.write() as writer:
+        writer.put_features(
+            "default",
+            {each.record.id: replace(each.features, terms=b"\x01" + each.features.terms[1:]) for each in stored},
+            {each.record.id: each.record.version for each in stored},
+        )
+
+
+def test_what_an_older_release_indexed_is_found_by_its_words(opened: Callable[..., Memory]) -> None:
+    with opened("old") as mem:
+        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        left_by_an_older_release(mem)
+    with opened("old") as mem:
+        assert [hit.memory.text for hit in mem.recall("ferry")] == ["The ferry leaves at six"]
+
+
+def test_reindex_updates_rows_of_an_older_release_once(opened: Callable[..., Memory]) -> None:
+    with opened("old", actor=Actor.operator()) as mem:
+        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        left_by_an_older_release(mem)
+        assert [mem.reindex(), mem.reindex()] == [1, 0]
+
+
+def test_reindexed_message_has_its_original_vectors(opened: Callable[..., Memory]) -> None:
+    told = [("Ana", "Where do you live now?"), ("Ben", "In Porto, near the river")]
+    fields = {"tier": "episodic", "kind": "event", "session": "talk"}
+    with opened("talk", actor=Actor.operator()) as mem:
+        for speaker, text in told:
+            kept(mem.remember(text, speaker=speaker, **fields))
+        before = features_of(mem)
+        left_by_an_older_release(mem)
+        mem.reindex()
+        assert features_of(mem) == before
