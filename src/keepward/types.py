@@ -166,7 +166,9 @@ ContentTypes: Any = _list_of(ContentType, ANY_OF_16, Alias("content_type"))
 Scopes = Annotated[list[FilterText], Limit("Only in one of these, as exact paths.", maxItems=64), Alias("scope")]
 Sources = Annotated[list[FilterText], ANY_OF_64, Alias("source")]
 Trusts: Any = _list_of((trust.label for trust in Trust), ANY_OF_16, Alias("trust"))
-Statuses: Any = _list_of(Status, Limit("Only with one of these. Default: active memories.", maxItems=16), Alias("status"))
+Statuses: Any = _list_of(
+    Status, Limit("Only with one of these. Default: active memories.", maxItems=16), Alias("status")
+)
 Authors = Annotated[list[FilterText], Limit("Only by one of these, as `kind:name`.", maxItems=64), Alias("author")]
 Substring = Annotated[str, Limit("Part of the text or key; case is ignored.", minLength=1, maxLength=1000)]
 Timestamp = Annotated[
