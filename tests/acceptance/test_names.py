@@ -330,7 +330,7 @@ def test_an_import_preserves_old_ids_but_those_that_are_taken(
     file.write_text(json.dumps(rows))
     done = load(mem, file, format="records", dry_run=dry_run)
     assert (done.committed, done.refused, done.duplicates) == (4, 0, 0)
-    assert [note for note in done.notes if "not kept as aliases" in note] != []
+    assert [note for note in done.notes if "not stored as aliases" in note] != []
     if not dry_run:
         assert mem.get("page-7").text == "The ferry leaves at six"
         assert (mem.get("rent").text, mem.get("mission").text) == (GOOD, "Sail to Oslo")

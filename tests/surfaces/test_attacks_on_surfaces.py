@@ -160,7 +160,7 @@ def test_imported_id_that_resembles_a_key_becomes_no_alias(world, run, monkeypat
     body = json.dumps([{"id": "rent", "text": "The rent account is EVIL-99"}]).encode()
     command, path = ["import", "--format", "records"], "/memory/import?name=rows.json&format=records"
     said = sent(world, run, monkeypatch, way, body, "rows.json", command, path)
-    assert (world.memory.get("rent").id, "not kept as aliases" in said) == (kept.id, True)
+    assert (world.memory.get("rent").id, "not stored as aliases" in said) == (kept.id, True)
     assert [each.aliases for each in world.memory.list_memories(limit=None) if each.id != kept.id] == [()]
 
 

@@ -56,7 +56,7 @@ class World(HttpTestServer):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         # Commands use the clock of the machine.
-        self.clock.instant = datetime.now(UTC)
+        self.clock.set(datetime.now(UTC))
         self._tenants = count(1)
         #: For calls that change nothing.
         self.normal = Stage(self.memory, "default")
