@@ -29,11 +29,12 @@ BEYOND_DESCRIPTION = (
     # No text anywhere, keys of free objects included, holds NUL, and no whole number there takes more than 64 bits.
     (r".*", "bad_json", r"NUL|beyond 64 bits"),
     # One of several parameters of a query, and no second: OpenAPI has no words for it.
-    (r"GET /memory/impact", "invalid_input", r"exactly one of"),
+    (r"GET /memory/impact|POST /memory/contain(/plan)?", "invalid_input", r"exactly one of"),
     # A pattern does not know how many days a month has.
-    (r".*", "invalid_input", r"not an instant"),
+    (r".*", "invalid_input", r"not an instant|^a past state is"),
     # What is in the store, or in the receipt, decides.
-    (r"POST /memory/bisect", "invalid_input", r"nothing to look for"),
+    (r"POST /memory/bisect", "invalid_input", r"passes already|nothing to look for"),
+    (r"POST /memory/erase(/plan)?", "invalid_input", r"^say what to erase"),
     (r"POST /memory/feedback", "invalid_input", r"not in it|shows|name it once"),
     (r"POST /memory/items/merge", "invalid_input", r"can be merged|about whom its memories are"),
     # An object as text, and names in it that are no field's; a time in one of several spellings.
@@ -45,7 +46,7 @@ BEYOND_DESCRIPTION = (
     (r".*", "invalid_input", r"nothing is changed"),
     (r".*", "invalid_input", r"beyond 2\*\*53"),
     # What each class of tokens can do; an instant that is past.
-    (r"POST /memory/tokens", "invalid_input", r"of this class|can do everything|in the future"),
+    (r"POST /memory/tokens", "invalid_input", r"of this role|can do everything|in the future"),
     # Any text is a string; few strings are an export of something.
     (r"POST /memory/(import|restore-export|restore-export/plan)", "invalid_input", r""),
     # A vector has the length of the store's model, and a direction.

@@ -140,6 +140,10 @@ def test_unreadable_query_is_refused_and_not_repeated(filled, query):
     assert (answer.status_code, "soul" in answer.text, "tomorrow" in answer.text) == (400, False, False)
 
 
+def test_null_in_an_address_is_refused(filled):
+    assert filled.owner.get("/memory/items?limit=null").status_code == 400
+
+
 @pytest.fixture(scope="module")
 def spring(tmp_path_factory):
     """A store with events of March and April 2025, one of now, and a fact that names no time."""

@@ -91,8 +91,9 @@ def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text:
     kinds = _objects_in(kind)
     try:
         if text and not _takes_text(kind):
-            # JSON may have blanks around a value; an address may not.
-            return msgspec.json.decode(value if value == value.strip() else "", type=checked_type(kind))
+            # JSON may be null or have blanks around a value; an address omits the one and refuses the other.
+            usable = value != "null" and value == value.strip()
+            return msgspec.json.decode(value if usable else "", type=checked_type(kind))
         if isinstance(value, float) and value.is_integer():
             # In JSON, 3.0 is an integer.
             value = int(value)

@@ -65,9 +65,9 @@ class Query:
 
 
 #: A hit without a rare word of the query is weak below this cosine. The key is the embedder's id up to the first colon.
-#: The first number is for a memory without a session, the second for a message. Other embedders have no threshold.
-WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
-#: A memory without a session is also weak below this share of the best cosine.
+#: Messages of a session have no threshold, because it hid more answers than noise; neither have other embedders.
+WEAK_BELOW: Final = {"minilm-l6-v2": 0.33, "hashed": 0.20}
+#: Such a hit is also weak below this share of the best cosine.
 WEAK_SHARE: Final = 0.7
 
 
@@ -427,12 +427,12 @@ class Index:
         weak = ~self._terms.contains_terms(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
         compared = candidates.compared[chosen]
         if query.vector_model is not None and compared.any():
-            thresholds = WEAK_BELOW.get(query.vector_model.split(":")[0])
-            if thresholds is None:
+            threshold = WEAK_BELOW.get(query.vector_model.split(":")[0])
+            if threshold is None:
                 return np.asarray(weak & ~compared, dtype=np.bool_)
-            without_session = max(thresholds[0], WEAK_SHARE * float(candidates.cosine[candidates.compared].max()))
+            threshold = max(threshold, WEAK_SHARE * float(candidates.cosine[candidates.compared].max()))
             in_session = state.visible.session[rows] < state.visible.sessions
-            weak &= ~compared | (candidates.cosine[chosen] < np.where(in_session, thresholds[1], without_session))
+            weak &= ~compared | (~in_session & (candidates.cosine[chosen] < threshold))
         return np.asarray(weak, dtype=np.bool_)
 
     def _apply_reranker(self, state: _SearchState, weights: reranker.RerankerWeights, chosen: Places, now: int) -> None:
