@@ -145,7 +145,8 @@ class MemoryAPI(ABC):
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
         A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
-        A hit is ``weak`` if it shares no rare word with the query and is semantically far from it.
+        A hit is ``weak`` if it shares no rare word with the query and is semantically far from it. A message of a
+        session is not weak if it was compared by meaning.
 
         ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
         stores a receipt; pass its id to ``feedback``. ``since`` and ``until`` filter by the time of writing.
