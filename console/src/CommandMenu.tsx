@@ -38,7 +38,7 @@ async function verify(): Promise<void> {
   if (!found.ok) return say(found.problem.detail, { tone: "bad" });
   const { ok, faults } = found.data;
   notifyChanged();
-  say(ok ? "Intact: nothing was notifyChanged from outside." : `${faults.length} faults: see Integrity.`, {
+  say(ok ? "Intact: nothing was changed from outside." : `${faults.length} faults: see Integrity.`, {
     tone: ok ? "good" : "bad",
   });
 }
@@ -48,7 +48,7 @@ function commands(showKeys: () => void): Entry[] {
   const all: (Entry & { owner?: boolean })[] = [
     { title: "Undo what was done last", run: undoLast },
     { title: "Verify the store now", run: () => void verify(), owner: true },
-    { title: "What notifyChanged this week", run: () => go("/commits?compare=yes") },
+    { title: "What changed this week", run: () => go("/commits?compare=yes") },
     { title: "Show ended memories", run: () => go(listOf({ ended: "1" })) },
     { title: "Make a token", run: () => go("/tokens?new=1"), owner: true },
     { title: "Erase somebody or something for good", run: () => go("/erase"), owner: true },

@@ -120,7 +120,7 @@ def test_one_web_page_is_taken_out_of_use_in_five_steps(console):
         hands.click(page.get_by_role("main").get_by_text("Pages and records", exact=True))
         hands.click(page.get_by_role("button", name=PAGE))
         hands.click(page.get_by_role("button", name="Take out of use…"))
-        hands.write(page.get_by_role("dialog").get_by_label("Why"), "the page is wrong")
+        hands.write(page.get_by_role("dialog").get_by_label("Reason"), "the page is wrong")
         hands.click(page.get_by_role("dialog").get_by_role("button", name="Take 1 memory out of use"))
         page.get_by_text("Took 1 memory out of use.").last.wait_for()
         assert hands.count <= 6

@@ -104,8 +104,8 @@ export function Erase() {
             />
           ) : (
             <Empty title="Name what is to go">
-              Then comes the plan: what would be destroyed and what would stay. Nothing is notifyChanged before you type
-              its confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
+              Then comes the plan: what would be destroyed and what would stay. Nothing is changed before you type its
+              confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
             </Empty>
           )}
         </div>
