@@ -220,6 +220,16 @@ def test_answer_comes_first_and_is_not_weak(told: Memory) -> None:
     assert (best.memory.text, best.weak, 0.2 < best.score <= 1) == (FACTS[2], False, True)
 
 
+def test_message_of_a_session_is_not_weak_and_stays_in_contexts(opened: Callable[..., Memory]) -> None:
+    with opened("talk", embedder="hashed", actor=Actor.operator()) as mem:
+        kept(mem.remember(FACTS[0]))
+        for text in FACTS[1:]:
+            kept(mem.remember(text, tier="episodic", kind="event", session="monday"))
+        assert {hit.memory.text for hit in mem.recall(NOTHING) if hit.weak} == {FACTS[0]}
+        compiled = mem.context(NOTHING).text
+        assert [text in compiled for text in FACTS] == [False, True, True, True, True]
+
+
 @pytest.mark.parametrize("embedder", EMBEDDERS)
 def test_one_rare_word_makes_a_hit_strong(opened: Callable[..., Memory], embedder: str | None) -> None:
     others = [f"{name} keeps {what}" for name in ("Carla", "Dmitri", "Elif") for what in ("bees", "maps", "stamps")]
