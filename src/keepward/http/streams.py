@@ -25,7 +25,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Annotated, Any
 
-from anyio import create_memory_object_stream, from_thread
+from anyio import CancelScope, create_memory_object_stream, from_thread
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
@@ -252,9 +252,14 @@ class LineStreamResponse(StreamingResponse):
             raise exc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # If the client disconnects, the work fails at its next line.
-        with self._received:
-            await super().__call__(scope, receive, send)
+        try:
+            # If the client disconnects, the work fails at its next line.
+            with self._received, self._sent:
+                await super().__call__(scope, receive, send)
+        finally:
+            # The work needs this loop until its end.
+            with CancelScope(shield=True):
+                await asyncio.wait([asyncio.wrap_future(self._done)])
 
 
 def line_of(value: dict[str, Any]) -> str:
