@@ -62,12 +62,12 @@ function useGroups(text: string, showKeys: () => void): Group[] {
   const sought = useDebounced(text);
   const users = useGet("/memory/users").data?.items ?? [];
   const projects = useGet("/memory/projects").data?.items ?? [];
-  const sources = useGet("/memory/sources", { params: { query: { below: true } as never } }).data;
+  const sources = useGet("/memory/sources", { params: { query: { below: true } } }).data;
   const subjects = useGet("/memory/facets", {
     params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
   }).data?.facets["subject"];
   const memories = useGet(sought ? "/memory/items" : null, {
-    params: { query: { below: true, text: sought, limit: OFFERED } as never },
+    params: { query: { below: true, text: sought, limit: OFFERED } },
   }).data?.items;
   const has = (title: string) => title.toLowerCase().includes(text.toLowerCase());
   const screen = (each: (typeof screens)[number]): Entry => ({

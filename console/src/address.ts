@@ -19,6 +19,8 @@ export interface Address {
 export function useAddress(): Address {
   // The router says when it changes, but has decoded it once already: a percent sign would be lost.
   const search = useSearch();
+  // It is read anew when `search` changes.
+  // eslint-disable-next-line react-hooks/exhaustive-deps
   const params = useMemo(() => new URLSearchParams(location.search), [search]);
   const set = useCallback((change: Change, options?: { push?: boolean }) => {
     const next = new URLSearchParams(location.search);

@@ -107,6 +107,8 @@ export function Chart({ label, times, lines, height = 140, range, onBrush, mark 
       dark.removeEventListener("change", draw);
       plot?.destroy();
     };
+    // `key` names everything that is drawn.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
   return <div ref={box} class="chart" role="img" aria-label={label} style={{ minHeight: `${height}px` }} />;
 }

@@ -35,7 +35,7 @@ function Told({ name, value }: { name: string; value: unknown }): ComponentChild
     ) : (
       <>{seen(value)}</>
     );
-  if (typeof value !== "object") return <>{String(value)}</>;
+  if (typeof value !== "object") return <>{JSON.stringify(value)}</>;
   const parts = Object.entries(value);
   if (parts.some(([, part]) => typeof part === "object" && part !== null))
     return <>{seen(JSON.stringify(value, null, 1))}</>;

@@ -72,11 +72,15 @@ export function VirtualList({
   }, [first, last, onRange, count]);
   useEffect(() => {
     if (current !== undefined && current >= 0 && current < count) list.scrollToIndex(current, { align: "auto" });
+    // Rows that arrive later do not move the list.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [current, list]);
   const some = count > 0;
   useEffect(() => {
     const place = back ? left.get(`${label} ${location.href}`) : undefined;
     if (some && place) list.scrollToIndex(Math.min(place, count - 1), { align: "start" });
+    // The place is restored once, when the first rows are there.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [some, list]);
   return (
     <div ref={box} class={`virtual ${own}`} role={role} aria-label={label} tabIndex={0} aria-activedescendant={active}>

@@ -34,6 +34,8 @@ export function lazy(title: string, load: () => Promise<ComponentType>): LazyScr
       return () => {
         shown = false;
       };
+      // It loads once.
+      // eslint-disable-next-line react-hooks/exhaustive-deps
     }, []);
     if (Drawn) return <Drawn />;
     return (

@@ -59,7 +59,7 @@ function scopesOf(memories: readonly Memory[]): string[] {
 
 /** All that is known under a name; each part is drawn where there is something of it. */
 export function Everything({ name }: { name: string }) {
-  const sources = useGet("/memory/sources", { params: { query: { below: true } as never } });
+  const sources = useGet("/memory/sources", { params: { query: { below: true } } });
   const facets = useGet("/memory/facets", {
     params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
   });
@@ -79,18 +79,18 @@ export function Everything({ name }: { name: string }) {
 function Parts({ name, named }: { name: string; named: Named }) {
   const { bare, subjects, origins, scopes } = named;
   const subject = subjects[0];
-  const believed = useGet(subject ? "/memory/items" : null, { params: { query: { ...QUERY, subject } as never } });
+  const believed = useGet(subject ? "/memory/items" : null, { params: { query: { ...QUERY, subject } } });
   const [first, second, third] = scopes;
   const kept = [
-    useGet(first ? "/memory/items" : null, { params: { query: { ...QUERY, within: first } as never } }),
-    useGet(second ? "/memory/items" : null, { params: { query: { ...QUERY, within: second } as never } }),
-    useGet(third ? "/memory/items" : null, { params: { query: { ...QUERY, within: third } as never } }),
+    useGet(first ? "/memory/items" : null, { params: { query: { ...QUERY, within: first } } }),
+    useGet(second ? "/memory/items" : null, { params: { query: { ...QUERY, within: second } } }),
+    useGet(third ? "/memory/items" : null, { params: { query: { ...QUERY, within: third } } }),
   ];
   // Pages and files are not named in texts as people are.
   const person = !origins.some(({ list }) => list !== "actors");
-  const naming = useGet(person ? "/memory/items" : null, { params: { query: { ...QUERY, text: bare } as never } });
+  const naming = useGet(person ? "/memory/items" : null, { params: { query: { ...QUERY, text: bare } } });
   const spoken = useGet(person ? "/memory/search" : null, {
-    params: { query: { query: bare, limit: 100, within: everywhere() } as never },
+    params: { query: { query: bare, limit: 100, within: everywhere() } },
   });
   const shown = new Set<string>();
   const fresh = (memories: readonly Memory[]) => {

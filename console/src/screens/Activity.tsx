@@ -55,7 +55,7 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
   const by = BY.find((each) => each === address.get("by")) ?? "author";
   const days = SPANS.find((each) => String(each) === address.get("days")) ?? 90;
   const { since: _, until: __, ...others } = query;
-  const found = useGet("/memory/activity", { params: { query: { ...others, by, days, zone: zone() } as never } });
+  const found = useGet("/memory/activity", { params: { query: { ...others, by, days, zone: zone() } } });
   const choose = (from: number, to: number) => address.set({ since: dayOf(from), until: dayOf(to) });
   return (
     <section class="card pad stack" aria-label="Time">

@@ -200,6 +200,8 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
   useEffect(() => {
     if (text === (block.text ?? "") && !reason) drafts.delete(block.key);
     else drafts.set(block.key, { text, reason, base });
+    // A new version of the block does not change the draft.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [text, reason]);
   const giveUp = () => {
     drafts.delete(block.key);

@@ -237,15 +237,15 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
   const given = sought.split(/[\s,]+/).filter(Boolean);
   const ids = given.length > 0 && given.every((each) => ID.test(each)) ? given : [];
   const seek = sought !== "" && !ids.length;
-  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: ALL as never } });
-  const sources = useGet(seek ? "/memory/sources" : null, { params: { query: { below: true } as never } });
+  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: ALL } });
+  const sources = useGet(seek ? "/memory/sources" : null, { params: { query: { below: true } } });
   const users = useGet(seek ? "/memory/users" : null);
   const projects = useGet(seek ? "/memory/projects" : null);
   const named = useGet(seek ? "/memory/items" : null, {
-    params: { query: { ...ALL, text: bare, limit: MOST, include_sensitive: true } as never },
+    params: { query: { ...ALL, text: bare, limit: MOST, include_sensitive: true } },
   });
   const spoken = useGet(seek ? "/memory/search" : null, {
-    params: { query: { query: bare, limit: 100, include_sensitive: true, within: everywhere() } as never },
+    params: { query: { query: bare, limit: 100, include_sensitive: true, within: everywhere() } },
   });
   const offers = seek
     ? offersOf(facets.data, sources.data, users.data?.items ?? [], projects.data?.items ?? [])
@@ -350,7 +350,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
   const [done, setDone] = useState<Schemas["Destroyed"] | null>(null);
   // What is gone has no plan any more.
   const plan = useLoad<Schemas["ErasePlan"]>(done ? "" : `erase ${JSON.stringify(chosen)}`, () =>
-    ask(api.POST("/memory/erase/plan", { body: chosen as unknown as Schemas["PlanEraseRequest"] })),
+    ask(api.POST("/memory/erase/plan", { body: chosen })),
   );
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
@@ -362,7 +362,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
     setBusy(true);
     const answer = (await ask(
       api.POST("/memory/erase", {
-        body: { ...chosen, digest: plan.data.digest } as unknown as Schemas["EraseRequest"],
+        body: { ...chosen, digest: plan.data.digest },
       }),
     )) as Answer<Schemas["Destroyed"]>;
     setBusy(false);

@@ -42,7 +42,7 @@ export function Integrity() {
             <LastAudit />
             {mayChange() ? (
               <div class="line">
-                <Button tone="go" hint="v" busy={running} onClick={begin}>
+                <Button tone="go" hint="v" busy={running} onClick={() => void begin()}>
                   Verify now
                 </Button>
               </div>
@@ -51,7 +51,7 @@ export function Integrity() {
               answer.ok ? (
                 <Verified found={answer.data} />
               ) : (
-                <Failed problem={answer.problem} retry={begin} />
+                <Failed problem={answer.problem} retry={() => void begin()} />
               )
             ) : null}
           </section>
@@ -160,15 +160,7 @@ function LastAudit() {
 }
 
 function Seal() {
-  const now = status.value as
-    | (Schemas["Status"] & {
-        sealed?: boolean;
-        anchor?: string;
-        schema?: number;
-        notes?: string[];
-        read_only?: boolean;
-      })
-    | null;
+  const now = status.value;
   if (!now) return <Loading />;
   const kept = now.anchor === "kept" || now.anchor === "memory";
   return (
@@ -205,7 +197,7 @@ function Seal() {
         ) : null}
       </dl>
       {now.read_only ? <p class="warn">It can only be read.</p> : null}
-      {(now.notes ?? []).map((each) => (
+      {((now.notes ?? []) as string[]).map((each) => (
         <p key={each} class="warn">
           {seen(each)}
         </p>

@@ -28,7 +28,7 @@ export function Memories() {
   const query = filtersOf(address);
   const asked = address.get("q");
   const { as_of: _, ...now } = query;
-  const facets = useGet(query.as_of ? null : "/memory/facets", { params: { query: now as never } });
+  const facets = useGet(query.as_of ? null : "/memory/facets", { params: { query: now } });
   const [selected, setSelected] = useState<ReadonlyMap<string, Memory>>(new Map());
   const [more, setMore] = useState(false);
   const turn = useCallback((each: Memory) => {

@@ -49,7 +49,7 @@ export function RecallLab() {
   const address = useAddress();
   const asked = address.get("q");
   const query = useDebounced(asked);
-  const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
+  const order = ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned";
   const limit = Math.min(50, Number(address.get("limit")) || 10);
   const found = useGet(query.trim() ? "/memory/search" : null, { params: { query: { query, order, limit } } });
   useKeys("Recall lab", {

@@ -166,9 +166,9 @@ export function Review() {
       snooze(ids, until);
       say(`Snoozed ${ids.length === 1 ? "it" : ids.length} in this browser until ${new Date(until).toLocaleString()}`, {
         tone: "plain",
-        undo: async () => {
+        undo: () => {
           snooze(ids, null);
-          return "Shown again";
+          return Promise.resolve("Shown again");
         },
       });
     }

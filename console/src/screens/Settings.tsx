@@ -154,7 +154,7 @@ function valued(value: unknown): string {
     const entries = Object.entries(value);
     return entries.length ? entries.map(([name, each]) => `${name} = ${valued(each)}`).join("\n") : "none";
   }
-  return String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function File({ file }: { file: Schemas["SettingsFile"] | null }) {

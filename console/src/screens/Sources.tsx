@@ -42,10 +42,10 @@ export function Sources() {
   const address = useAddress();
   const named = address.get("list");
   const list: List = named in LISTS ? (named as List) : "actors";
-  const found = useGet("/memory/sources", { params: { query: QUERY as never } });
+  const found = useGet("/memory/sources", { params: { query: QUERY } });
   const { by } = LISTS[list];
   const activity = useGet(by ? "/memory/activity" : null, {
-    params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never },
+    params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } },
   });
   const chosen = address.get("name");
   const sought = address.get("find").toLowerCase();
@@ -254,7 +254,7 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
   const [asked, setAsked] = useState(row.memories <= AT_ONCE);
   const [open, setOpen] = useState(false);
   const selector = { [way]: row.name } as ContainSelector;
-  const impact = useGet(asked ? "/memory/impact" : null, { params: { query: selector as never } });
+  const impact = useGet(asked ? "/memory/impact" : null, { params: { query: selector } });
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
       <div class="line">

@@ -195,7 +195,7 @@ function Make({ onClose }: { onClose: () => void }) {
       scope: scope.trim() || undefined,
       expires: expires || undefined,
     };
-    const done = await ask(api.POST("/memory/tokens", { body: body as Schemas["CreateTokenRequest"] }));
+    const done = await ask(api.POST("/memory/tokens", { body: body }));
     setBusy(false);
     if (done.ok) setMade(done.data);
     else setProblem(done.problem);

@@ -83,9 +83,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
         body.importance = Number(values.importance);
       if (values.sensitivity !== item.sensitivity) body.sensitivity = values.sensitivity;
       if (values.consent) body.consent = true;
-      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body as never })) as Promise<
-        Answer<Written>
-      >;
+      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body as never }));
     },
   },
   {
@@ -102,7 +100,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
           params: { path: { id: item.id } },
           body: { reason: values.reason ?? "", gain: 0 },
         }),
-      ) as Promise<Answer<Written>>,
+      ),
   },
   {
     name: "move",
@@ -122,9 +120,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
       if (values.tier !== item.tier) body.tier = values.tier;
       if (values.scope !== item.scope) body.scope = values.scope;
       if (values.key !== (item.key ?? "")) body.key = orNull(values.key);
-      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body as never })) as Promise<
-        Answer<Written>
-      >;
+      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body as never }));
     },
   },
   {
@@ -141,7 +137,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
           params: { path: { id: item.id } },
           body: { text: values.text ?? "", reason: values.reason ?? "" },
         }),
-      ) as Promise<Answer<Written>>,
+      ),
   },
   {
     name: "archive",
@@ -151,9 +147,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
     fits: holds,
     fields: [WHY],
     send: (item, values, tag) =>
-      ask(
-        api.POST("/memory/items/{id}/archive", { params: at(item, tag), body: { reason: values.reason ?? "" } }),
-      ) as Promise<Answer<Written>>,
+      ask(api.POST("/memory/items/{id}/archive", { params: at(item, tag), body: { reason: values.reason ?? "" } })),
   },
   {
     name: "restore",
@@ -164,9 +158,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
     fits: (item) => !holds(item) && item.status !== "erased",
     fields: [WHY],
     send: (item, values, tag) =>
-      ask(
-        api.POST("/memory/items/{id}/restore", { params: at(item, tag), body: { reason: values.reason ?? "" } }),
-      ) as Promise<Answer<Written>>,
+      ask(api.POST("/memory/items/{id}/restore", { params: at(item, tag), body: { reason: values.reason ?? "" } })),
   },
   {
     name: "forget",
@@ -181,7 +173,7 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
         api.DELETE("/memory/items/{id}", {
           params: { path: { id: item.id }, query: { reason: values.reason ?? "" }, header: { "If-Match": tag } },
         }),
-      ) as Promise<Answer<Written>>,
+      ),
   },
 ];
 

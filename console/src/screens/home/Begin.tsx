@@ -140,7 +140,8 @@ async function imported(file: File): Promise<string> {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
     const last = lines.at(-1) ?? {};
-    if (!answer.ok) return String(last["detail"] ?? `The server answered ${answer.status}.`);
+    if (!answer.ok)
+      return typeof last["detail"] === "string" ? last["detail"] : `The server answered ${answer.status}.`;
     const error = last["error"] as { detail?: string } | undefined;
     if (error) return error.detail ?? "The import stopped.";
     const summary = (last["summary"] ?? {}) as Partial<Taken> & Record<string, unknown>;

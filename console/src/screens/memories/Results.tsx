@@ -77,7 +77,7 @@ export function Results({ query, asked, selected, turn }: Props) {
   const { query: _, limit: __, ...narrowed } = searched(query, asked);
   const others = Object.fromEntries(NOT_IN_SEARCH.map((name) => [name, query[name]]));
   const follow = query.as_of ? null : commits;
-  const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, follow);
+  const found = useGet("/memory/search", { params: { query: searched(query, asked) } }, follow);
   const containing = useGet(
     asked.length > LONGEST ? null : "/memory/items",
     {
@@ -89,7 +89,7 @@ export function Results({ query, asked, selected, turn }: Props) {
           text: asked,
           limit: CONTAINING,
           below: true,
-        } as never,
+        },
       },
     },
     follow,

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-TSQIXKAR.js";import"./console-chunk-XQN2CQNI.js";import"./console-chunk-BONDYJBU.js";import"./console-chunk-DFFX7DME.js";import"./console-chunk-UUDQERWZ.js";import"./console-chunk-O2RHMC3H.js";import"./console-chunk-KECXUOUI.js";export{a as About,b as Erase,c as Everything};

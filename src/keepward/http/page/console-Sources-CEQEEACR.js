@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-DFFX7DME.js";import"./console-chunk-UUDQERWZ.js";import"./console-chunk-O2RHMC3H.js";import"./console-chunk-KECXUOUI.js";export{c as Detail,a as Sources,b as Unknown};
