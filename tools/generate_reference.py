@@ -247,6 +247,7 @@ SECTIONS_HTTP = {
     "events": "Events",
     "upkeep": "Learning and upkeep",
     "tokens": "Tokens",
+    "other": "More",
 }
 #: Answers that any call of a kind may give, told once above the tables.
 USUAL = {"400", "401", "403", "404", "409", "413", "415", "421", "422", "429", "500", "503"}
@@ -257,11 +258,15 @@ def http_part() -> str:
     api = described()
     lines = ["[openapi.json](openapi.json) describes every field."]
     for tag, title in SECTIONS_HTTP.items():
-        lines += ["", f"## {title}"]
-        for path, operations in api["paths"].items():
-            for method, each in operations.items():
-                if each["tags"][0] == tag:
-                    lines += ["", *_operation(api, path, method, each)]
+        found = [
+            _operation(api, path, method, each)
+            for path, operations in api["paths"].items()
+            for method, each in operations.items()
+            if each["tags"][0] == tag
+        ]
+        lines += ["", f"## {title}"] if found else []
+        for each in found:
+            lines += ["", *each]
     return "\n".join(lines) + "\n"
 
 
