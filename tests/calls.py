@@ -59,7 +59,6 @@ X = {"reason": "x"}
 #: By operation; a second example of an operation has more words after its name.
 EXAMPLES: dict[str, Example] = {
     "recall": reads({"query": QUESTION}, f"recall '{QUESTION}'", tool={"query": QUESTION}),
-    "oldest": reads(elsewhere="not_found", sensitive="not_found"),
     "list_memories": reads({"limit": None, "include_ended": True}, "list"),
     "list_memories of the past": reads({"as_of": "{head}", "limit": None}, "list --as-of {head}"),
     "get": names({"memory_id": "{memory}"}, "get {memory}"),

@@ -115,10 +115,6 @@ class MemoryAPI(ABC):
 
     # --- reading
 
-    @operation("GET /memory/oldest", by="services.search:oldest", right="read")
-    def oldest(self, *, tags: Sequence[str] = ()) -> Record:
-        """Return the memory that was written first."""
-
     @operation("GET /memory/search", by="services.search:recall", right="read", tool="recall")
     def recall(
         self,
@@ -1112,8 +1108,6 @@ class MemoryAPI(ABC):
 
 class AsyncMemoryAPI:
     """The operations of ``MemoryAPI`` as coroutines."""
-
-    oldest = async_method(MemoryAPI.oldest)
 
     recall = async_method(MemoryAPI.recall)
     list_memories = async_method(MemoryAPI.list_memories)

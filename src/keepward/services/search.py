@@ -12,7 +12,6 @@ from keepward.core.journal import Contradictions
 from keepward.core.memory import Record, as_read
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
-from keepward.errors import NotFound
 from keepward.services import browse, read
 from keepward.services.arguments import instant, valid_scope
 from keepward.services.request_context import RequestContext, record_read
@@ -33,14 +32,6 @@ _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
 #: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
 _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
-
-
-def oldest(session: RequestContext, *, tags: Any = ()) -> Record:
-    """Return the memory that was written first."""
-    found = find(session, ascending=True, limit=1, tags=tags)
-    if not found:
-        raise NotFound("there is no such memory: name other tags, or write one with `remember`")
-    return found[0]
 
 
 def recall(
