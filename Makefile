@@ -33,6 +33,7 @@ compat: $(VENV)/.ready-dev
 
 ## build the console, and check its types
 console: $(VENV)/.ready-proof
+	$(BIN)/python tools/generate_reference.py build/reference
 	$(BIN)/python tests/proof/node.py npm run --prefix console --silent check
 	$(BIN)/python tests/proof/node.py npm run --prefix console --silent build
 

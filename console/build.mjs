@@ -92,7 +92,7 @@ function importMeanings({ onResolve, onLoad }) {
 
 // What each setting means, by name: the tables of the reference have it in their last column.
 async function meanings() {
-  const text = await readFile(path.join(here, "../docs/reference/settings.md"), "utf8");
+  const text = await readFile(path.join(here, "../build/reference/settings.md"), "utf8");
   const found = {};
   let table = "";
   for (const line of text.split("\n")) {

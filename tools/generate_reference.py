@@ -1,11 +1,10 @@
-"""Write the pages of docs/reference, and openapi.json, from the code that they describe.
+"""Build what docs/reference has from the code: the end of each generated page, and openapi.json.
 
-    python tools/generate_reference.py            write them
-    python tools/generate_reference.py --check    exit 1 if they are out of date
+    python tools/generate_reference.py FOLDER     write the complete pages and openapi.json into a folder
 
-The sentences come from the command line's own help, from the `#:` comments on the fields of settings and
-policy, and from the OpenAPI description of the server; the keys of `--json` from what commands print in the golden
-files. So a page cannot tell of what is not there, nor leave out what is.
+MkDocs runs this file as a hook, so the site has them and no commit does. The sentences come from the help of the
+command line, from the `#:` comments on the fields of settings and policy, and from the OpenAPI document. The keys of
+`--json` come from what commands print in the golden files.
 """
 
 from __future__ import annotations
@@ -14,23 +13,22 @@ import inspect
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from keepward import settings
 from keepward.cli.command import COMMON_OPTIONS, EXIT_CODES
 from keepward.cli.main import PROGRAM, PROGRAM_DESCRIPTION, command_tree
-from keepward.core import policy as policy_module
 from keepward.core.policy import EthicsRule, Policy
-from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES, SWITCH_VARIABLES, Settings
+from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES, SWITCH_VARIABLES, ServerSettings, Settings
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "cli.jsonl"
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden" / "cli.jsonl"
 #: What the object of `--json` holds, of commands that the golden session does not call; a test compares it.
 JSON_KEYS = {
     "add": "facts[] notes[] session turns[]",
@@ -85,11 +83,11 @@ def _elements() -> list[tuple[str, str]]:
     )
 
 
-def cli_page() -> str:
-    """Return the page on the command line."""
+def cli_part() -> str:
+    """Return the options, exit codes and commands of the command line."""
     root: Any = command_tree()
     context = click.Context(root, info_name=PROGRAM)
-    lines = ["# The command line", "", NOTICE, "", *_folded(PROGRAM_DESCRIPTION), "", "## Options of every command", ""]
+    lines = [*_folded(PROGRAM_DESCRIPTION), "", "## Options of every command", ""]
     lines += ["They may stand before the command or after it; the nearer one wins.", ""]
     lines += _table(("option", "meaning"), (_row(each, context) for each in root.params if each.name in COMMON_OPTIONS))
     lines += ["", "## Exit codes", ""]
@@ -129,13 +127,10 @@ def _row(param: Any, context: Any) -> tuple[str, str]:
     return f"`{names}`", " ".join(told.split())
 
 
-def settings_page() -> str:
-    """Return the page on settings."""
-    said = comments(inspect.getsource(settings.Settings))
-    lines = ["# Settings", "", NOTICE, ""]
-    lines += [f"`{settings.FILE_NAME}` beside the store, or the file named by `--config` or `KEEPWARD_CONFIG`. The"]
-    lines += ["command line beats the environment, the environment beats the file, the file beats the default. An"]
-    lines += ["unknown name or a wrong value is an error that names the key.", "", "## At the top of the file", ""]
+def settings_part() -> str:
+    """Return the tables of settings."""
+    said = comments(inspect.getsource(Settings))
+    lines = ["## At the top of the file", ""]
     defaults = {each.name: each.default for each in msgspec.structs.fields(Settings)}
     rows = [
         (f"`{name}`", f"`{variable}`", f"`{defaults[name]}`" if defaults[name] else "none", said[name])
@@ -147,20 +142,20 @@ def settings_page() -> str:
     lines += ["", "## Under `[policy]`", ""]
     lines += ['Durations are text such as `"24h"` or `"30d"`, or a number of seconds. A table changes only the']
     lines += ["entries it names. Every policy has a version, the hash of its content, which each receipt names.", ""]
-    about, plain = comments(inspect.getsource(policy_module.Policy)), Policy().as_dict()
+    about, plain = comments(inspect.getsource(Policy)), Policy().as_dict()
     lines += _table(("name", "default", "meaning"), (_setting(name, value, about) for name, value in plain.items()))
     lines += ["", "Three switches can be turned by the environment as well:"]
     lines += [f"{', '.join(f'`{variable}`' for variable in SWITCH_VARIABLES.values())}.", ""]
     lines += ["Each rule of `[[policy.memory_ethics]]` takes:", ""]
     rules = {
         "name": "Its name, as it stands in receipts.",
-        **comments(inspect.getsource(policy_module.EthicsRule)),
+        **comments(inspect.getsource(EthicsRule)),
         "action": "`quarantine`, the default, or `refuse`.",
     }
     lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in EthicsRule.__struct_fields__))
     lines += ["", "## Under `[server]`", "", "What `keepward serve` takes where its options name nothing else.", ""]
-    about = comments(inspect.getsource(settings.ServerSettings))
-    plain = {each.name: each.default for each in msgspec.structs.fields(settings.ServerSettings)}
+    about = comments(inspect.getsource(ServerSettings))
+    plain = {each.name: each.default for each in msgspec.structs.fields(ServerSettings)}
     lines += _table(
         ("name", "default", "meaning"), (_server_setting(name, value, about) for name, value in plain.items())
     )
@@ -218,9 +213,9 @@ def _table(heads: tuple[str, ...], rows: Any) -> list[str]:
     return lines + [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
 
 
+@cache
 def described() -> dict[str, Any]:
-    """Return the OpenAPI description of the server."""
-    import tempfile
+    """Return the OpenAPI document of the server."""
 
     from keepward import Actor, Memory
     from keepward.http import create_app
@@ -231,32 +226,6 @@ def described() -> dict[str, Any]:
             return dict(create_app(memory).openapi())
 
 
-def openapi_page() -> str:
-    """Return the OpenAPI description as a file."""
-    return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
-
-
-HTTP = """Start the server with `keepward serve`: [how to](../howto/serve.md). [The conventions](http-conventions.md)
-explain versions, repeated calls, pages and limits. [Errors](errors.md) lists the problems. `GET /openapi.json`
-describes every field, and so does [openapi.json](openapi.json).
-
-Every call under `/memory` needs a token as `Authorization: Bearer kw_...`, or a session of the console. It acts in the
-token's tenant and scope. `Keepward-Tenant` and `Keepward-Scope` name others that the token may use. Every address
-except `/memory/import` takes `?user=ana`, `&agent=planner` and `&project=shop`, which name a handle.
-
-| status | outcome of a write |
-| --- | --- |
-| 201 | committed |
-| 202 | quarantined; `proposal` is what to approve |
-| 200 | a duplicate; the existing memory was confirmed |
-| 422 | refused by a gate, with `reasons` and a receipt; nothing was stored |
-
-Any call may return 400, 401, 403, 404, 409, 421, 429, 500 or 503, and one with a body 413, 415 or 422. The tables name
-further problems. Every error is `application/problem+json` with a stable `code`.
-
-A star means optional. Lists are `items` and a `cursor` for the next page, null at the end. Every page shows the state
-of the first. Where an answer has the id of a `commit` or a `receipt`, `commit_header` and `receipt_record` are the
-complete object."""
 RIGHTS_SAID = {
     "read": "any token",
     "propose": "a token that may propose",
@@ -278,21 +247,26 @@ SECTIONS_HTTP = {
     "events": "Events",
     "upkeep": "Learning and upkeep",
     "tokens": "Tokens",
+    "other": "More",
 }
 #: Answers that any call of a kind may give, told once above the tables.
 USUAL = {"400", "401", "403", "404", "409", "413", "415", "421", "422", "429", "500", "503"}
 
 
-def http_page() -> str:
-    """Return the page on the HTTP routes."""
+def http_part() -> str:
+    """Return the HTTP routes."""
     api = described()
-    lines = ["# The HTTP API", "", NOTICE, "", HTTP]
+    lines = ["[openapi.json](openapi.json) describes every field."]
     for tag, title in SECTIONS_HTTP.items():
-        lines += ["", f"## {title}"]
-        for path, operations in api["paths"].items():
-            for method, each in operations.items():
-                if each["tags"][0] == tag:
-                    lines += ["", *_operation(api, path, method, each)]
+        found = [
+            _operation(api, path, method, each)
+            for path, operations in api["paths"].items()
+            for method, each in operations.items()
+            if each["tags"][0] == tag
+        ]
+        lines += ["", f"## {title}"] if found else []
+        for each in found:
+            lines += ["", *each]
     return "\n".join(lines) + "\n"
 
 
@@ -348,16 +322,11 @@ def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
     return " ".join(f"`{name}`{'' if given or name in needed else '*'}" for name in schema.get("properties", {}))
 
 
-def mcp_page() -> str:
-    """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
+def mcp_part() -> str:
+    """Return the tools, resources and prompts of every profile."""
     from keepward.mcp.profiles import CORE, PROFILE_NAMES, PROMPTS, TEMPLATES, tool_set
 
     profiles = [tool_set(name) for name in PROFILE_NAMES]
-    lines = ["# The Model Context Protocol", "", NOTICE, ""]
-    lines += [
-        "`keepward mcp --profile NAME` on stdio, `/mcp` inside `keepward serve`: [connect a client](../howto/mcp.md).",
-        "",
-    ]
     rows = [
         (
             f"`{each.name}`",
@@ -366,7 +335,7 @@ def mcp_page() -> str:
         )
         for each in profiles
     ]
-    lines += _table(("profile", "for", "tools"), rows)
+    lines = _table(("profile", "for", "tools"), rows)
     lines += ["", "## Tools"]
     tools = {tool.name: tool for each in profiles for tool in each.tools}
     for tool in tools.values():
@@ -419,31 +388,40 @@ def _needed(needed: bool, schema: dict[str, Any]) -> str:
     return " ".join(each for each in ("Needed." if needed else "", schema.get("description", "")) if each)
 
 
-PAGES = {
-    "cli.md": cli_page,
-    "settings.md": settings_page,
-    "mcp.md": mcp_page,
-    "http.md": http_page,
-    "openapi.json": openapi_page,
-}
+#: What generates the end of each page.
+PARTS = {"cli.md": cli_part, "settings.md": settings_part, "mcp.md": mcp_part, "http.md": http_part}
 
 
-def main() -> int:
-    """Write the pages, or with `--check` compare them; return the exit code."""
-    stale = [
-        name
-        for name, page in PAGES.items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != page()
-    ]
-    if "--check" in sys.argv:
-        print(f"out of date: {', '.join(stale)}" if stale else "up to date")
-        return 1 if stale else 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in stale:
-        (FOLDER / name).write_text(PAGES[name](), "utf-8")
-    print(f"wrote {', '.join(stale)}" if stale else "up to date")
-    return 0
+def complete_page(name: str) -> str:
+    """Return a complete page."""
+    return (ROOT / "docs" / "reference" / name).read_text("utf-8") + "\n" + PARTS[name]()
+
+
+def openapi_json() -> str:
+    """Return the OpenAPI document as text."""
+    return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Add openapi.json to the site."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, "reference/openapi.json", content=openapi_json()))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Append the generated part of a page."""
+    folder, _, name = page.file.src_uri.rpartition("/")
+    return f"{markdown}\n{PARTS[name]()}" if folder == "reference" and name in PARTS else markdown
+
+
+def main(folder: Path) -> None:
+    """Write the complete pages and openapi.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PARTS:
+        (folder / name).write_text(complete_page(name), "utf-8")
+    (folder / "openapi.json").write_text(openapi_json(), "utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(Path(sys.argv[1]))

@@ -11,11 +11,8 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
-
-DESCRIPTION = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +41,6 @@ class Operation:
     told: Mapping[str, Any]
     #: Whether it is answered without a credential.
     public: bool
-
-
-def described() -> dict[str, Any]:
-    """Return the description of the API that is kept with the documentation; a test holds it to the server's own."""
-    return json.loads(DESCRIPTION.read_text("utf-8"))
 
 
 def operations(api: Mapping[str, Any]) -> Iterator[Operation]:

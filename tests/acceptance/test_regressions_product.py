@@ -163,15 +163,6 @@ def test_memory_that_is_off_leaves_the_host_unaffected(opened: Callable[..., Mem
     assert (tmp_path / "off.db").read_bytes() == before
 
 
-@pytest.mark.promise("Z47")
-def test_every_documented_command_exists(tmp_path: Path) -> None:
-    from keepward.cli.main import command_tree
-
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
-    named = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
-    assert sorted(named) == sorted(command_tree().paths)
-
-
 @pytest.mark.promise("T24")
 def test_the_default_path_asks_no_model_that_counts_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import urllib.request

@@ -13,12 +13,13 @@ from types import SimpleNamespace
 
 import httpx2
 import pytest
-from sampled import Call, Sampler, described, operations
+from sampled import Call, Sampler, operations
 
 from keepward import Actor, Memory
 from keepward.http import ServerOptions, create_app
 from keepward.http.routes import RIGHTS
 from support.clock import SteppingClock
+from support.openapi import described
 
 JSON = {"Content-Type": "application/json"}
 BASE = "http://127.0.0.1:8321"

@@ -11,8 +11,15 @@ import pytest
 pytestmark = pytest.mark.proof
 ROOT = Path(__file__).parents[2]
 CONSOLE, SERVED = ROOT / "console", ROOT / "src" / "keepward" / "http" / "page"
+REFERENCE = ROOT / "build" / "reference"
 #: What the build writes; the rest of the folder is written by hand.
 BUILT = {"index.html", "licences.txt", *(each.name for each in SERVED.glob("console-*"))}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reference():
+    """Write what the build reads: the page on settings, and openapi.json."""
+    subprocess.run([sys.executable, str(ROOT / "tools" / "generate_reference.py"), str(REFERENCE)], check=True)
 
 
 def _run(*command: str) -> str:
@@ -35,7 +42,7 @@ def test_the_sources_agree_with_the_description_of_the_api():
     types = "node_modules/openapi-typescript/bin/cli.js"
     _run(
         types,
-        str(ROOT / "docs" / "reference" / "openapi.json"),
+        str(REFERENCE / "openapi.json"),
         "--default-non-nullable=false",
         "-o",
         "src/schema.d.ts",

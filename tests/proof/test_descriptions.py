@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from keepward.api import OPERATIONS
 from keepward.http.inputs import body_of, read_object
+from support.openapi import described
 
 schemathesis = pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.proof
 
-API = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "openapi.json").read_text("utf-8"))
 DESCRIBED = {
     each.ok().definition.raw.get("operationId"): each.ok()
-    for each in schemathesis.openapi.from_dict(API).get_all_operations()
+    for each in schemathesis.openapi.from_dict(described()).get_all_operations()
 }
 BODIES = {name: model for name, each in OPERATIONS.items() if (model := body_of(each)) is not None}
 

@@ -14,16 +14,29 @@ import json
 import os
 import pkgutil
 import re
+from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
 from typing import Any, is_typeddict
 
+import click
 import msgspec
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 #: What imports frameworks and names nothing that a signature of the library names.
 _SURFACES = frozenset({"__main__", "cli", "http", "integrations", "mcp"})
+#: Of a JSON schema, what a golden file has besides types.
+_LIMITS = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+]
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
 
 
@@ -71,18 +84,96 @@ def aliased(text: str) -> str:
     return _IDENTIFIER.sub(lambda match: seen.setdefault(match[0], f"<{len(seen) + 1}>"), text)
 
 
-def library(package: Any) -> dict[str, Any]:
+def operations(memory: type, names: Iterable[str], api: Mapping[str, Any]) -> str:
+    """Return a line for each operation in Python, for each one of an OpenAPI document, and for each of its schemas."""
+    python = [f"{name}{_member(memory, name)}" for name in names]
+    http = [
+        f"{each['operationId']}: {method.upper()} {path} {_takes(each, api)} -> {_answers(each)}"
+        for path, methods in api["paths"].items()
+        for method, each in methods.items()
+    ]
+    schemas = [f"{name}: {_schema(each)}" for name, each in api["components"]["schemas"].items()]
+    return "\n".join(["# Python", *python, "", "# HTTP", *http, "", "# Schemas of HTTP", *schemas, ""])
+
+
+def _takes(operation: Mapping[str, Any], api: Mapping[str, Any]) -> str:
+    shared = api["components"]["parameters"]
+    given = [shared[_referred(each)] if "$ref" in each else each for each in operation.get("parameters", ())]
+    takes = [f"{each['in']} {_field(each['name'], each['schema'], each['required'])}" for each in given]
+    body = operation.get("requestBody")
+    return f"({', '.join([*takes, *([f'body {_contents(body)}'] if body else [])])})"
+
+
+def _answers(operation: Mapping[str, Any]) -> str:
+    return ", ".join(f"{status} {_contents(each)}".rstrip() for status, each in operation["responses"].items())
+
+
+def _contents(body: Mapping[str, Any]) -> str:
+    """Return the schema of JSON, or another media type; a problem has the same schema everywhere."""
+    kinds = {kind: each for kind, each in body.get("content", {}).items() if kind != "application/problem+json"}
+    return " or ".join(_schema(each["schema"]) if kind == "application/json" else kind for kind, each in kinds.items())
+
+
+def _field(name: str, schema: Mapping[str, Any], required: bool) -> str:
+    default = f" = {json.dumps(schema['default'])}" if "default" in schema else ""
+    return f"{name}{'' if required or default else '?'}: {_schema(schema)}{default}"
+
+
+def _referred(schema: Mapping[str, Any]) -> str:
+    return str(schema["$ref"].rpartition("/")[2])
+
+
+def _schema(schema: Mapping[str, Any]) -> str:
+    """Return a JSON schema as a type: `string | null`, `[Memory] maxItems=64`, `{id: string, tags?: [string]}`."""
+    limits = "".join(f" {name}={schema[name]}" for name in _LIMITS if name in schema)
+    if "$ref" in schema:
+        return _referred(schema)
+    if "properties" in schema:
+        needed = schema.get("required", ())
+        fields = [_field(name, each, name in needed) for name, each in schema["properties"].items()]
+        return f"{{{', '.join(fields)}}}{limits}"
+    if union := schema.get("anyOf") or schema.get("oneOf"):
+        return " | ".join(map(_schema, union))
+    if values := schema.get("enum"):
+        return " | ".join(map(str, values))
+    if "items" in schema:
+        return f"[{_schema(schema['items'])}]{limits}"
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        return f"{{string: {_schema(values)}}}{limits}"
+    return f"{schema.get('format') or schema.get('type', 'any')}{limits}"
+
+
+def usage(command: click.Context) -> str:
+    """Return what a command takes as a line: `approve ID... [--digest HEX] [--limit N = 50]`."""
+    shared = [each.name for each in command.parent.command.params] if command.parent else []
+    own = [each for each in command.command.params if each.name not in shared]
+    return " ".join([str(command.info_name), *(_taken(each, command) for each in own)])
+
+
+def _taken(param: click.Parameter, command: click.Context) -> str:
+    record = param.get_help_record(command) if isinstance(param, click.Option) else None
+    name = record[0] if record else (param.metavar or param.human_readable_name).strip("[].")
+    default = f" = {param.default}" if param.default and isinstance(param.default, str | int | float) else ""
+    repeated = "..." if param.nargs == -1 or getattr(param, "multiple", False) else ""
+    return f"{name}{repeated}" if param.required else f"[{name}{default}]{repeated}"
+
+
+def library(package: Any, operations: Iterable[str]) -> dict[str, Any]:
     """Return every public name of a package with its signatures, fields, members and codes, free of module paths.
 
-    What a signature names and the package does not export, such as the result of a verb, is described as well.
+    What a signature names and the package does not export, such as the result of a verb, is described as well. The
+    operations of the handles have a golden file of their own.
     """
     names = [each.name for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     modules = [importlib.import_module(each) for each in names if each.split(".")[1] not in _SURFACES]
     classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
     known = {each.__name__: each for each in classes if _is_named(each, package.__name__)}
     found = {name: _described(getattr(package, name)) for name in package.__all__ if name != "__version__"}
+    methods = [each["methods"] for each in found.values() if "methods" in each]
+    handles = [each for each in methods if set(operations) <= set(each)]
+    calls = {name: each.pop(name) for each in handles for name in operations}
     named: dict[str, Any] = {}
-    while fresh := (_names({**found, **named}) & known.keys()) - found.keys() - named.keys():
+    while fresh := (_names({**found, **named, **calls}) & known.keys()) - found.keys() - named.keys():
         named |= {name: _described(known[name]) for name in fresh}
     return {"exported": found, "named": dict(sorted(named.items()))}
 

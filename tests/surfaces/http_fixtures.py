@@ -19,19 +19,10 @@ from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
 from support.clock import SteppingClock
 from support.database import emptied
+from support.openapi import described
 
 BASE = "http://127.0.0.1:8321"
 PROBLEM = "application/problem+json"
-
-
-_api: dict[str, Any] = {}
-
-
-def _described(app: Any) -> dict[str, Any]:
-    """Return the OpenAPI description, which is the same for every server here and takes a second to make."""
-    if not _api:
-        _api.update(app.openapi())
-    return _api
 
 
 class Ticks:
@@ -99,7 +90,7 @@ class HttpTestServer:
         vars(self.memory)["close"] = close_all
         apps = [create_app(each.memory, options=chosen, serving=each) for each in self.servings]
         self.app: Any = apps[0] if len(apps) == 1 else RoundRobin(apps)
-        self.api = _described(self.app)
+        self.api = described()
         self.nobody = self.client(None)
         self.owner = self.client(self.memory.owner_token().read_text().strip())
 

@@ -13,8 +13,6 @@ from keepward.cli.main import command_tree
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-#: Generated from the commands themselves.
-GENERATED = "cli.md"
 
 
 def command_lines(page: str) -> Iterator[str]:
@@ -49,7 +47,7 @@ def unknown(line: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if path.name != GENERATED], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_commands_of_a_page_exist(path: Path) -> None:
     wrong = {line: words for line in command_lines(path.read_text()) if (words := unknown(line))}
     assert wrong == {}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import click
 import pytest
 from golden_sessions import COMMANDS, JOURNAL, REQUESTS, SECRET, TOOLS
 from http_fixtures import HttpTestServer, events_of, streamed
@@ -23,11 +24,13 @@ from mcp_made import opened, served, talk
 from starlette.testclient import TestClient
 
 import keepward
-from golden import FOLDER, aliased, compare, library, structure
+from golden import FOLDER, aliased, compare, library, operations, structure, usage
 from keepward import Actor, Memory
 from keepward.api import OPERATIONS
+from keepward.cli.main import command_tree
 from keepward.interchange import plan_restore_export, restore_export, write_vault
 from support.clock import SteppingClock
+from support.openapi import described
 
 
 class Ids:
@@ -45,8 +48,12 @@ class Ids:
         return hashlib.sha256(f"salt {self.salts}".encode()).digest()[:16]
 
 
+def test_every_operation_has_the_signature_that_it_had_in_python_and_over_http():
+    compare("operations.txt", operations(Memory, OPERATIONS, described()))
+
+
 def test_the_library_has_the_names_and_signatures_that_it_had():
-    compare("library.json", library(keepward))
+    compare("library.json", library(keepward, OPERATIONS))
 
 
 @pytest.mark.parametrize("profile", ["default", "readonly", "blocks"])
@@ -88,11 +95,11 @@ def test_the_tools_of_the_protocol_answer_as_they_did(tmp_path, profile):
     compare(f"mcp/{profile}_calls.json", found)
 
 
-def test_the_help_of_every_command_is_what_it_was(run):
-    pages = {"keepward": run("--help").out}
-    names = re.findall(r"^  ([a-z][a-z-]*) {2,}", pages["keepward"], re.MULTILINE)
-    pages |= {name: run(name, "--help").out for name in names}
-    compare("cli_help.txt", "".join(f"==== {name} --help\n{text}" for name, text in pages.items()))
+def test_every_command_takes_the_arguments_that_it_took():
+    root = click.Context(command_tree(), info_name="keepward")
+    named = {name: command_tree().get_command(root, name) for name in command_tree().paths}
+    lines = [usage(click.Context(command, root, name)) for name, command in named.items()]
+    compare("commands.txt", "\n".join([usage(root), *lines, ""]))
 
 
 def test_every_command_prints_its_golden_keys_and_exit_code(run, tmp_path, monkeypatch):
@@ -167,7 +174,7 @@ def test_every_route_answers_with_its_golden_keys_and_status(tmp_path):
         each.memory.close()
     compare("http.jsonl", found.items())
     routes = {(method.upper(), path) for path, each in world.api["paths"].items() for method in each}
-    # docs/reference/openapi.json has the answer of an operation, and test_calls.py compares each answer with it.
+    # operations.txt has the answer of an operation, and test_calls.py compares each answer with it.
     routes -= {(each.http_method, each.path) for each in OPERATIONS.values()}
     assert routes - asked == {("GET", "/memory/events")}
 

@@ -1,23 +1,31 @@
-"""The reference of the protocol: up to date, whole, and what is imported for it."""
+"""The reference of MCP is complete, and a list of tools does not load the SDK."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from keepward.mcp.profiles import PROFILE_NAMES, tool_set
+from keepward.mcp.profiles import CORE, PROFILE_NAMES, PROMPTS, TEMPLATES, tool_set
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reference" / "mcp.md"
 TOOLS = {tool.name for name in PROFILE_NAMES for tool in tool_set(name).tools}
 
 
 @pytest.mark.promise("Z47")
-def test_the_reference_of_the_protocol_is_up_to_date(reference):
-    assert PAGE.read_text("utf-8") == reference.PAGES["mcp.md"]()
+def test_every_tool_is_documented_and_every_documented_tool_exists(reference):
+    page = reference.complete_page("mcp.md")
+    assert set(re.findall(r"^### (.+)$", page, re.MULTILINE)) == TOOLS
+
+
+@pytest.mark.promise("Z47")
+def test_every_resource_and_prompt_is_documented(reference):
+    page = reference.complete_page("mcp.md")
+    names = [each.uri for each in (CORE, *TEMPLATES)] + [each.name for each in PROMPTS]
+    assert [name for name in names if f"\n| `{name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("name", PROFILE_NAMES)
