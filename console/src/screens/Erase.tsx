@@ -216,6 +216,8 @@ async function selected(offers: readonly Offer[], ids: readonly string[]): Promi
     for (const id of found.data) others.add(id);
   }
   const rest = [...others].slice(0, MOST);
+  if (others.size > MOST)
+    say(`A plan names at most ${MOST} ids. Erase these, then choose the other ${others.size - MOST}.`, { tone: "bad" });
   const data: Selection = named?.way ? { ...named.way, also: rest } : { ids: rest.join(" ") };
   return { ok: true, status: 200, etag: null, data };
 }
