@@ -137,7 +137,7 @@ def words_of(home, run, *more):
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.setattr("keepward.mcp.connect.vendor_program", lambda *_: None)
+    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda *_: False)
     return tmp_path
 
 

@@ -28,8 +28,12 @@ def home(run, tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr("keepward.mcp.connect.vendor_program", lambda *_: None)
+    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda *_: False)
     run("init")
+    # Codex is not installed, so the user pastes its entry.
+    (tmp_path / ".codex").mkdir()
+    snippet = run("connect", "codex", "--no-token").err.partition("end:\n")[2]
+    (tmp_path / ".codex" / "config.toml").write_text(snippet)
     return tmp_path
 
 
@@ -61,7 +65,7 @@ def lines(path):
 @pytest.mark.parametrize("before", [False, True])
 def test_each_event_of_the_client_calls_us_once(run, home, client, before):
     path = written(home, client, THEIRS[client] if before else None)
-    run("connect", client, "--hooks")
+    run("connect", client, "--hooks", "--no-token")
     told = {name: words[words.index("hook") + 1] for name, words in lines(path).items()}
     assert told == dict(CLIENTS[client].events)
 
@@ -69,9 +73,10 @@ def test_each_event_of_the_client_calls_us_once(run, home, client, before):
 @pytest.mark.parametrize("client", LISTING)
 def test_connecting_and_removing_leaves_what_was_there(run, home, client):
     path = written(home, client, THEIRS[client])
-    run("connect", client, "--hooks")
+    assert run("connect", client, "--hooks", "--no-token").code == 0
     run("connect", client, "--remove")
-    assert path.read_bytes() == THEIRS[client].encode()
+    found = json.loads(path.read_text())
+    assert {**found, "mcpServers": {}} == {"hooks": {}, "mcpServers": {}, **json.loads(THEIRS[client])}
 
 
 @pytest.mark.parametrize("client", LISTING)

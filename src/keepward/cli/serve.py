@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.principals import Token
     from keepward.http.app_state import ServerOptions
-    from keepward.mcp.connect import ClientConfig, ExistingToken
+    from keepward.mcp.connect import Change, ClientConfig, ExistingToken
     from keepward.mcp.profiles import ToolSet
     from keepward.memory import Memory
 
@@ -310,45 +310,44 @@ def connect(
     command_line = _command_line(
         call, profile, agent, shared=folder is not None, wants_token=wants_token, isolated=names is not None
     )
-    (vendor, *_) = clients.vendor_command(chosen, command_line, {}, remove=remove) or [""]
-    program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
+    vendor = folder is None and clients.has_program(chosen, call.environ)
 
-    def plan_entry(secret: str) -> Any:
+    def plan_entry(secret: str) -> Change:
         if remove:
-            return clients.plan_disconnect(chosen, path, program)
+            return clients.plan_disconnect(chosen, path, vendor=vendor)
         # An empty value removes the token of an earlier entry.
         token = {clients.TOKEN_VARIABLE: secret} if secret or existing else {}
-        return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, program)
+        return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, vendor=vendor)
 
-    def change_hooks(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
-        options = {"remove": remove, "dry_run": dry_run, "isolated": names is not None}
-        return _change_hooks(call, chosen, folder, command_line, memory, agent, **options)
+    def change_hooks(*, dry_run: bool) -> dict[str, Any] | None:
+        options = [] if remove else _hook_options(call, name, isolated=names is not None)
+        return _change_hooks(call, chosen, folder, command_line, options, remove=remove, dry_run=dry_run)
 
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
-    hook_change = change_hooks(None, dry_run=dry_run) if remove else None
+    hook_change = change_hooks(dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made.
     change = plan_entry(clients.MASKED_TOKEN if wants_token else "")
     memory = _owner_handle(call, dry_run=dry_run) if wants_token else None
     if hooks and not remove:
-        change_hooks(memory, dry_run=True)
+        change_hooks(dry_run=True)
     reused = _reusable_token(memory, existing.secret, agent) if memory and existing and not expires else None
     issued = (
         memory.create_token(agent, can=_TOKEN_RIGHTS, expires=expires)
         if memory and not reused and not dry_run
         else None
     )
-    if issued:
-        change = plan_entry(issued.secret)
-    elif existing and reused:
-        change = plan_entry(existing.secret)
     try:
+        if issued:
+            change = plan_entry(issued.secret)
+        elif existing and reused:
+            change = plan_entry(existing.secret)
         backup = None if dry_run else clients.apply_change(change)
     except KeepwardError:
         if memory and issued:
             memory.revoke_token(issued.token.id)
         raise
     if hooks and not remove:
-        hook_change = change_hooks(memory, dry_run=dry_run)
+        hook_change = change_hooks(dry_run=dry_run)
     known = reused or (issued.token if issued else None)
     token = {
         "id": known.id if known else None,
@@ -388,41 +387,38 @@ def _connect_notes(*, shared: bool) -> list[str]:
     return messages
 
 
+def _hook_options(call: CommandContext, name: str | None, *, isolated: bool) -> list[str]:
+    """Return the options of a hook. It acts as an agent by name, because a command line must not contain a token."""
+    scope = _ISOLATION_OPTIONS if isolated else {"--scope": call.named_scope or call.settings.scope}
+    options = {"--db": call.url, "--tenant": call.tenant, **scope, "--embedder": call.embedder, "--name": name}
+    return [word for flag, value in options.items() if value for word in (flag, value)]
+
+
 def _change_hooks(
     call: CommandContext,
     client: ClientConfig,
     folder: Path | None,
     command_line: list[str],
-    memory: Memory | None,
-    name: str,
+    options: list[str],
     *,
     remove: bool,
     dry_run: bool,
-    isolated: bool,
 ) -> dict[str, Any] | None:
-    """Write or remove the hooks of a client; return the change, or None if there are none to remove.
-
-    A hook acts as the user's agent, named on its command line. A command line must not contain a token.
-    """
+    """Write or remove the hooks of a client; return the change, or None if there are none to remove."""
     from keepward.mcp import connect as clients
     from keepward.mcp import connect_hooks
 
     if remove and client.name not in connect_hooks.HOOK_SETTINGS:
         return None
-    path = connect_hooks.file_of(client, folder, call.environ, folder or clients.home_folder(call.environ))
+    path = connect_hooks.file_of(client, folder, call.environ)
     if remove:
         change = connect_hooks.plan_remove_hooks(client, path)
     else:
-        scope = memory.scope if memory else call.named_scope or call.settings.scope
-        options = {"--db": call.url, "--tenant": call.tenant}
-        options |= _ISOLATION_OPTIONS if isolated else {"--scope": scope}
-        options |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
-        words = [word for flag, value in options.items() if value for word in (flag, str(value))]
         variables = [f"{variable}={value}" for variable, value in _config_dir_environment(call).items()]
         program = [*(["env", *variables] if variables else []), *command_line[: command_line.index("mcp")]]
-        change = connect_hooks.plan_add_hooks(client, path, program, words)
-    # If the entry and the hooks are in one file, the entry's change has copied the original already.
-    copies = path != clients.file_of(client, folder, call.environ)
+        change = connect_hooks.plan_add_hooks(client, path, program, options)
+    # OpenCode's file is ours. If the entry and the hooks are in one file, the entry's change has made the copy.
+    copies = client.name != "opencode" and path != clients.file_of(client, folder, call.environ)
     backup = None if dry_run else clients.apply_change(change, copies=copies)
     if remove and change.action == "absent":
         return None
