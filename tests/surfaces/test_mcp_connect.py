@@ -179,8 +179,10 @@ def test_new_choice_updates_our_entry_and_preserves_additions(run, home, client)
     assert (found["timeout"], "readonly" in words(found)) == (9, True)
 
 
-def test_a_dry_run_shows_the_change_and_writes_nothing(run, home):
-    text = json.dumps({"mcpServers": {"other": {"env": {"KEY": "hunter2"}}}}, indent=2)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("theirs", [{"mcpServers": {"other": {"env": {"KEY": "hunter2"}}}}, {"key": "hunter2"}])
+def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, theirs, indent):
+    text = json.dumps(theirs, indent=indent)
     path = lay(home, "claude", text)
     done = run("connect", "claude", "--dry-run")
     assert ("kw_***" in done.out, "hunter2" in done.out) == (True, False)

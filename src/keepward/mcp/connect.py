@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic, sleep
@@ -226,9 +227,15 @@ class Change(NamedTuple):
         """The lines that differ, with masked tokens and no context, because that may contain other servers' secrets."""
         if self.command:
             return shlex.join(self.command)
-        before, after = (_TOKENS.sub(MASKED_TOKEN, text).splitlines() for text in (self.before, self.after))
-        lines = difflib.unified_diff(before, after, lineterm="", n=0)
+        lines = difflib.unified_diff(_shown_lines(self.before), _shown_lines(self.after), lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _shown_lines(text: str) -> list[str]:
+    """Return the lines to compare. JSON has one layout and no commas, so that no line of other settings differs."""
+    with suppress(ValueError):
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return [line.rstrip(",") for line in _TOKENS.sub(MASKED_TOKEN, text).splitlines()]
 
 
 class ExistingToken(NamedTuple):
