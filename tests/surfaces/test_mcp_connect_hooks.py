@@ -23,18 +23,13 @@ THEIRS = {
 
 
 @pytest.fixture
-def home(run, tmp_path, monkeypatch):
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda *_: False)
+def home(run, home):
     run("init")
     # Codex is not installed, so the user pastes its entry.
-    (tmp_path / ".codex").mkdir()
+    (home / ".codex").mkdir()
     snippet = run("connect", "codex", "--no-token").err.partition("end:\n")[2]
-    (tmp_path / ".codex" / "config.toml").write_text(snippet)
-    return tmp_path
+    (home / ".codex" / "config.toml").write_text(snippet)
+    return home
 
 
 #: Clients that list calls in their settings; OpenCode loads a file instead.
