@@ -30,8 +30,6 @@ _SERVER_MISSING = "the server is not installed: `pip install 'keepward[server]'`
 PROFILE = option("--profile", "The set of tools: default, readonly or blocks.", "NAME", default="default")
 #: Name of an agent without a name of its own.
 DEFAULT_AGENT = "mcp"
-#: Options that separate projects: the login, in the project of the working folder.
-_ISOLATION_OPTIONS = {"--user": "me", "--project": "."}
 #: Rights of the token that `connect` makes.
 _TOKEN_RIGHTS = ("propose", "read")
 
@@ -211,12 +209,10 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     if call.as_json:
         raise InvalidInput("--json goes with --list: without it stdout contains the protocol")
     require_mcp()
-    from keepward.mcp.server import serve_stdio
+    from keepward.cli.hook import serve_hooks
+    from keepward.mcp.server import as_agent, serve_stdio
 
     base = _agent_handle(replace(call, user=None, project=None), name)
-    from keepward.cli.hook import serve_hooks
-    from keepward.mcp.server import as_agent
-
     with base, serve_hooks(call, as_agent(base, name or DEFAULT_AGENT)):
         scope = replace(call, scope=base.scope).named_scope if call.user or call.project else None
         serve_stdio(base.at(scope=scope), tools, name=name or DEFAULT_AGENT)
@@ -293,6 +289,8 @@ def connect(
     Memory belongs to your login and to the repository you work in; other projects do not see it. --shared or --scope
     uses one scope for all projects.
     """
+    from keepward.cli.repository import project_of
+    from keepward.mcp import MISSING_EXTRA, is_installed
     from keepward.mcp import connect as clients
     from keepward.mcp.profiles import tool_set
 
@@ -306,10 +304,9 @@ def connect(
     existing = clients.existing_token(chosen, path)
     agent = name or chosen.name
     one_scope = remove or shared or call.named_scope is not None or call.settings.scope != "/"
-    names = None if one_scope else _login_and_project(folder)
-    command_line = _command_line(
-        call, profile, agent, shared=folder is not None, wants_token=wants_token, isolated=names is not None
-    )
+    user, project_name = (None, None) if one_scope else (login_name(), project_of(folder or Path.cwd()))
+    separation = {} if one_scope else {"--user": "me", "--project": "."}
+    command_line = _command_line(call, profile, agent, separation, shared=folder is not None, wants_token=wants_token)
     vendor = folder is None and clients.has_program(chosen, call.environ)
 
     def plan_entry(secret: str) -> Change:
@@ -320,7 +317,7 @@ def connect(
         return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, vendor=vendor)
 
     def change_hooks(*, dry_run: bool) -> dict[str, Any] | None:
-        options = [] if remove else _hook_options(call, name, isolated=names is not None)
+        options = [] if remove else _hook_options(call, name, separation)
         return _change_hooks(call, chosen, folder, command_line, options, remove=remove, dry_run=dry_run)
 
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
@@ -348,18 +345,16 @@ def connect(
         raise
     if hooks and not remove:
         hook_change = change_hooks(dry_run=dry_run)
-    known = reused or (issued.token if issued else None)
     token = {
-        "id": known.id if known else None,
+        "id": reused.id if reused else issued.token.id if issued else None,
         "state": "kept" if reused else "made" if issued else "would be made",
         "name": agent,
         "scope": memory.scope if memory else call.named_scope or call.settings.scope,
     }
-    messages = [] if remove else _connect_notes(shared=folder is not None and not no_token)
-    revoked = None
-    if existing and not dry_run and not reused:
-        revoked, problems = _revoke_token(call, existing)
-        messages += problems
+    messages = [] if remove or is_installed() else [f"the client cannot start it yet: {MISSING_EXTRA}"]
+    if folder and not (remove or no_token):
+        messages.append("a project's settings are shared, so they contain no token; each person sets KEEPWARD_TOKEN")
+    revoked, problems = _revoke_token(call, existing) if existing and not (dry_run or reused) else (None, [])
     data = {
         "client": chosen.name,
         "path": str(path),
@@ -368,28 +363,19 @@ def connect(
         "diff": change.diff,
         "backup": str(backup) if backup else None,
         "command": command_line,
-        **(names or {"user": None, "project": None}),
+        "user": user,
+        "project": project_name,
         "token": token if wants_token else None,
         "ended": revoked,
         "hooks": hook_change,
         "next": chosen.next_step if change.action in {"added", "updated"} and not dry_run else None,
     }
-    return CommandResult(data, partial(_show_connected, title=chosen.title), messages=tuple(messages))
+    return CommandResult(data, partial(_show_connected, title=chosen.title), messages=(*messages, *problems))
 
 
-def _connect_notes(*, shared: bool) -> list[str]:
-    """Return what the user has to do for a new entry to work."""
-    from keepward.mcp import MISSING_EXTRA, is_installed
-
-    messages = [] if is_installed() else [f"the client cannot start it yet: {MISSING_EXTRA}"]
-    if shared:
-        messages.append("a project's settings are shared, so they contain no token; each person sets KEEPWARD_TOKEN")
-    return messages
-
-
-def _hook_options(call: CommandContext, name: str | None, *, isolated: bool) -> list[str]:
+def _hook_options(call: CommandContext, name: str | None, separation: dict[str, str]) -> list[str]:
     """Return the options of a hook. It acts as an agent by name, because a command line must not contain a token."""
-    scope = _ISOLATION_OPTIONS if isolated else {"--scope": call.named_scope or call.settings.scope}
+    scope = separation or {"--scope": call.named_scope or call.settings.scope}
     options = {"--db": call.url, "--tenant": call.tenant, **scope, "--embedder": call.embedder, "--name": name}
     return [word for flag, value in options.items() if value for word in (flag, value)]
 
@@ -484,19 +470,13 @@ def _show_connected(screen: Screen, data: dict[str, Any], *, title: str) -> None
     screen.result({**data, "client": title, "revoked": revoked}, ("ended", "command"))
 
 
-def _login_and_project(folder: Path | None) -> dict[str, str | None]:
-    """Return the login as a user, and the project of a folder; the default is the working folder."""
-    from keepward.cli.repository import project_of
-
-    return {"user": login_name(), "project": project_of(folder or Path.cwd())}
-
-
 def _command_line(
-    call: CommandContext, profile: str, name: str, *, shared: bool, wants_token: bool, isolated: bool
+    call: CommandContext, profile: str, name: str, separation: dict[str, str], *, shared: bool, wants_token: bool
 ) -> list[str]:
     """Return the command line for the client to run, with absolute paths.
 
-    With a token, the command line names no tenant, scope or agent, because the token does.
+    ``separation`` contains the options that separate projects. With a token, the command line names no tenant, scope or
+    agent, because the token does.
     """
     if not (0 < len(name) <= 64 and name.isprintable() and name == name.strip()):
         raise InvalidInput("--name takes 1 to 64 printable characters")
@@ -510,7 +490,7 @@ def _command_line(
         "--scope": None if wants_token else call.named_scope,
         "--embedder": call.embedder,
         "--config": str(Path(call.config).expanduser().absolute()) if call.config else None,
-        **(_ISOLATION_OPTIONS if isolated else {}),
+        **separation,
         "--profile": profile if profile != "default" else None,
         "--name": None if wants_token else name,
     }
