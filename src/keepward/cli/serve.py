@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.principals import Token
     from keepward.http.app_state import ServerOptions
-    from keepward.mcp.connect import Change, ClientConfig, ExistingToken
+    from keepward.mcp.connect import ClientConfig, ExistingToken
     from keepward.mcp.profiles import ToolSet
+    from keepward.mcp.settings_file import Change
     from keepward.memory import Memory
 
 #: The default store of `serve --demo`.
@@ -280,7 +281,7 @@ def connect(
     remove: bool,
     dry_run: bool,
 ) -> CommandResult:
-    """Add `keepward mcp` to a client's settings; the rest of the file stays as it is.
+    """Add `keepward mcp` to a client's settings; the other settings stay.
 
     The entry contains the store's path and a token for this client. The token is an agent's: it reads and proposes at
     --tenant and --scope. A token of an earlier entry is revoked after it is replaced. The settings of a --project are
@@ -293,6 +294,7 @@ def connect(
     from keepward.mcp import MISSING_EXTRA, is_installed
     from keepward.mcp import connect as clients
     from keepward.mcp.profiles import tool_set
+    from keepward.mcp.settings_file import MASKED_TOKEN, apply_change
 
     chosen = clients.client_of(client)
     tool_set(profile)
@@ -323,7 +325,7 @@ def connect(
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
     hook_change = change_hooks(dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made.
-    change = plan_entry(clients.MASKED_TOKEN if wants_token else "")
+    change = plan_entry(MASKED_TOKEN if wants_token else "")
     memory = _owner_handle(call, dry_run=dry_run) if wants_token else None
     if hooks and not remove:
         change_hooks(dry_run=True)
@@ -338,7 +340,7 @@ def connect(
             change = plan_entry(issued.secret)
         elif existing and reused:
             change = plan_entry(existing.secret)
-        backup = None if dry_run else clients.apply_change(change)
+        backup = None if dry_run else apply_change(change)
     except KeepwardError:
         if memory and issued:
             memory.revoke_token(issued.token.id)
@@ -393,6 +395,7 @@ def _change_hooks(
     """Write or remove the hooks of a client; return the change, or None if there are none to remove."""
     from keepward.mcp import connect as clients
     from keepward.mcp import connect_hooks
+    from keepward.mcp.settings_file import apply_change
 
     if remove and client.name not in connect_hooks.HOOK_SETTINGS:
         return None
@@ -405,7 +408,7 @@ def _change_hooks(
         change = connect_hooks.plan_add_hooks(client, path, program, options)
     # OpenCode's file is ours. If the entry and the hooks are in one file, the entry's change has made the copy.
     copies = client.name != "opencode" and path != clients.file_of(client, folder, call.environ)
-    backup = None if dry_run else clients.apply_change(change, copies=copies)
+    backup = None if dry_run else apply_change(change, copies=copies)
     if remove and change.action == "absent":
         return None
     next_step = connect_hooks.HOOK_SETTINGS[client.name].next_step if change.action in {"added", "updated"} else ""

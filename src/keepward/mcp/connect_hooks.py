@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from keepward.errors import InvalidInput
 from keepward.hooks.events import CLIENTS
 from keepward.mcp import connect
-from keepward.mcp.connect import Action, Change, ClientConfig, dump, home_folder, load, read
+from keepward.mcp.connect import ClientConfig, home_folder
+from keepward.mcp.settings_file import Action, Change, dump, load, read
 
 
 class HookSettings(NamedTuple):
