@@ -223,6 +223,8 @@ def plan_disconnect(client: ClientConfig, path: Path, *, vendor: bool = False) -
         if SERVER_NAME not in servers:
             return Change(path, "absent", before, before)
         del servers[SERVER_NAME]
+        if not settings[client.container]:
+            del settings[client.container]
         if path.suffix != ".toml":
             return Change(path, "removed", before, dump(settings, before))
         if vendor:

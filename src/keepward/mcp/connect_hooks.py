@@ -86,7 +86,10 @@ def plan_remove_hooks(client: ClientConfig, path: Path) -> Change:
     after = before
     if _OUR_COMMAND.search(before):
         try:
-            after = dump(_without_ours(client, before)[0], before)
+            settings, hooks = _without_ours(client, before)
+            if not hooks:
+                del settings["hooks"]
+            after = dump(settings, before)
         except InvalidInput as fault:
             raise InvalidInput(f"{path.name}: {fault}; remove the entries with `keepward hook` by hand") from fault
     return Change(path, "absent" if after == before else "removed", before, after)
