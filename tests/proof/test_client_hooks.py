@@ -7,6 +7,7 @@ installs them.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -120,6 +121,9 @@ def talks(request, tmp_path_factory) -> Talks:
             assert done.returncode == 0, done.stderr
             found.sent[name] = model.sent[start:]
 
+        if request.param == "codex":
+            # Only Codex's own command edits its settings.
+            stage.environ["PATH"] = os.pathsep.join((str(PROGRAMS), stage.environ["PATH"]))
         connect = ("connect", request.param, "--db", str(stage.store))
         stage.keepward(*connect)
         ask("without", QUESTION)

@@ -56,6 +56,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 @pytest.fixture
+def home(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder without settings of clients, on a machine without their programs."""
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda *_: False)
+    return tmp_path
+
+
+@pytest.fixture
 def saved(run: Run) -> dict[str, Any]:
     """One archival fact of the owner's, as `remember --json` told of it."""
     return run("remember", "Ana prefers tabs for indentation", "--as", "operator", "--tag", "style", "--json").json

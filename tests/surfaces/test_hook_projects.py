@@ -133,14 +133,6 @@ def words_of(home, run, *more):
     return entry["args"], shlex.split(hooks["SessionStart"][0]["hooks"][0]["command"])
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.setattr("keepward.mcp.connect.vendor_program", lambda *_: None)
-    return tmp_path
-
-
 @pytest.mark.parametrize("more", [("--shared",), ("--scope", "/agents/claude"), ("--user", "ana")])
 def test_shared_connection_names_one_scope(run, home, more):
     entry, hook = words_of(home, run, *more)

@@ -1,4 +1,4 @@
-"""`keepward connect`: an entry in each client's settings, and the rest of the file as it was."""
+"""`keepward connect`: an entry in each client's settings, and the other settings as they were."""
 
 from __future__ import annotations
 
@@ -12,54 +12,34 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from keepward import Actor, Memory, StoreUnavailable, Unauthorised
+from keepward import Actor, Memory, Unauthorised
 from keepward.mcp.connect import CLIENTS
 
-#: The file for the whole user, and the keys under which our entry stands.
-PLACES = {
-    "claude": (".claude.json", ("mcpServers", "keepward")),
-    "codex": (".codex/config.toml", ("mcp_servers", "keepward")),
-    "gemini": (".gemini/settings.json", ("mcpServers", "keepward")),
-    "opencode": (".config/opencode/opencode.json", ("mcp", "keepward")),
-    "cursor": (".cursor/mcp.json", ("mcpServers", "keepward")),
-    "vscode": (".config/Code/User/mcp.json", ("servers", "keepward")),
-    "claude-desktop": (".config/Claude/claude_desktop_config.json", ("mcpServers", "keepward")),
-    "windsurf": (".codeium/windsurf/mcp_config.json", ("mcpServers", "keepward")),
-    "zed": (".config/zed/settings.json", ("context_servers", "keepward")),
-    "cline": (
-        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        ("mcpServers", "keepward"),
-    ),
+#: The user's own file.
+FILES = {
+    "claude": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".config/Code/User/mcp.json",
+    "claude-desktop": ".config/Claude/claude_desktop_config.json",
+    "windsurf": ".codeium/windsurf/mcp_config.json",
+    "zed": ".config/zed/settings.json",
+    "cline": ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
 }
-#: One client of each way to write an entry; what is said of tokens and stores is the same for the others.
-FORMS = ("claude", "codex", "opencode")
-#: Settings that people have, with what a careless editor would lose.
+#: Clients whose settings are JSON; the file of Codex is TOML, which only its own command edits.
+WITH_JSON = [name for name in CLIENTS if name != "codex"]
+#: One client of each form of an entry in JSON.
+FORMS = ("claude", "opencode")
+#: Settings that people have, by the way they are laid out.
 THEIRS = {
-    "claude": '{\n\t"numStartups": 3,\n\t"mcpServers": {\n\t\t"other": {"command": "x"}\n\t},\n\t"z": [1, 2]\n}',
-    "codex": '# mine\nmodel = "o9"\n\n[mcp_servers.other]\ncommand = "x" # keep\n\n# about the next\n[tui]\ntheme = "a"\n',
-    "gemini": '{\r\n    "theme": "dark",\r\n    "a": [1,2]\r\n}\r\n',
-    "opencode": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "other": {}\n  }\n}\n',
-    "cursor": '{"mcpServers":{"other":{"command":"x"}}}',
-    "vscode": '{\n  "servers": {\n    "other": { "command": "x" }\n  },\n  "inputs": []\n}\n',
-    "claude-desktop": '{\n  "mcpServers": {},\n  "globalShortcut": ""\n}',
-    "windsurf": '{\n  "mcpServers": {\n    "other": {"serverUrl": "http://x"}\n  }\n}\n',
-    "zed": '{\n  "theme": "One Dark",\n  "context_servers": {}\n}\n',
-    "cline": '{"mcpServers": {"other": {"command": "x", "disabled": false}}}',
+    "tabs": '{\n\t"numStartups": 3,\n\t"mcpServers": {\n\t\t"other": {\n\t\t\t"command": "é"\n\t\t}\n\t},\n\t"z": -2.5\n}',
+    "returns": '{\r\n    "theme": "dark"\r\n}\r\n',
+    "one line": '{"a": [1,2], "mcpServers": {"other": {"command": "x", "disabled": false}}}',
 }
-#: Clients with settings of a project.
-WITH_PROJECT = [each.name for each in CLIENTS.values() if each.project]
-
-
-@pytest.fixture
-def home(run, tmp_path, monkeypatch):
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "KEEPWARD_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("sys.platform", "linux")
-    # The machine may have one of the clients.
-    monkeypatch.setattr("keepward.mcp.connect.vendor_program", lambda *_: None)
-    return tmp_path
+CODEX = '# mine\nmodel = "o9"\n\n[mcp_servers.other]\ncommand = "x" # keep\n'
+SNIPPET = "Add this at its end"
 
 
 def read(path):
@@ -68,11 +48,7 @@ def read(path):
 
 
 def entry(home, client):
-    file, keys = PLACES[client]
-    value = read(home / file)
-    for key in keys:
-        value = value[key]
-    return value
+    return read(home / FILES[client])[CLIENTS[client].container]["keepward"]
 
 
 def words(found):
@@ -80,9 +56,13 @@ def words(found):
     return command if isinstance(command, list) else [command, *found["args"]]
 
 
-def secret_of(home, client):
+def environment(home, client):
     found = entry(home, client)
-    return (found.get("env") or found.get("environment") or {}).get("KEEPWARD_TOKEN")
+    return found.get("env") or found.get("environment")
+
+
+def secret_of(home, client):
+    return environment(home, client).get("KEEPWARD_TOKEN")
 
 
 def bearer(home, secret, db="keepward.db"):
@@ -97,65 +77,48 @@ def states(run):
 
 
 def lay(home, client, text):
-    path = home / PLACES[client][0]
+    path = home / FILES[client]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
     return path
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_JSON)
 @pytest.mark.promise("Z47")
 def test_a_client_without_settings_gets_a_file_with_our_entry(run, home, client):
     run("connect", client)
     told = words(entry(home, client))
+    assert told[0].startswith("/")
     assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db"), "--user", "me", "--project", "."]
-
-
-@pytest.mark.parametrize("client", FORMS)
-def test_entry_contains_a_proposing_token_under_the_client_name(run, home, client):
-    lay(home, client, THEIRS[client])
-    run("connect", client)
+    assert environment(home, client)["KEEPWARD_HOME"] == str(home / "home")
     assert bearer(home, secret_of(home, client)) == (f"agent:{client}", "default", "/", ["propose", "read"])
+    assert run("connect", client, "--json").json["action"] == "unchanged"
 
 
-@pytest.mark.parametrize("client", ["claude"])
-def test_new_token_replaces_and_revokes_the_earlier_one(run, home, client):
-    run("connect", client)
-    first = secret_of(home, client)
-    run("connect", client, "--scope", "orion")
-    with pytest.raises(Unauthorised):
-        bearer(home, first)
-    assert bearer(home, secret_of(home, client))[2] == "/agents/orion"
-
-
-@pytest.mark.parametrize("client", ["claude"])
-def test_client_can_be_connected_without_a_token_again(run, home, client):
-    run("connect", client)
-    run("connect", client, "--no-token", "--scope", "orion")
-    told = words(entry(home, client))
-    assert (secret_of(home, client), told[-4:], states(run)) == (
-        "",
-        ["--scope", "orion", "--name", client],
-        ["revoked"],
-    )
-
-
-@pytest.mark.parametrize("client", ["claude"])
-def test_a_token_is_printed_by_no_call(run, home, client):
-    told = [run("connect", client, *more) for more in ((), ("--scope", "orion"), ("--json",), ("--remove",))]
-    kept = (home / PLACES[client][0]).with_name((home / PLACES[client][0]).name + ".before-keepward").read_text()
-    secret = kept[kept.index("kw_") :][:46]
-    assert [secret in each.out + each.err or "kw_***" not in told[0].out for each in told] == [False] * 4
+def test_token_is_replaced_removed_and_never_printed(run, home):
+    secrets, said = [], []
+    for more in ((), ("--scope", "orion"), ("--json",), ("--no-token", "--scope", "orion")):
+        done = run("connect", "claude", *more)
+        secrets.append(secret_of(home, "claude"))
+        said.append(done.out + done.err)
+    assert ("kw_***" in said[0], states(run), secrets[-1]) == (True, ["revoked"] * 3, "")
+    assert words(entry(home, "claude"))[-4:] == ["--scope", "orion", "--name", "claude"]
+    run("connect", "claude", "--scope", "orion")
+    assert bearer(home, secret_of(home, "claude"))[2] == "/agents/orion"
+    for secret in secrets[:3]:
+        assert not any(secret in each for each in said)
+        with pytest.raises(Unauthorised):
+            bearer(home, secret)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["claude", "codex", "opencode"])
+@pytest.mark.parametrize("client", FORMS)
 def test_client_started_from_its_entry_acts_by_its_token(run, home, client):
     run("connect", client, "--name", "orion")
     program, *arguments = words(entry(home, client))
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     env = {**kept, "HOME": str(home), "KEEPWARD_EMBEDDER": "none", "KEEPWARD_MAINTENANCE": "off"}
-    given = entry(home, client).get("env") or entry(home, client)["environment"]
+    given = environment(home, client)
 
     async def go():
         async with Client(StdioServerParameters(command=program, args=arguments, env=env | given, cwd=home)) as mcp:
@@ -167,96 +130,76 @@ def test_client_started_from_its_entry_acts_by_its_token(run, home, client):
     assert (receipt["actor"], receipt["credential"]) == ("agent:orion", token)
 
 
-@pytest.mark.parametrize("client", ["claude", "codex"])
-def test_program_path_works_from_any_folder(run, home, client):
-    run("connect", client)
-    assert words(entry(home, client))[0].startswith("/")
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_connecting_and_removing_leaves_every_byte_of_what_was_there(run, home, client):
-    path = lay(home, client, THEIRS[client])
-    run("connect", client)
-    connected = path.read_bytes()
-    run("connect", client, "--remove")
-    assert (connected != path.read_bytes(), path.read_bytes().decode()) == (True, THEIRS[client])
+@pytest.mark.parametrize("layout", THEIRS)
+def test_other_settings_stay_when_an_entry_comes_and_goes(run, home, layout):
+    path, text = lay(home, "claude", THEIRS[layout]), THEIRS[layout]
+    run("connect", "claude")
+    found = read(path)
+    assert found["mcpServers"].pop("keepward")
+    assert {"mcpServers": {}, **json.loads(text)} == {"mcpServers": {}, **found}
+    assert path.with_name(".claude.json.before-keepward").read_bytes().decode() == text
+    run("connect", "claude", "--remove")
+    if layout == "one line":
+        assert read(path) == json.loads(text)
+    else:
+        assert path.read_bytes().decode() == text
 
 
 @pytest.mark.parametrize("client", FORMS)
 def test_new_choice_updates_our_entry_and_preserves_additions(run, home, client):
-    path = lay(home, client, THEIRS[client])
     run("connect", client)
-    text = path.read_bytes().decode()
-    marked = (
-        text.replace("[mcp_servers.keepward]\n", "[mcp_servers.keepward]\ntimeout = 9\n")
-        if client == "codex"
-        else text.replace('"keepward": {', '"keepward": { "timeout": 9,')
-    )
-    path.write_bytes(marked.encode())
+    path = home / FILES[client]
+    path.write_text(path.read_text().replace('"keepward": {', '"keepward": { "timeout": 9,'))
     run("connect", client, "--profile", "readonly")
     found = entry(home, client)
     assert (found["timeout"], "readonly" in words(found)) == (9, True)
 
 
-@pytest.mark.parametrize("client", FORMS)
-def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, client):
-    path = lay(home, client, THEIRS[client])
-    done = run("connect", client, "--dry-run")
-    assert ("kw_***" in done.out, path.read_bytes().decode(), list(path.parent.glob("*before*"))) == (
-        True,
-        THEIRS[client],
-        [],
-    )
-    assert not (home / "keepward.db").exists()
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("theirs", [{"mcpServers": {"other": {"env": {"KEY": "hunter2"}}}}, {"key": "hunter2"}])
+def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, theirs, indent):
+    text = json.dumps(theirs, indent=indent)
+    path = lay(home, "claude", text)
+    done = run("connect", "claude", "--dry-run")
+    assert ("kw_***" in done.out, "hunter2" in done.out) == (True, False)
+    assert (path.read_text(), list(path.parent.glob("*before*")), list(home.glob("*.db"))) == (text, [], [])
 
 
-def test_a_dry_run_shows_nothing_of_other_servers(run, home):
-    lay(home, "cursor", json.dumps({"mcpServers": {"other": {"env": {"API_KEY": "hunter2"}}}}, indent=2))
-    assert "hunter2" not in run("connect", "cursor", "--dry-run").out
-
-
-def test_file_mode_is_preserved_without_a_token(run, home):
-    path = lay(home, "claude", THEIRS["claude"])
-    path.chmod(0o640)
-    run("connect", "claude", "--no-token")
-    assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [0o640, 0o640]
-
-
-def test_file_with_a_token_and_its_copy_are_private(run, home):
-    lay(home, "claude", THEIRS["claude"]).chmod(0o644)
-    run("connect", "claude")
-    run("connect", "claude", "--scope", "orion")
-    assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [0o600, 0o600]
+@pytest.mark.parametrize(("more", "before", "after"), [(["--no-token"], 0o640, 0o640), ([], 0o644, 0o600)])
+def test_file_with_a_token_and_its_copy_are_private(run, home, more, before, after):
+    lay(home, "claude", THEIRS["tabs"]).chmod(before)
+    run("connect", "claude", *more)
+    run("connect", "claude", "--scope", "orion", *more)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [after, after]
 
 
 def test_a_link_stays_a_link(run, home):
     (home / "dotfiles").mkdir()
-    (home / "dotfiles" / "claude.json").write_text(THEIRS["claude"])
-    (home / ".claude.json").symlink_to(home / "dotfiles" / "claude.json")
+    target = home / "dotfiles" / "claude.json"
+    target.write_text(THEIRS["tabs"])
+    (home / ".claude.json").symlink_to(target)
     run("connect", "claude")
-    assert ((home / ".claude.json").is_symlink(), "keepward" in (home / "dotfiles" / "claude.json").read_text()) == (
-        True,
-        True,
-    )
+    assert ((home / ".claude.json").is_symlink(), "keepward" in target.read_text()) == (True, True)
 
 
 @pytest.mark.parametrize(
     ("client", "text"),
     [
         ("claude", '{"mcpServers": {'),
+        ("claude", '{"mcpServers": 3}'),
+        ("claude", "[]"),
         ("cursor", '{"a": 1, "a": 2}'),
+        ("gemini", '{\n  "theme": "dark" /* another\n}\n'),
         ("gemini", "[" * 300),
-        ("codex", "[mcp_servers"),
-        ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
-        ("codex", "x = '''\n[mcp_servers.keepward]\n'''\n"),
+        ("vscode", '{ // mine: { "servers"\n  "servers": {}\n}\n'),
     ],
 )
-def test_a_file_that_cannot_be_edited_safely_is_left_alone(run, home, client, text):
+def test_file_that_is_no_plain_json_is_left_alone_with_a_printed_entry(run, home, client, text):
     path = lay(home, client, text)
     done = run("connect", client)
-    refused = (done.code, done.err.count("\n"), path.read_text()) == (2, 1, text)
-    # A table in a text is no table: what is put beside it is right as well.
-    assert refused or (done.code == 0 and entry(home, client)["command"])
+    shown = json.loads(done.err.partition("Add this under ")[2].partition(": ")[2])["keepward"]
+    assert (done.code, path.read_text(), words(shown)[-7:-4]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
+    assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
 
 
 def test_a_file_that_is_not_text_is_left_alone(run, home):
@@ -266,18 +209,24 @@ def test_a_file_that_is_not_text_is_left_alone(run, home):
 
 
 @pytest.mark.parametrize("how", [(), ("--remove",)])
-def test_server_entry_of_another_program_is_left_unchanged(run, home, how):
-    text = '{"mcpServers": {"keepward": {"command": "npx", "args": ["something"]}}}'
-    path = lay(home, "claude", text)
-    assert (run("connect", "claude", *how).code, path.read_text()) == (4, text)
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("claude", '{"mcpServers": {"keepward": {"command": "npx", "args": ["something"]}}}'),
+        ("codex", '[mcp_servers.keepward]\ncommand = "npx"\n'),
+    ],
+)
+def test_server_entry_of_another_program_is_left_unchanged(run, home, vendors, client, text, how):
+    path = lay(home, client, text)
+    assert (run("connect", client, *how).code, path.read_text()) == (4, text)
+    assert not (home / "called.json").exists()
 
 
-def test_removing_what_is_not_there_changes_nothing(run, home):
-    path = lay(home, "codex", THEIRS["codex"])
-    assert (run("connect", "codex", "--remove", "--json").json["action"], path.read_text()) == (
-        "absent",
-        THEIRS["codex"],
-    )
+@pytest.mark.parametrize("text", [CODEX, CODEX + "# keepward is for later\n", "keepward = ["])
+def test_removing_what_is_not_there_changes_nothing(run, home, text):
+    path = lay(home, "codex", text)
+    done = run("connect", "codex", "--remove", "--json")
+    assert (done.json.get("action", done.code), path.read_text()) == (2 if text.endswith("[") else "absent", text)
 
 
 @pytest.mark.parametrize("client", ["windsurf", "cline", "claude-desktop"])
@@ -286,48 +235,28 @@ def test_a_client_without_project_settings_says_so(run, home, client):
     assert (done.code, "leave out --project" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize("client", WITH_PROJECT)
-def test_a_project_gets_a_file_of_its_own(run, home, client):
-    (home / "app").mkdir()
-    told = run("connect", client, "--project", "app", "--json").json
-    assert ((home / told["path"]).exists(), (home / PLACES[client][0]).exists()) == (True, False)
-
-
-@pytest.mark.parametrize("client", ["claude"])
-def test_a_projects_file_is_shared_and_gets_no_token(run, home, client):
+@pytest.mark.parametrize("client", [name for name in WITH_JSON if CLIENTS[name].project])
+def test_a_projects_file_is_shared_and_gets_no_token(run, home, vendors, client):
     (home / "app").mkdir()
     done = run("connect", client, "--project", "app")
-    told = (home / "app" / CLIENTS[client].project).read_text()
-    assert ("TOKEN" in told, "they contain no token" in done.err, (home / "keepward.db").exists()) == (
-        False,
-        True,
-        False,
-    )
+    assert "TOKEN" not in (home / "app" / CLIENTS[client].project).read_text()
+    assert "they contain no token" in done.err
+    made = [home / FILES[client], home / "keepward.db", home / "called.json"]
+    assert [each.exists() for each in made] == [False] * 3
 
 
 def test_choices_of_the_command_line_go_into_the_token(run, home):
     run("init", "--db", "my.db")
     run("connect", "claude", "--db", "my.db", "--scope", "orion", "--tenant", "acme", "--name", "orion")
     told = words(entry(home, "claude"))
-    assert (told[told.index("mcp") :], bearer(home, secret_of(home, "claude"), "my.db")[:3]) == (
-        ["mcp", "--db", str(home / "my.db")],
-        ("agent:orion", "acme", "/agents/orion"),
-    )
+    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "my.db")]
+    assert bearer(home, secret_of(home, "claude"), "my.db")[:3] == ("agent:orion", "acme", "/agents/orion")
 
 
 def test_a_mistyped_path_connects_nothing_and_makes_no_store(run, home):
     done = run("connect", "claude", "--db", "tpyo.db")
-    assert (
-        done.code,
-        "there is no store at" in done.err,
-        list(home.glob("*.db")),
-        (home / ".claude.json").exists(),
-    ) == (
-        8,
-        True,
-        [],
-        False,
-    )
+    assert (done.code, "there is no store at" in done.err) == (8, True)
+    assert ([*home.glob("*.db")], (home / ".claude.json").exists()) == ([], False)
 
 
 def test_a_token_of_another_store_is_ended_there(run, home):
@@ -370,23 +299,9 @@ def test_an_agent_makes_no_token_for_itself(run, home, monkeypatch):
     assert (done.code, "--no-token" in done.err, (home / ".claude.json").exists()) == (7, True, False)
 
 
-def test_settings_that_cannot_be_written_leave_no_token(run, home, monkeypatch):
-    def fail(_):
-        raise StoreUnavailable("no room")
-
-    monkeypatch.setattr("keepward.mcp.connect.apply_change", fail)
-    assert (run("connect", "claude").code, states(run)) == (8, ["revoked"])
-
-
 @pytest.mark.parametrize("with_it", ["--no-token", "--remove"])
 def test_a_term_without_a_token_is_an_error(run, home, with_it):
     assert run("connect", "claude", "--expires", "30d", with_it).code == 2
-
-
-def test_unusual_key_folder_is_written_into_the_entry(run, home, monkeypatch):
-    monkeypatch.setenv("KEEPWARD_HOME", str(home / "keys"))
-    run("connect", "codex")
-    assert entry(home, "codex")["env"]["KEEPWARD_HOME"] == str(home / "keys")
 
 
 @pytest.mark.parametrize("client", FORMS)
@@ -396,40 +311,22 @@ def test_the_token_of_the_shell_is_in_no_file(run, home, client, monkeypatch):
     monkeypatch.setenv("KEEPWARD_TOKEN", secret)
     assert run("connect", client).code == 7
     run("connect", client, "--no-token")
-    assert secret not in (home / PLACES[client][0]).read_text()
-
-
-def test_opencode_file_of_version_two_preserves_its_form(run, home):
-    lay(home, "opencode", '{"mcp": {"servers": {"other": {"type": "local", "command": ["x"]}}}}')
-    run("connect", "opencode")
-    found = read(home / PLACES["opencode"][0])["mcp"]
-    assert (set(found), set(found["servers"]["keepward"])) == (
-        {"servers"},
-        {"type", "command", "environment"},
-    )
-
-
-def test_opencode_file_with_the_other_spelling_is_edited(run, home):
-    path = home / ".config" / "opencode" / "opencode.jsonc"
-    path.parent.mkdir(parents=True)
-    path.write_text("{}\n")
-    assert run("connect", "opencode", "--json").json["path"] == str(path)
+    assert secret not in (home / FILES[client]).read_text()
 
 
 @pytest.mark.parametrize(
-    ("client", "text"),
+    ("theirs", "keys"),
     [
-        ("gemini", '{\n  "theme": "dark" /* another\n}\n'),
-        ("vscode", '{ // mine: { "servers"\n  "servers": {}\n}\n'),
-        ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
+        ({"servers": {"other": {"type": "local", "command": ["x"]}}}, {"servers"}),
+        ({"servers": {"type": "local", "command": ["x"]}}, {"servers", "keepward"}),
     ],
 )
-def test_uneditable_file_is_left_alone_with_a_printed_snippet(run, home, client, text):
-    path = lay(home, client, text)
-    done = run("connect", client)
-    shown = json.loads(done.err.partition("Add this under ")[2].partition(": ")[2])["keepward"]
-    assert (done.code, path.read_text(), words(shown)[-7:-4]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
-    assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
+def test_opencode_file_of_version_two_preserves_its_form(run, home, theirs, keys):
+    path = lay(home, "opencode", json.dumps({"mcp": theirs}))
+    run("connect", "opencode")
+    assert (set(read(path)["mcp"]), run("connect", "opencode", "--json").json["action"]) == (keys, "unchanged")
+    run("connect", "opencode", "--remove")
+    assert read(path) == {"mcp": theirs}
 
 
 def test_connect_without_the_mcp_package_names_the_install_command(run, home, monkeypatch):
@@ -438,45 +335,57 @@ def test_connect_without_the_mcp_package_names_the_install_command(run, home, mo
     assert (ran.code, 'pip install "keepward[mcp]"' in ran.err) == (0, True)
 
 
+def test_codex_without_its_program_gets_a_snippet_and_then_the_token(run, home):
+    path = lay(home, "codex", CODEX)
+    done = run("connect", "codex")
+    assert (done.code, path.read_text(), (home / "keepward.db").exists()) == (2, CODEX, False)
+    path.write_text(CODEX + done.err.partition(SNIPPET)[2].partition("\n")[2])
+    assert secret_of(home, "codex") == "kw_***"
+    assert run("connect", "codex").code == 0
+    assert (path.read_text().startswith(CODEX), stat.S_IMODE(path.stat().st_mode)) == (True, 0o600)
+    assert bearer(home, secret_of(home, "codex"))[0] == "agent:codex"
+    assert run("connect", "codex", "--json").json["action"] == "unchanged"
+    assert (run("connect", "codex", "--profile", "readonly").code, run("connect", "codex", "--remove").code) == (2, 2)
+    assert states(run) == ["valid"]
+
+
+def test_codex_with_a_project_gets_a_snippet_without_a_token(run, home, vendors):
+    done = run("connect", "codex", "--project", str(home))
+    snippet = tomllib.loads(done.err.partition(SNIPPET)[2].partition("\n")[2])
+    told = words(snippet["mcp_servers"]["keepward"])
+    assert (done.code, told[-2:], "TOKEN" in done.err) == (2, ["--name", "codex"], False)
+    assert [(home / each).exists() for each in ("called.json", ".codex")] == [False, False]
+
+
 #: Stands for the program of a client: it writes as that does, and notes how it was called.
 VENDOR = """
 import json, os, pathlib, sys
+from itertools import pairwise
 home, name, args = pathlib.Path(os.environ["HOME"]), pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 (home / "called.json").write_text(json.dumps(args))
 if (home / "fails").exists():
     sys.exit("no network")
+path = home / FILES["vscode" if name == "code" else name]
+before = path.read_text() if path.exists() else ""
+path.parent.mkdir(parents=True, exist_ok=True)
 if name == "code":
-    path, key = home / ".config/Code/User/mcp.json", "servers"
     entry = json.loads(args[1])
     entry.pop("name")
-else:
-    path, key = home / {"claude": ".claude.json", "gemini": ".gemini/settings.json", "codex": ".codex/config.toml"}[name], "mcpServers"
-    words = iter(args[2:])
-    env, rest = {}, []
-    for word in words:
-        if word == "--env":
-            env.update([next(words).split("=", 1)])
-        elif word == "--scope":
-            assert next(words) == "user"
-        elif word == "--":
-            rest += words
-        else:
-            rest.append(word)
-    assert rest.pop(0) == "keepward"
-    entry = {"command": rest[0], "args": rest[1:], "env": env} if rest else None
-    if entry and name == "claude":
-        entry["type"] = "stdio"
-path.parent.mkdir(parents=True, exist_ok=True)
+elif args[1] == "add":
+    cut = args.index("--")
+    command = args[cut - (name == "gemini") :]
+    command.remove("--")
+    env = dict(word.split("=", 1) for flag, word in pairwise(args[:cut]) if flag == "--env")
+    entry = {"command": command[0], "args": command[1:], "env": env} | ({"type": "stdio"} if name == "claude" else {})
 if name == "codex":
-    text = path.read_text() if path.exists() else ""
-    table = "" if entry is None else "".join(
-        ["\\n[mcp_servers.keepward]\\n", f"command = {json.dumps(entry['command'])}\\nargs = {json.dumps(entry['args'])}\\n",
-         "[mcp_servers.keepward.env]\\n", *(f"{k} = {json.dumps(v)}\\n" for k, v in entry["env"].items())])
-    path.write_text(text.split("\\n[mcp_servers.keepward]")[0] + table)
+    text = before.split("\\n[mcp_servers.keepward]")[0]
+    if args[1] == "add":
+        values = {"command": command[0], "args": command[1:]} | {f"env.{key}": value for key, value in env.items()}
+        text += "\\n[mcp_servers.keepward]\\n" + "".join(f"{key} = {json.dumps(value)}\\n" for key, value in values.items())
+    path.write_text(text)
 else:
-    found = json.loads(path.read_text()) if path.exists() else {}
-    found.setdefault(key, {}).pop("keepward", None)
-    found[key].update({"keepward": entry} if entry else {})
+    found = json.loads(before or "{}")
+    found.setdefault("servers" if name == "code" else "mcpServers", {})["keepward"] = entry
     path.write_text(json.dumps(found))
 """
 VENDORS = {"claude": "claude", "codex": "codex", "gemini": "gemini", "vscode": "code"}
@@ -488,44 +397,41 @@ def vendors(home, monkeypatch):
     programs = home / "programs"
     programs.mkdir()
     for name in VENDORS.values():
-        (programs / name).write_text(f"#!{sys.executable}\n{VENDOR}")
+        (programs / name).write_text(f"#!{sys.executable}\nFILES = {FILES}\n{VENDOR}")
         (programs / name).chmod(0o755)
-    monkeypatch.setattr("keepward.mcp.connect.vendor_program", lambda name, _: str(programs / name))
+    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda client, _: client.name in VENDORS)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return lambda: json.loads((home / "called.json").read_text())
 
 
 @pytest.mark.parametrize("client", VENDORS)
 def test_client_program_adds_the_entry_and_sees_no_token(run, home, vendors, client):
+    assert f"{VENDORS[client]} " in run("connect", client, "--dry-run").out
+    assert not (home / "called.json").exists()
     done = run("connect", client)
-    assert (done.code, "kw_***" in " ".join(vendors()), "kw_***" in done.out) == (0, True, True)
-    assert bearer(home, secret_of(home, client))[0] == f"agent:{client}"
-    assert stat.S_IMODE((home / PLACES[client][0]).stat().st_mode) == 0o600
+    secret = secret_of(home, client)
+    assert (done.code, "kw_***" in " ".join(vendors()), secret in " ".join(vendors())) == (0, True, False)
+    assert ("kw_***" in done.out, bearer(home, secret)[0]) == (True, f"agent:{client}")
+    assert stat.S_IMODE((home / FILES[client]).stat().st_mode) == 0o600
     assert run("connect", client, "--json").json["action"] == "unchanged"
-
-
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
-def test_client_program_removes_the_entry_and_the_token_ends(run, home, vendors, client):
-    run("connect", client)
     assert run("connect", client, "--remove").code == 0
-    assert vendors()[:2] == ["mcp", "remove"]
-    assert ("keepward" in (home / PLACES[client][0]).read_text(), states(run)) == (False, ["revoked"])
+    assert ("keepward" in (home / FILES[client]).read_text(), states(run)) == (False, ["revoked"])
+
+
+def test_codex_program_replaces_our_entry_unless_it_has_keys_of_the_user(run, home, vendors):
+    path = lay(home, "codex", CODEX)
+    run("connect", "codex")
+    first = secret_of(home, "codex")
+    assert run("connect", "codex", "--profile", "readonly").code == 0
+    assert (words(entry(home, "codex"))[-1], secret_of(home, "codex")) == ("readonly", first)
+    text = path.read_text().replace("args =", "startup_timeout_sec = 9\nargs =")
+    path.write_text(text)
+    assert (run("connect", "codex").code, path.read_text()) == (2, text)
 
 
 def test_client_program_that_fails_leaves_settings_and_no_token(run, home, vendors):
-    path = lay(home, "claude", THEIRS["claude"])
+    path = lay(home, "claude", THEIRS["tabs"])
     (home / "fails").touch()
     done = run("connect", "claude")
-    assert (done.code, "no network" in done.err, path.read_text()) == (8, True, THEIRS["claude"])
+    assert (done.code, "no network" in done.err, path.read_text()) == (8, True, THEIRS["tabs"])
     assert states(run) == ["revoked"]
-
-
-def test_dry_run_shows_the_command_of_the_client(run, home, vendors):
-    done = run("connect", "claude", "--dry-run")
-    assert "claude mcp add --env" in done.out
-    assert not (home / "called.json").exists()
-
-
-def test_client_program_is_not_used_for_a_project(run, home, vendors):
-    run("connect", "claude", "--project", str(home))
-    assert ((home / ".mcp.json").exists(), (home / "called.json").exists()) == (True, False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from keepward.http.app_state import ServerOptions
     from keepward.mcp.connect import ClientConfig, ExistingToken
     from keepward.mcp.profiles import ToolSet
+    from keepward.mcp.settings_file import Change
     from keepward.memory import Memory
 
 #: The default store of `serve --demo`.
@@ -30,8 +31,6 @@ _SERVER_MISSING = "the server is not installed: `pip install 'keepward[server]'`
 PROFILE = option("--profile", "The set of tools: default, readonly or blocks.", "NAME", default="default")
 #: Name of an agent without a name of its own.
 DEFAULT_AGENT = "mcp"
-#: Options that separate projects: the login, in the project of the working folder.
-_ISOLATION_OPTIONS = {"--user": "me", "--project": "."}
 #: Rights of the token that `connect` makes.
 _TOKEN_RIGHTS = ("propose", "read")
 
@@ -211,12 +210,10 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     if call.as_json:
         raise InvalidInput("--json goes with --list: without it stdout contains the protocol")
     require_mcp()
-    from keepward.mcp.server import serve_stdio
+    from keepward.cli.hook import serve_hooks
+    from keepward.mcp.server import as_agent, serve_stdio
 
     base = _agent_handle(replace(call, user=None, project=None), name)
-    from keepward.cli.hook import serve_hooks
-    from keepward.mcp.server import as_agent
-
     with base, serve_hooks(call, as_agent(base, name or DEFAULT_AGENT)):
         scope = replace(call, scope=base.scope).named_scope if call.user or call.project else None
         serve_stdio(base.at(scope=scope), tools, name=name or DEFAULT_AGENT)
@@ -284,7 +281,7 @@ def connect(
     remove: bool,
     dry_run: bool,
 ) -> CommandResult:
-    """Add `keepward mcp` to a client's settings; the rest of the file stays as it is.
+    """Add `keepward mcp` to a client's settings; the other settings stay.
 
     The entry contains the store's path and a token for this client. The token is an agent's: it reads and proposes at
     --tenant and --scope. A token of an earlier entry is revoked after it is replaced. The settings of a --project are
@@ -293,8 +290,11 @@ def connect(
     Memory belongs to your login and to the repository you work in; other projects do not see it. --shared or --scope
     uses one scope for all projects.
     """
+    from keepward.cli.repository import project_of
+    from keepward.mcp import MISSING_EXTRA, is_installed
     from keepward.mcp import connect as clients
     from keepward.mcp.profiles import tool_set
+    from keepward.mcp.settings_file import MASKED_TOKEN, apply_change
 
     chosen = clients.client_of(client)
     tool_set(profile)
@@ -306,61 +306,57 @@ def connect(
     existing = clients.existing_token(chosen, path)
     agent = name or chosen.name
     one_scope = remove or shared or call.named_scope is not None or call.settings.scope != "/"
-    names = None if one_scope else _login_and_project(folder)
-    command_line = _command_line(
-        call, profile, agent, shared=folder is not None, wants_token=wants_token, isolated=names is not None
-    )
-    (vendor, *_) = clients.vendor_command(chosen, command_line, {}, remove=remove) or [""]
-    program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
+    user, project_name = (None, None) if one_scope else (login_name(), project_of(folder or Path.cwd()))
+    separation = {} if one_scope else {"--user": "me", "--project": "."}
+    command_line = _command_line(call, profile, agent, separation, shared=folder is not None, wants_token=wants_token)
+    vendor = folder is None and clients.has_program(chosen, call.environ)
 
-    def plan_entry(secret: str) -> Any:
+    def plan_entry(secret: str) -> Change:
         if remove:
-            return clients.plan_disconnect(chosen, path, program)
+            return clients.plan_disconnect(chosen, path, vendor=vendor)
         # An empty value removes the token of an earlier entry.
         token = {clients.TOKEN_VARIABLE: secret} if secret or existing else {}
-        return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, program)
+        return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, vendor=vendor)
 
-    def change_hooks(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
-        options = {"remove": remove, "dry_run": dry_run, "isolated": names is not None}
-        return _change_hooks(call, chosen, folder, command_line, memory, agent, **options)
+    def change_hooks(*, dry_run: bool) -> dict[str, Any] | None:
+        options = [] if remove else _hook_options(call, name, separation)
+        return _change_hooks(call, chosen, folder, command_line, options, remove=remove, dry_run=dry_run)
 
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
-    hook_change = change_hooks(None, dry_run=dry_run) if remove else None
+    hook_change = change_hooks(dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made.
-    change = plan_entry(clients.MASKED_TOKEN if wants_token else "")
+    change = plan_entry(MASKED_TOKEN if wants_token else "")
     memory = _owner_handle(call, dry_run=dry_run) if wants_token else None
     if hooks and not remove:
-        change_hooks(memory, dry_run=True)
+        change_hooks(dry_run=True)
     reused = _reusable_token(memory, existing.secret, agent) if memory and existing and not expires else None
     issued = (
         memory.create_token(agent, can=_TOKEN_RIGHTS, expires=expires)
         if memory and not reused and not dry_run
         else None
     )
-    if issued:
-        change = plan_entry(issued.secret)
-    elif existing and reused:
-        change = plan_entry(existing.secret)
     try:
-        backup = None if dry_run else clients.apply_change(change)
+        if issued:
+            change = plan_entry(issued.secret)
+        elif existing and reused:
+            change = plan_entry(existing.secret)
+        backup = None if dry_run else apply_change(change)
     except KeepwardError:
         if memory and issued:
             memory.revoke_token(issued.token.id)
         raise
     if hooks and not remove:
-        hook_change = change_hooks(memory, dry_run=dry_run)
-    known = reused or (issued.token if issued else None)
+        hook_change = change_hooks(dry_run=dry_run)
     token = {
-        "id": known.id if known else None,
+        "id": reused.id if reused else issued.token.id if issued else None,
         "state": "kept" if reused else "made" if issued else "would be made",
         "name": agent,
         "scope": memory.scope if memory else call.named_scope or call.settings.scope,
     }
-    messages = [] if remove else _connect_notes(shared=folder is not None and not no_token)
-    revoked = None
-    if existing and not dry_run and not reused:
-        revoked, problems = _revoke_token(call, existing)
-        messages += problems
+    messages = [] if remove or is_installed() else [f"the client cannot start it yet: {MISSING_EXTRA}"]
+    if folder and not (remove or no_token):
+        messages.append("a project's settings are shared, so they contain no token; each person sets KEEPWARD_TOKEN")
+    revoked, problems = _revoke_token(call, existing) if existing and not (dry_run or reused) else (None, [])
     data = {
         "client": chosen.name,
         "path": str(path),
@@ -369,23 +365,21 @@ def connect(
         "diff": change.diff,
         "backup": str(backup) if backup else None,
         "command": command_line,
-        **(names or {"user": None, "project": None}),
+        "user": user,
+        "project": project_name,
         "token": token if wants_token else None,
         "ended": revoked,
         "hooks": hook_change,
         "next": chosen.next_step if change.action in {"added", "updated"} and not dry_run else None,
     }
-    return CommandResult(data, partial(_show_connected, title=chosen.title), messages=tuple(messages))
+    return CommandResult(data, partial(_show_connected, title=chosen.title), messages=(*messages, *problems))
 
 
-def _connect_notes(*, shared: bool) -> list[str]:
-    """Return what the user has to do for a new entry to work."""
-    from keepward.mcp import MISSING_EXTRA, is_installed
-
-    messages = [] if is_installed() else [f"the client cannot start it yet: {MISSING_EXTRA}"]
-    if shared:
-        messages.append("a project's settings are shared, so they contain no token; each person sets KEEPWARD_TOKEN")
-    return messages
+def _hook_options(call: CommandContext, name: str | None, separation: dict[str, str]) -> list[str]:
+    """Return the options of a hook. It acts as an agent by name, because a command line must not contain a token."""
+    scope = separation or {"--scope": call.named_scope or call.settings.scope}
+    options = {"--db": call.url, "--tenant": call.tenant, **scope, "--embedder": call.embedder, "--name": name}
+    return [word for flag, value in options.items() if value for word in (flag, value)]
 
 
 def _change_hooks(
@@ -393,37 +387,28 @@ def _change_hooks(
     client: ClientConfig,
     folder: Path | None,
     command_line: list[str],
-    memory: Memory | None,
-    name: str,
+    options: list[str],
     *,
     remove: bool,
     dry_run: bool,
-    isolated: bool,
 ) -> dict[str, Any] | None:
-    """Write or remove the hooks of a client; return the change, or None if there are none to remove.
-
-    A hook acts as the user's agent, named on its command line. A command line must not contain a token.
-    """
+    """Write or remove the hooks of a client; return the change, or None if there are none to remove."""
     from keepward.mcp import connect as clients
     from keepward.mcp import connect_hooks
+    from keepward.mcp.settings_file import apply_change
 
     if remove and client.name not in connect_hooks.HOOK_SETTINGS:
         return None
-    path = connect_hooks.file_of(client, folder, call.environ, folder or clients.home_folder(call.environ))
+    path = connect_hooks.file_of(client, folder, call.environ)
     if remove:
         change = connect_hooks.plan_remove_hooks(client, path)
     else:
-        scope = memory.scope if memory else call.named_scope or call.settings.scope
-        options = {"--db": call.url, "--tenant": call.tenant}
-        options |= _ISOLATION_OPTIONS if isolated else {"--scope": scope}
-        options |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
-        words = [word for flag, value in options.items() if value for word in (flag, str(value))]
         variables = [f"{variable}={value}" for variable, value in _config_dir_environment(call).items()]
         program = [*(["env", *variables] if variables else []), *command_line[: command_line.index("mcp")]]
-        change = connect_hooks.plan_add_hooks(client, path, program, words)
-    # If the entry and the hooks are in one file, the entry's change has copied the original already.
-    copies = path != clients.file_of(client, folder, call.environ)
-    backup = None if dry_run else clients.apply_change(change, copies=copies)
+        change = connect_hooks.plan_add_hooks(client, path, program, options)
+    # OpenCode's file is ours. If the entry and the hooks are in one file, the entry's change has made the copy.
+    copies = client.name != "opencode" and path != clients.file_of(client, folder, call.environ)
+    backup = None if dry_run else apply_change(change, copies=copies)
     if remove and change.action == "absent":
         return None
     next_step = connect_hooks.HOOK_SETTINGS[client.name].next_step if change.action in {"added", "updated"} else ""
@@ -488,19 +473,13 @@ def _show_connected(screen: Screen, data: dict[str, Any], *, title: str) -> None
     screen.result({**data, "client": title, "revoked": revoked}, ("ended", "command"))
 
 
-def _login_and_project(folder: Path | None) -> dict[str, str | None]:
-    """Return the login as a user, and the project of a folder; the default is the working folder."""
-    from keepward.cli.repository import project_of
-
-    return {"user": login_name(), "project": project_of(folder or Path.cwd())}
-
-
 def _command_line(
-    call: CommandContext, profile: str, name: str, *, shared: bool, wants_token: bool, isolated: bool
+    call: CommandContext, profile: str, name: str, separation: dict[str, str], *, shared: bool, wants_token: bool
 ) -> list[str]:
     """Return the command line for the client to run, with absolute paths.
 
-    With a token, the command line names no tenant, scope or agent, because the token does.
+    ``separation`` contains the options that separate projects. With a token, the command line names no tenant, scope or
+    agent, because the token does.
     """
     if not (0 < len(name) <= 64 and name.isprintable() and name == name.strip()):
         raise InvalidInput("--name takes 1 to 64 printable characters")
@@ -514,7 +493,7 @@ def _command_line(
         "--scope": None if wants_token else call.named_scope,
         "--embedder": call.embedder,
         "--config": str(Path(call.config).expanduser().absolute()) if call.config else None,
-        **(_ISOLATION_OPTIONS if isolated else {}),
+        **separation,
         "--profile": profile if profile != "default" else None,
         "--name": None if wants_token else name,
     }

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from keepward.errors import InvalidInput
 from keepward.hooks.events import CLIENTS
 from keepward.mcp import connect
-from keepward.mcp.connect import Action, Change, ClientConfig, delete_key, load, read, set_key
+from keepward.mcp.connect import ClientConfig, home_folder
+from keepward.mcp.settings_file import Action, Change, dump, load, read
 
 
 class HookSettings(NamedTuple):
@@ -47,7 +48,7 @@ _PLUGIN_MARKER = "keepward connect opencode"
 _OUR_COMMAND = re.compile(r"\bkeepward\S* (?:-m keepward )?hook ")
 
 
-def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, str], home: Path) -> Path:
+def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the file with a client's hooks."""
     if client.name not in HOOK_SETTINGS:
         raise InvalidInput(f"hooks are supported for {', '.join(HOOK_SETTINGS)}")
@@ -55,50 +56,43 @@ def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, st
         return Path(environ[client.variable]).expanduser() / Path(HOOK_SETTINGS[client.name].file).name
     if project is None and client.name == "opencode":
         return connect.file_of(client, None, environ).parent / "plugins" / "keepward.js"
-    return (project or home) / HOOK_SETTINGS[client.name].file
+    return (project or home_folder()) / HOOK_SETTINGS[client.name].file
 
 
 def plan_add_hooks(client: ClientConfig, path: Path, program: Sequence[str], options: Sequence[str]) -> Change:
     """Return the change that makes a client run a program with options as hooks. A repetition changes nothing."""
     settings_of_client, before = HOOK_SETTINGS[client.name], read(path)
     if client.name == "opencode":
-        return _changed(client, path, before, _plugin(path, before, program, options), owned=True)
-    after = before
-    try:
+        after = _plugin(path, before, program, options)
+    else:
+        try:
+            settings, hooks = _without_ours(client, before)
+        except InvalidInput as fault:
+            raise InvalidInput(f"{path.name}: {fault}; the file was not changed") from fault
         for name, event in CLIENTS[client.name].events.items():
             line = shlex.join([*program, "hook", event, "--client", client.name, *options])
-            entry = _entry(settings_of_client, line)
-            if [item for item in _list(load(after, toml=False), name) if _is_ours(item)] == [entry]:
-                continue
-            after = set_key(_without_ours(after, name), ["hooks", name, 0], entry, toml=False)
-        for key, value in settings_of_client.extra.items():
-            if key not in load(after, toml=False):
-                after = set_key(after, [key], value, toml=False)
-    except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}; the file was not changed") from fault
-    return _changed(client, path, before, after)
+            hooks[name] = [_entry(settings_of_client, line), *hooks.get(name, [])]
+        after = dump({**settings_of_client.extra, **settings}, before)
+    action: Action = "unchanged" if after == before else "updated" if before.strip() else "added"
+    return Change(path, action, before, after)
 
 
 def plan_remove_hooks(client: ClientConfig, path: Path) -> Change:
     """Return the change that removes our entries."""
-    before = after = read(path)
+    before = read(path)
     if client.name == "opencode":
         ours = _PLUGIN_MARKER in before
-        return Change(client, path, "removed" if ours else "absent", before, "" if ours else before, owned=True)
+        return Change(path, "removed" if ours else "absent", before, "" if ours else before)
+    after = before
     if _OUR_COMMAND.search(before):
         try:
-            for name in CLIENTS[client.name].events:
-                after = _without_ours(after, name)
+            settings, hooks = _without_ours(client, before)
+            if not hooks:
+                del settings["hooks"]
+            after = dump(settings, before)
         except InvalidInput as fault:
             raise InvalidInput(f"{path.name}: {fault}; remove the entries with `keepward hook` by hand") from fault
-    if after == before:
-        return Change(client, path, "absent", before, before)
-    return Change(client, path, "removed", before, connect.restore_backup_text(path, after))
-
-
-def _changed(client: ClientConfig, path: Path, before: str, after: str, *, owned: bool = False) -> Change:
-    action: Action = "unchanged" if after == before else "updated" if before.strip() else "added"
-    return Change(client, path, action, before, after, owned)
+    return Change(path, "absent" if after == before else "removed", before, after)
 
 
 def _plugin(path: Path, before: str, program: Sequence[str], options: Sequence[str]) -> str:
@@ -116,24 +110,21 @@ def _entry(settings_of_client: HookSettings, line: str) -> dict[str, Any]:
     return {"hooks": [{"type": "command", "command": line, "timeout": _HOOK_TIMEOUT_S * settings_of_client.second}]}
 
 
-def _list(settings: Mapping[str, Any], name: str) -> list[Any]:
-    hooks = settings.get("hooks", {})
-    found = hooks.get(name, []) if isinstance(hooks, dict) else None
-    if not isinstance(found, list):
-        raise InvalidInput("`hooks` is not what the client writes there")
-    return found
-
-
 def _is_ours(entry: Any) -> bool:
     listed = entry.get("hooks", [entry]) if isinstance(entry, dict) else []
     lines = [item.get("command", "") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return bool(lines) and all(_OUR_COMMAND.search(str(line)) for line in lines)
 
 
-def _without_ours(text: str, name: str) -> str:
-    """Return a JSON text without our entries in the list of an event, and without the list if it is then empty."""
-    listed = _list(load(text, toml=False), name)
-    for index in reversed(range(len(listed))):
-        if _is_ours(listed[index]):
-            text = delete_key(text, ["hooks", name, index], toml=False)
-    return text
+def _without_ours(client: ClientConfig, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings without our entries, and the hooks in them; a list that is then empty is removed."""
+    settings = load(text)
+    hooks = settings.setdefault("hooks", {})
+    for name in CLIENTS[client.name].events:
+        entries = hooks.get(name, []) if isinstance(hooks, dict) else None
+        if not isinstance(entries, list):
+            raise InvalidInput("`hooks` is not what the client writes there")
+        hooks[name] = [entry for entry in entries if not _is_ours(entry)]
+        if not hooks[name]:
+            del hooks[name]
+    return settings, hooks

@@ -1,0 +1,153 @@
+"""The settings file of another program: read it, change it, and keep the tokens in it private.
+
+Invariants
+(1) The file is replaced atomically, and a copy of the earlier file is stored next to it.
+(2) A token appears on no command line and in no output. Only its owner can read a file with a token.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Literal, NamedTuple
+
+from keepward import durable
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable
+
+#: Replaces tokens in output and on command lines.
+MASKED_TOKEN = "kw_***"  # noqa: S105  no password
+_TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
+#: Suffix of the copy of the earlier file.
+BACKUP_SUFFIX = ".before-keepward"
+#: Seconds that a client's own command may take.
+VENDOR_TIMEOUT_S = 30.0
+
+
+def read(path: Path) -> str:
+    """Return the text of a settings file; empty if there is no file."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as fault:
+        raise InvalidInput(f"{path.name} is not UTF-8 text; it was not changed") from fault
+    except OSError as fault:
+        raise StoreUnavailable(f"{path.name} cannot be read: {fault.strerror}") from fault
+
+
+def load(text: str, *, toml: bool = False) -> dict[str, Any]:
+    """Return the parsed object of a text; an empty one if the text is empty."""
+    try:
+        if toml:
+            return tomllib.loads(text)
+        value = json.loads(text.strip() or "{}", object_pairs_hook=_reject_duplicate_keys)
+    except (ValueError, RecursionError) as fault:
+        raise InvalidInput(f"it is not {'TOML' if toml else 'plain JSON'}") from fault
+    if not isinstance(value, dict):
+        raise InvalidInput("it is not an object")
+    return value
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def dump(value: dict[str, Any], text: str) -> str:
+    """Return a value as JSON, with the indentation and line ends of a text; the text itself if it has this value."""
+    if load(text) == value:
+        return text
+    found = re.search(r"^([ \t]+)\"", text, re.MULTILINE)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    dumped = json.dumps(value, indent=found[1] if found else "  ", ensure_ascii=False)
+    return dumped.replace("\n", newline) + (newline if text.endswith("\n") or not text.strip() else "")
+
+
+Action = Literal["added", "updated", "removed", "unchanged", "absent"]
+
+
+class Change(NamedTuple):
+    """The change of one settings file."""
+
+    path: Path
+    action: Action
+    before: str
+    #: Empty if the file is removed.
+    after: str
+    #: The client's own command that makes the change, with a mask instead of the token.
+    command: tuple[str, ...] = ()
+    #: The token that replaces the mask.
+    secret: str = ""
+
+    @property
+    def diff(self) -> str:
+        """The lines that differ, with masked tokens and no context, because that may contain other servers' secrets."""
+        if self.command:
+            return shlex.join(self.command)
+        lines = difflib.unified_diff(_shown_lines(self.before), _shown_lines(self.after), lineterm="", n=0)
+        return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _shown_lines(text: str) -> list[str]:
+    """Return the lines to compare. JSON has one layout and no commas, so that no line of other settings differs."""
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return [line.rstrip(",") for line in _TOKENS.sub(MASKED_TOKEN, text).splitlines()]
+
+
+def apply_change(change: Change, *, copies: bool = True) -> Path | None:
+    """Write the file; return the path of the copy of the earlier file, or None if there is no copy."""
+    if change.action in {"unchanged", "absent"}:
+        return None
+    # Settings files are often symbolic links; the target is replaced, not the link.
+    target = Path(os.path.realpath(change.path))
+    backup = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if read(target) != change.before:
+            raise Conflict(f"{target.name} has changed in the meantime; run the command again")
+        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
+        if change.secret or _TOKENS.search(change.before + change.after):
+            mode &= 0o700
+        if copies and target.exists():
+            backup = target.with_name(target.name + BACKUP_SUFFIX)
+            durable.replace(backup, change.before.encode(), mode=mode)
+        if change.command:
+            _run(change, target, mode)
+        elif change.after:
+            durable.replace(target, change.after.encode(), mode=mode)
+        else:
+            target.unlink(missing_ok=True)
+    except OSError as fault:
+        raise StoreUnavailable(f"{target.name} cannot be written: {fault.strerror}; nothing was changed") from fault
+    return backup
+
+
+def _run(change: Change, path: Path, mode: int) -> None:
+    """Run a client's own command, then replace the mask by the token, so that no command line contains it."""
+    failed = f"`{' '.join(change.command[:3])}` failed"
+    try:
+        done = subprocess.run(change.command, capture_output=True, text=True, timeout=VENDOR_TIMEOUT_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired as fault:
+        raise StoreUnavailable(f"{failed}: no answer") from fault
+    if done.returncode:
+        raise StoreUnavailable(f"{failed}: {(done.stderr or done.stdout).strip()[-200:] or 'no message'}")
+    expected = MASKED_TOKEN if change.secret else ""
+    deadline = monotonic() + VENDOR_TIMEOUT_S
+    # A running editor may write its settings after its command has ended.
+    while (after := read(path)) == change.before or expected not in after:
+        if monotonic() > deadline:
+            raise StoreUnavailable(f"{failed}: the settings did not change")
+        sleep(0.1)
+    if change.secret:
+        durable.replace(path, after.replace(MASKED_TOKEN, change.secret).encode(), mode=mode)
