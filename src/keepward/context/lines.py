@@ -72,7 +72,11 @@ _STRUCTURE = (
     + rf"(?:[ \t]*·[^\n]*|[*_:：{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+){_LINE_END}"
 )
 _LINE_BREAK = lazy_regex(rf"[{_LINE_BREAK_CHARS}]")
-_LINE = lazy_regex(rf"(?:\A|(?<=[{_LINE_BREAK_CHARS}]))({_LINE_PREFIX})(\\*)(?={_STRUCTURE})")
+_INVISIBLE = lazy_regex(f"[{_INVISIBLE_CHARS}]")
+_LINE_WITH_INVISIBLE = rf"(?:\A|(?<=[{_LINE_BREAK_CHARS}]))({_LINE_PREFIX})(\\*)(?={_STRUCTURE})"
+#: The two patterns agree on texts without invisible characters. The short one compiles in 2 ms, the long one in 50 ms.
+_LONG_LINE = lazy_regex(_LINE_WITH_INVISIBLE)
+_LINE = lazy_regex(_LINE_WITH_INVISIBLE.replace(f"[{_INVISIBLE_CHARS}]*+", "").replace(_INVISIBLE_CHARS, ""))
 _MARKUP = lazy_regex(
     r"(?i)(?:"
     rf"(?P<tag><[{_INVISIBLE_CHARS}]*+)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
@@ -105,8 +109,9 @@ class Line(NamedTuple):
 def escape_structure(text: str) -> str:
     """Return the text with every structural line start and all chat markup escaped."""
     # Most memories are one plain line without markup: check the start of that line only.
-    plain = _LINE_BREAK.search(text) is None and _LINE.match(text) is None
-    lined = text if plain else _LINE.sub(r"\1\\\2", text)
+    line = _LINE if _INVISIBLE.search(text) is None else _LONG_LINE
+    plain = _LINE_BREAK.search(text) is None and line.match(text) is None
+    lined = text if plain else line.sub(r"\1\\\2", text)
     if "<" not in lined and "[" not in lined:
         return lined
     return _MARKUP.sub(lambda match: f"{match['tag'] or match['box']}\\{match['a'] or match['b'] or ''}", lined)

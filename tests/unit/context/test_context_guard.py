@@ -60,6 +60,8 @@ def test_hostile_line_gets_one_removable_backslash(line: str) -> None:
     assert escape_structure(given) != given
     assert escape_structure(given).replace("\\", "") == given
     assert escape_structure(escape_structure(given)).replace("\\", "") == given
+    # An invisible character elsewhere selects the longer pattern, which must agree.
+    assert escape_structure(f"{given}\na\u200b") == f"{escape_structure(given)}\na\u200b"
 
 
 @pytest.mark.parametrize("form", ["markdown", "messages"])
@@ -99,7 +101,7 @@ def test_ordinary_lines_stay_byte_for_byte() -> None:
             "a - b",
             "--flag",
         ),
-        *("The section <b>x</b>", "<div>", "<https://a.example>", "**bold** text", "users: 5", "_x_", "- the rule: no"),
+        *("a\u200bb", "The section <b>x</b>", "<div>", "<https://a.example>", "**bold** text", "users: 5", "_x_", "- the rule: no"),
     ]
     assert [line for line in cases if escape_structure(f"Fine\n{line}\n{line}") != f"Fine\n{line}\n{line}"] == []
 
