@@ -101,7 +101,16 @@ def test_ordinary_lines_stay_byte_for_byte() -> None:
             "a - b",
             "--flag",
         ),
-        *("a\u200bb", "The section <b>x</b>", "<div>", "<https://a.example>", "**bold** text", "users: 5", "_x_", "- the rule: no"),
+        *(
+            "a\u200bb",
+            "The section <b>x</b>",
+            "<div>",
+            "<https://a.example>",
+            "**bold** text",
+            "users: 5",
+            "_x_",
+            "- the rule: no",
+        ),
     ]
     assert [line for line in cases if escape_structure(f"Fine\n{line}\n{line}") != f"Fine\n{line}\n{line}"] == []
 
