@@ -251,6 +251,17 @@ def test_a_memory_whose_fields_hold_the_text_is_listed(owner):
     assert owner.plan_erase([number]).quoting == (quoting.id,)
 
 
+def test_what_another_user_said_stays_and_is_listed(owner):
+    ana, bo = owner.user("ana"), owner.user("bo")
+    mine, other = kept(ana.remember("I live in Porto")), kept(bo.remember("I live in Porto"))
+    plan = ana.erase()
+    assert [target.id for target in plan.targets] == [mine.id]
+    assert [(each.id, each.why) for each in plan.candidates] == [(other.id, "quotes")]
+    ana.erase(plan.digest)
+    assert (owner.get(mine.id).status.value, bo.get(other.id).text) == ("erased", "I live in Porto")
+    assert bo.remember("I live in Porto too, by the sea").outcome == "committed"
+
+
 def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
     copy = kept(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
     erased(owner, number)

@@ -5,8 +5,9 @@ commit elsewhere in the tenant does not void it.
 An erasure is a commit of kind ``erase`` with one tombstone for each erased memory; its details name every event
 position whose content was destroyed. The chain stays intact, and no operation restores the content.
 Everything happens in one transaction: features, uses, proposals, receipts, stored texts and learned weights go as well.
-Exact copies are erased with the original. Memories that derive from it, cite it or quote it are candidates, and so are
-proposals that cite it: they stay unless they are named. ``include_citing`` adds those that derive from it or cite it.
+Exact copies are erased with the original, except those of other users. Such copies are candidates, and so are memories
+that derive from it, cite it or quote it, and proposals that cite it: they stay unless they are named.
+``include_citing`` adds those that derive from it or cite it.
 Pending and decided proposals are targets like memories: by subject, source, session, lineage or their own text.
 The same state gives the same plan. The texts in a plan are for a person to read: no digest covers them, and the result
 of an erasure has none.
@@ -561,7 +562,9 @@ def _scan_event(
     contained = bool(text) and traces.within(text)
     # Another picture with the same description is no copy: a person decides on it.
     own = record.blob is not None and fold_text(record.blob) not in traces.names
-    copied = contained and not own and (traces.equals(text) or name in lineage)
+    # What another user said stays, and a person decides on it.
+    other = user_of(record.scope) not in {None, *traces.users}
+    copied = contained and not own and not other and (traces.equals(text) or name in lineage)
     if name in like or copied:
         like[name] = (event.version, copied)
     if copied:

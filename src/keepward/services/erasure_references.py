@@ -34,6 +34,7 @@ from keepward.core.commit import (
 )
 from keepward.core.journal import ErasePlan
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, NAME_LIST_FIELDS, Record, Status
+from keepward.core.principals import user_of
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, NotFound
@@ -71,6 +72,8 @@ class ErasedText:
     names: frozenset[str]
     #: Words of three letters and more of texts and names.
     words: frozenset[str]
+    #: Users in whose scopes they are.
+    users: frozenset[str]
 
     def equals(self, text: str) -> bool:
         """Whether a text equals that of an erased memory."""
@@ -97,9 +100,12 @@ def erased_text_of(records: Iterable[Record]) -> ErasedText:
     """Return the content of versions of memories, except erased ones."""
     texts: set[str] = set()
     names: set[str] = set()
+    users: set[str] = set()
     for record in records:
         if record.status is Status.ERASED:
             continue
+        if (user := user_of(record.scope)) is not None:
+            users.add(user)
         texts.add(fold_text(record.text))
         names.update(fold_text(text) for name in NAME_FIELDS if (text := getattr(record, name)))
         names.update(fold_text(text) for name in NAME_LIST_FIELDS for text in getattr(record, name))
@@ -111,6 +117,7 @@ def erased_text_of(records: Iterable[Record]) -> ErasedText:
         long=tuple(sorted(text for text in texts if len(text) >= MIN_QUOTE_LENGTH)),
         names=frozenset(names),
         words=frozenset(word for text in texts | names for word in _WORD.findall(text)),
+        users=frozenset(users),
     )
 
 
