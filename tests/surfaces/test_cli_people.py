@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 
 def remembered(run, *arguments):
     """Remember something and return what is stored of it."""
@@ -40,6 +42,14 @@ def test_a_wrong_name_is_an_error_with_advice(run):
     ran = run("remember", "I prefer tabs", "--user", "ana@example.com")
     assert ran.code != 0
     assert "u-1042" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--user", "--agent", "--project", "--scope", "--tenant"])
+def test_an_empty_name_is_an_error_and_stores_nothing(run, option):
+    for arguments in (("remember", "My diagnosis is asthma", option, ""), (option, "", "remember", "I have asthma")):
+        ran = run(*arguments)
+        assert (ran.code, f"{option} is empty" in ran.err) == (2, True)
+    assert "there is no store" in run("list").err
 
 
 def test_erasing_a_user_shows_the_plan_first(run):

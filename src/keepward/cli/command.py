@@ -123,6 +123,10 @@ class Command(click.Command):
         """Run the function and print its result; return the exit code."""
         params = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
+        for name, common in COMMON_OPTIONS.items():
+            # An unset variable in a script would reach the scope that everybody shares.
+            if "" in (params.get(name), outer.get(name)):
+                raise errors.InvalidInput(f"{common.opts[0]} is empty: give a value, or leave the option out")
         shared: dict[str, Any] = {
             name: params.pop(name) or outer.get(name)
             for name, common in COMMON_OPTIONS.items()
