@@ -61,6 +61,12 @@ def test_the_address_cannot_add_to_the_names_of_a_proxy(world, name):
         assert (answer.status_code, "not in both" in answer.json()["detail"]) == (400, True)
 
 
+def test_a_mistyped_header_is_refused_and_stores_nothing(world):
+    answer = world.bearer().post("/memory/items", json={"text": "Bob takes insulin"}, headers={"Keepward-Usr": "bob"})
+    assert (answer.status_code, "no header keepward-usr" in answer.json()["detail"]) == (400, True)
+    assert world.memory.list_memories() == []
+
+
 def test_a_token_of_a_user_names_no_other_in_the_address(world):
     world.memory.user("bob").remember("Bob takes insulin")
     token = world.memory.create_token("phone", scope="/users/ana").secret

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from keepward.http.app_state import AppState
 
 CSRF_HEADER = "Keepward-Csrf"
+#: A mistyped one would be ignored, and its request would reach another scope.
+_OUR_HEADERS = frozenset(name.lower() for name in (*SCOPE_HEADERS, NAMES_HEADER, CSRF_HEADER))
 #: Lifetime of a login session in seconds, and wrong codes in a minute.
 SESSION_LIFETIME_S = 12 * 3600
 MAX_WRONG_CODES_PER_MINUTE = 10
@@ -208,6 +210,8 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
         raise unauthenticated(wrong=name is not None)
     if handle.actor.credential is not None:
         serving.used[handle.actor.credential] = serving.monotonic()
+    if unknown := sorted({name for name in headers if name.startswith("keepward-")} - _OUR_HEADERS):
+        raise InvalidInput(f"there is no header {unknown[0]}: the headers are {', '.join(sorted(_OUR_HEADERS))}")
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
         handle = handle.at(tenant=tenant, scope=scope)
