@@ -176,3 +176,13 @@ def test_every_call_before_the_end_of_input_is_answered(tmp_path, environment):
     )
     code, answers, _ = start(tmp_path, environment, HELLO + calls)
     assert (code, sorted(json.loads(line)["id"] for line in answers)) == (0, list(range(1, 42)))
+
+
+def test_the_named_agent_is_the_actor(talk, tmp_path):
+    async def remembers(client):
+        await client.call_tool("remember", {"text": "The sluice opens at six"})
+
+    talk(remembers, "--user", "ana", "--agent", "planner")
+    with owner_of(tmp_path) as owner:
+        (record,) = owner.user("ana").list_memories()
+        assert (record.author, record.scope) == ("agent:planner", "/users/ana")
