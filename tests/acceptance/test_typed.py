@@ -246,6 +246,7 @@ def test_unknown_name_is_never_an_empty_answer(owner: Memory, ask: Any, says: st
         (lambda mem: mem.approve_many(None), "items is a list, not None"),
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),
+        (lambda mem: mem.at(scope="users/ana"), "starts with a slash: /users/ana"),
         (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
         (lambda mem: mem.as_actor("orion"), "an actor is, for example, Actor.user('ana')"),
     ],

@@ -40,7 +40,7 @@ BEYOND_DESCRIPTION = (
     # An object as text, and names in it that are no field's; a time in one of several spellings.
     (r".*", "invalid_input", r"^`where`|operator|^\$|condition"),
     # A scope and an instant, each in one of several spellings.
-    (r"GET .*", "invalid_input", r"^unknown scope|^(since|until) is an aware"),
+    (r"GET .*", "invalid_input", r"^unknown scope|^a path of a scope|^(since|until) is an aware"),
     (r"POST /memory/messages", "invalid_input", r"^message \d+"),
     # A change that changes nothing; a year that is far away.
     (r".*", "invalid_input", r"nothing is changed"),

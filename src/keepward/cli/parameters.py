@@ -129,7 +129,7 @@ def parameters(about: Operation, *, without: str = "", only: str = "", optional:
         flag = flag or "--" + (each.name.removesuffix("s") if is_list else each.name).replace("_", "-")
         named = _RENAMED.get(each.name, each.name) if each.name in COMMON_OPTIONS else each.name
         if is_list:
-            prefix = "Only " if _choices(each.kind) == text else ""
+            prefix = "Only " if text and _choices(each.kind) == text else ""
             yield option(flag, f"{prefix}{text} May be repeated.".strip(), metavar, named, multiple=True)
         elif metavar is None:
             yield option(flag, text, name=named)

@@ -280,6 +280,8 @@ def parse_scope(name: str) -> str:
     given = name if isinstance(name, str) else ""
     if given in {SHARED_SCOPE, "shared", "user"}:
         return SHARED_SCOPE
+    if given.partition("/")[0] in {"users", "projects", "agents"}:
+        raise InvalidInput(f"a path of a scope starts with a slash: /{given}")
     path = given if given.startswith("/") else f"/agents/{given}"
     segments = path.removesuffix("/").split("/")[1:] if given else []
     if not segments or len(segments) > MAX_SCOPE_DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
