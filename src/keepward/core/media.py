@@ -85,7 +85,8 @@ def media_type_of(claim: str | None, data: bytes) -> tuple[str, bool]:
         InvalidInput: the claim is not a media type, or the bytes have another type.
     """
     named = None if claim is None else _name(claim)
-    text = decode_text(data)
+    # A small PDF can be plain ASCII.
+    text = None if data.startswith(b"%PDF-") else decode_text(data)
     detected = _signatures(data) if text is None else [_detect_text_type(text)]
     best = detected[0] if detected else UNKNOWN_TYPE
     if named is None or named == UNKNOWN_TYPE:

@@ -42,6 +42,10 @@ SAMPLES = {
 }
 
 
+def test_a_pdf_of_plain_ascii_is_a_pdf() -> None:
+    assert media_type_of(None, b"%PDF-1.4\ntrailer <</Root 1 0 R>>\n%%EOF\n") == ("application/pdf", False)
+
+
 def test_bytes_say_what_they_are_where_no_one_else_does() -> None:
     assert [media_type for media_type in SAMPLES if media_type_of(None, SAMPLES[media_type])[0] != media_type] == []
 
