@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from fastapi.testclient import TestClient
+from starlette.testclient import TestClient
 
 from keepward import Actor, AsyncMemory, Client, Memory
 from keepward.http import create_app

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 from outcomes import held, kept
+from starlette.testclient import TestClient
 
 from keepward import Actor, Client, Filters, InvalidInput, Memory, Unauthorised
 from keepward.http import create_app

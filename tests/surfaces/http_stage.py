@@ -9,113 +9,116 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
 from http_fixtures import BASE, Ticks
-from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
 from keepward.core import results
 from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
-from keepward.http.auth import CSRF_HEADER, Handle, Writes
-from keepward.http.requests import cursor_of, memory_etag, not_modified, page_offset, require_match
-from keepward.http.routes import KeepwardRoute
+from keepward.http.auth import CSRF_HEADER
+from keepward.http.handlers import json_response
+from keepward.http.inputs import Inputs, Parameter
+from keepward.http.requests import StrictRequest, cursor_of, memory_etag, not_modified, page_offset, require_match
+from keepward.http.routes import route
+from keepward.http.schemas import SCHEMAS, Field, named_object
+from keepward.types import Limit
 
 JSON = {"Content-Type": "application/json"}
-router = APIRouter(route_class=KeepwardRoute)
+Item: Any = named_object(
+    "Item", "A new text.", further=False, text=str, number=Field(int | None, None), rest=Field(Any, None)
+)
+del SCHEMAS["Item"]
+ITEM = Inputs(parameters={}, body=Item)
+PAGE = Inputs(
+    parameters={
+        "limit": Parameter("query", Field(Annotated[int, Limit(minimum=1, maximum=9)], 2)),
+        "tag": Parameter("query", Field(list[str] | None, None)),
+        "cursor": Parameter("query", Field(str | None, None)),
+    },
+    body=None,
+)
 
 
-class Item(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    text: str
-    number: int | None = None
-    rest: Any = None
+def status(_: Request, memory: Memory) -> Response:
+    return json_response({"actor": memory.actor.label, "tenant": memory.tenant, "scope": memory.scope})
 
 
-@router.get("/memory/status")
-def status(memory: Handle) -> dict[str, Any]:
-    return {"actor": memory.actor.label, "tenant": memory.tenant, "scope": memory.scope}
+def core(_: Request, memory: Memory) -> Response:
+    return json_response([each.text for each in memory.list_memories(tiers=["core"], limit=None)])
 
 
-@router.get("/memory/core")
-def core(memory: Handle) -> list[str]:
-    return [each.text for each in memory.list_memories(tiers=["core"], limit=None)]
+def search(request: Request, memory: Memory) -> Response:
+    asked = request.query_params
+    found = memory.recall(asked["query"], include_sensitive=asked.get("include_sensitive") == "true")
+    return json_response([each.memory.text for each in found])
 
 
-@router.get("/memory/search", operation_id="recall")
-def search(memory: Handle, query: str, include_sensitive: bool = False) -> list[str]:
-    return [each.memory.text for each in memory.recall(query, include_sensitive=include_sensitive)]
+def compiled(request: StrictRequest, memory: Memory) -> Response:
+    return json_response({"text": memory.context(ITEM.read(request)["text"]).text})
 
 
-@router.post("/memory/compile")
-def compiled(memory: Handle, body: Item) -> dict[str, str]:
-    return {"text": memory.context(body.text).text}
+def queue(_: Request, memory: Memory) -> Response:
+    return json_response([each.id for each in memory.pending()])
 
 
-@router.get("/memory/quarantine")
-def queue(memory: Handle) -> list[str]:
-    return [each.id for each in memory.pending()]
+def remember(request: StrictRequest, memory: Memory) -> Response:
+    outcome = memory.remember(ITEM.read(request)["text"], tier="archival").to_dict()
+    return json_response(outcome, 422 if outcome["outcome"] == "refused" else 201)
 
 
-@router.post("/memory/items", dependencies=[Writes], status_code=201)
-def remember(memory: Handle, body: Item) -> JSONResponse:
-    outcome = memory.remember(body.text, tier="archival").to_dict()
-    return JSONResponse(outcome, 422 if outcome["outcome"] == "refused" else 201)
-
-
-@router.get("/memory/items/{id}")
-def get(request: Request, memory: Handle, id: str) -> Response:  # noqa: A002
-    record = memory.get(id)
+def get(request: Request, memory: Memory) -> Response:
+    record = memory.get(request.path_params["id"])
     tag = memory_etag(record)
-    return not_modified(request, tag) or JSONResponse(results.record_as_dict(record), headers={"ETag": tag})
+    return not_modified(request, tag) or json_response(results.record_as_dict(record), headers={"ETag": tag})
 
 
-@router.patch("/memory/items/{id}", dependencies=[Writes])
-def revise(request: Request, memory: Handle, id: str, body: Item) -> dict[str, Any]:  # noqa: A002
-    record = memory.get(id)
+def revise(request: StrictRequest, memory: Memory) -> Response:
+    body = ITEM.read(request)
+    record = memory.get(request.path_params["id"])
     require_match(request, memory_etag(record))
-    return memory.revise(id, body.text, reason="test", if_version=record.version).to_dict()
+    return json_response(memory.revise(record.id, body["text"], reason="test", if_version=record.version).to_dict())
 
 
-@router.get("/probe")
-def page(
-    request: Request,
-    memory: Handle,
-    limit: Annotated[int, Query(ge=1, le=9)] = 2,
-    tag: Annotated[list[str] | None, Query()] = None,
-    cursor: str | None = None,
-) -> dict[str, Any]:
-    del memory, tag
-    start, _ = page_offset(request, cursor)
-    return {"at": start, "cursor": cursor_of(request, start + limit, None)}
+def page(request: StrictRequest, _: Memory) -> Response:
+    given = PAGE.read(request)
+    start, _ = page_offset(request, given.get("cursor"))
+    return json_response({"at": start, "cursor": cursor_of(request, start + given["limit"], None)})
 
 
-@router.post("/memory/erase", dependencies=[Writes])
-def erase(memory: Handle) -> dict[str, bool]:
-    del memory
-    return {"applied": True}
+def erase(_: Request, __: Memory) -> Response:
+    return json_response({"applied": True})
 
 
-@router.post("/memory/blobs")
-async def blob(request: Request, memory: Handle) -> dict[str, int]:
-    del memory
-    return {"bytes": len(await request.body())}
+async def blob(request: Request, _: Memory) -> Response:
+    return json_response({"bytes": len(await request.body())})
 
 
-@router.post("/memory/import", openapi_extra={"x-streaming": True})
-async def stream(request: Request, memory: Handle) -> dict[str, int]:
-    del memory
-    return {"bytes": sum([len(chunk) async for chunk in request.stream()])}
+async def stream(request: Request, _: Memory) -> Response:
+    return json_response({"bytes": sum([len(chunk) async for chunk in request.stream()])})
 
 
-@router.get("/broken")
-def broken(memory: Handle) -> None:
-    del memory
+def broken(_: Request, __: Memory) -> Response:
     raise ZeroDivisionError("quoted memory text")
+
+
+ROUTES = [
+    route("GET", "/memory/status", status),
+    route("GET", "/memory/core", core),
+    route("GET", "/memory/search", search, name="recall", known={"query": False, "include_sensitive": False}),
+    route("POST", "/memory/compile", compiled, parsed=True),
+    route("GET", "/memory/quarantine", queue),
+    route("POST", "/memory/items", remember, parsed=True, changes=True),
+    route("GET", "/memory/items/{id}", get, name="get"),
+    route("PATCH", "/memory/items/{id}", revise, parsed=True, changes=True),
+    route("GET", "/probe", page, known=PAGE.query),
+    route("POST", "/memory/erase", erase, changes=True),
+    route("POST", "/memory/blobs", blob),
+    route("POST", "/memory/import", stream, described={"x-streaming": True}),
+    route("GET", "/broken", broken),
+]
 
 
 class Stage:
@@ -129,7 +132,7 @@ class Stage:
         self.ticks, self.drawn = Ticks(), 0
         chosen = ServerOptions(**options).checked()
         self.serving = AppState(memory=self.memory, options=chosen, monotonic=self.ticks, random=self._random)
-        self.app = create_app(self.memory, options=chosen, serving=self.serving, routers=[router])
+        self.app = create_app(self.memory, options=chosen, serving=self.serving, routes=ROUTES)
         self.client = self.browser()
 
     def _random(self, size: int) -> bytes:

@@ -10,7 +10,7 @@ from contextlib import suppress
 import anyio
 import pytest
 from http_fixtures import HttpTestServer, _scope
-from http_stage import BASE, JSON, Stage, router
+from http_stage import BASE, JSON, ROUTES, Stage
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
@@ -138,7 +138,7 @@ def beside(stage):
     """A client of a second server of the same store, which shares the state of the first."""
     shared = {"options": stage.serving.options, "monotonic": stage.ticks, "shared": stage.serving.state}
     serving = AppState(memory=stage.memory, **shared)
-    return TestClient(create_app(stage.memory, serving=serving, routers=[router]), base_url=BASE)
+    return TestClient(create_app(stage.memory, serving=serving, routes=ROUTES), base_url=BASE)
 
 
 def test_servers_with_shared_state_share_a_rate_limit(stage, beside):

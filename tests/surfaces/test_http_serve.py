@@ -172,7 +172,7 @@ def test_without_the_extra_it_says_what_to_install(run, store, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("keepward.http.server")
     monkeypatch.delattr("keepward.http", raising=False)
-    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
     told = serve(run)
     assert (told.code, "keepward[server]" in told.err) == (2, True)
 

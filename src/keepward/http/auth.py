@@ -21,10 +21,9 @@ import hmac
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
@@ -286,11 +285,12 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("ascii"))
 
 
-async def _handle(request: Request) -> Memory:
-    return (await identify(request)).handle
+async def count_write(request: Request) -> None:
+    """Count a change of the caller.
 
-
-async def _writes(request: Request) -> None:
+    Raises:
+        Problem: 429, too many changes in a minute.
+    """
     caller = await identify(request)
     if caller.handle.actor.is_owner:
         return
@@ -303,9 +303,3 @@ async def _writes(request: Request) -> None:
             "the owner sets the limit as `writes_per_minute` under [server]"
         )
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
-
-
-#: The handle of the caller.
-Handle = Annotated[Memory, Depends(_handle)]
-#: Counts a change; every changing route has ``dependencies=[Writes]``.
-Writes = Depends(_writes)

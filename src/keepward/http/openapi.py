@@ -5,10 +5,8 @@ Any operation may answer a problem with one of ten statuses; a body and ``If-Mat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-from fastapi import FastAPI
 
 from keepward.core.patterns import load_toml
 from keepward.http.inputs import Inputs
@@ -50,26 +48,26 @@ def inputs(described: Inputs, path: str) -> Schema:
     return {"parameters": parameters, "requestBody": {"content": content, "required": described.needs_body}}
 
 
-def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problems_of(*statuses: int) -> dict[str, dict[str, Any]]:
     """Return the documentation of problem statuses for the ``responses`` of a route."""
     content = {MEDIA_TYPE: {"schema": schema_of(_PROBLEM)}}
-    return {status: {"description": "A problem.", "content": content} for status in statuses}
+    return {str(status): {"description": "A problem.", "content": content} for status in statuses}
 
 
-def answers(operation: Operation, types: Mapping[int, Any], inputs: Inputs) -> dict[int | str, dict[str, Any]]:
+def answers(operation: Operation, types: Mapping[int, Any], inputs: Inputs) -> dict[str, dict[str, Any]]:
     """Return the documentation of all statuses of an operation.
 
     ``types`` maps statuses to types or complete documentation; links belong to the status of the operation.
     """
-    documented: dict[int | str, dict[str, Any]] = {
-        status: dict(kind)
+    documented: dict[str, dict[str, Any]] = {
+        str(status): dict(kind)
         if isinstance(kind, dict)
         else {"description": _STATUS_TEXT[status], "content": {"application/json": {"schema": schema_of(kind)}}}
         for status, kind in types.items()
     }
     if operation.name in _LINKS:
         links = {name: _link(*words.split()) for name, words in _LINKS[operation.name].items()}
-        documented[operation.status]["links"] = links
+        documented[str(operation.status)]["links"] = links
     problems = {400, 401, 403, 404, 409, 421, 422, 429, 500, 503}
     problems |= {413, 415} if operation.http_method != "GET" else set()
     problems |= {412, 428} if "If-Match" in inputs.parameters or operation.name == "approve_many" else set()
@@ -88,24 +86,27 @@ def _link(operation: str, *pairs: str) -> dict[str, Any]:
     return {"operationId": operation, "parameters": parameters} | ({"requestBody": body} if body else {})
 
 
-def complete_openapi(app: FastAPI, cookie: str) -> None:
-    """Add the components of operations, and the two credentials, to the OpenAPI document of an application."""
-    original = app.openapi
+def described(name: str, doc: str, tag: str, answers: Schema) -> Schema:
+    """Return the part of an operation that its inputs do not change."""
+    summary = name.replace("_", " ").title()
+    return {"tags": [tag], "summary": summary, "description": doc, "operationId": name, "responses": answers}
 
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is not None:
-            return app.openapi_schema
-        described = original()
-        parts = described.setdefault("components", {})
-        parts["schemas"] = dict(sorted((parts.get("schemas", {}) | SCHEMAS).items()))
-        parts["parameters"] = _HANDLE_PARAMETERS
-        parts["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
-            "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
-        }
-        described["security"] = [{"token": []}, {"session": []}]
-        for path, method in (("/health", "get"), ("/ready", "get"), ("/session", "post")):
-            described["paths"][path][method]["security"] = []
-        return described
 
-    app.openapi = openapi  # type: ignore[method-assign]
+def document(info: Schema, routes: Iterable[Any], cookie: str) -> Schema:
+    """Return the document of the routes that are described, with the two credentials."""
+    paths: dict[str, Schema] = {}
+    for each in routes:
+        if described := getattr(each, "described", None):
+            paths.setdefault(each.path_format, {}).update({method.lower(): described for method in each.methods})
+    credentials = {
+        "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
+        "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
+    }
+    components = {"schemas": dict(sorted(SCHEMAS.items())), "parameters": _HANDLE_PARAMETERS}
+    return {
+        "openapi": "3.1.0",
+        "info": info,
+        "paths": paths,
+        "components": {**components, "securitySchemes": credentials},
+        "security": [{"token": []}, {"session": []}],
+    }

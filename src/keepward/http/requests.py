@@ -27,7 +27,6 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -117,11 +116,6 @@ def problem_of(exc: Exception, *, conditional: bool = False) -> Problem:
         case errors.KeepwardError():
             status = 412 if conditional and isinstance(exc, errors.StaleVersion) else STATUS_OF_CODE.get(exc.code, 500)
             return Problem(status, exc.code, str(exc), headers={"Retry-After": "1"} if status == 503 else None)
-        case RequestValidationError():
-            # Only of routes that are no operations. The last name of a path may be an unknown field.
-            paths = [each["loc"][:-1] if each["type"] == "extra_forbidden" else each["loc"] for each in exc.errors()]
-            messages = [str(each["msg"]) for each in exc.errors()]
-            return invalid_input([(".".join(map(str, path)), said) for path, said in zip(paths, messages, strict=True)])
         case HTTPException():
             code, detail = _PROBLEM_OF_STATUS.get(exc.status_code, ("bad_request", "The request cannot be read."))
             return Problem(exc.status_code, code, detail, headers=exc.headers)

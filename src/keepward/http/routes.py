@@ -5,28 +5,26 @@
 * Changes count against the rate limit.
 * An endpoint checks its credential in the thread that reads the store. A route that receives a file checks it before.
 * Authentication runs before validation: a request without a valid token gets 401, never 422.
-* A POST may have an ``Idempotency-Key``, except with ``x-streaming`` in ``openapi_extra``.
+* A POST may have an ``Idempotency-Key``, except with ``x-streaming`` in its description.
 * Every error is sent as a problem.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from keepward import types
@@ -39,10 +37,10 @@ from keepward.core.principals import Token
 from keepward.core.proposal import Proposal
 from keepward.errors import KeepwardError
 from keepward.http import handlers, openapi, schemas, settings, slots, streams
-from keepward.http.auth import Handle, Writes, app_state_of, identify, require_valid_credential
+from keepward.http.auth import app_state_of, count_write, identify, require_valid_credential
 from keepward.http.handlers import HTTP_OPERATIONS, OperationCall
 from keepward.http.idempotency import KEY_HEADER, respond_once
-from keepward.http.inputs import Inputs, Parameter, inputs_of, is_list
+from keepward.http.inputs import Parameter, inputs_of
 from keepward.http.requests import (
     MAX_CURSOR_LENGTH,
     Problem,
@@ -51,7 +49,7 @@ from keepward.http.requests import (
     check_query,
     error_response,
 )
-from keepward.http.schemas import Field, Written, page_of
+from keepward.http.schemas import Field, Schema, Written, page_of
 from keepward.http.telemetry import OPERATIONS
 from keepward.memory import Memory
 from keepward.operations import Operation
@@ -77,20 +75,24 @@ WORK_OF_OPERATION: Mapping[str, slots.Work] = {
     "events": slots.STREAM,
 }
 #: Errors that become problems; others are logged with their location.
-EXPECTED_ERRORS = (KeepwardError, HTTPException, RequestValidationError)
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+EXPECTED_ERRORS = (KeepwardError, HTTPException)
 
 
-class PublicRoute(APIRoute):
-    """A route without a token; its query and body are parsed strictly."""
+#: Gets the request, and with a token its handle; called in a thread unless it is a coroutine.
+Endpoint = Callable[..., Response | Awaitable[Response]]
 
-    takes_token = False
-    #: Whether the endpoint checks the credential itself, in the thread that reads the store.
-    confirms = False
 
-    @functools.cached_property
-    def _static_prefix(self) -> str:
-        return self.path.partition("{")[0]
+class ApiRoute(Route):
+    """A route of one method."""
+
+    #: Its operation in the OpenAPI document; None if it is not documented.
+    described: Schema | None
+
+    def __init__(self, path: str, endpoint: Any, method: str, described: Schema | None) -> None:
+        super().__init__(path, endpoint, methods=[method], include_in_schema=described is not None)
+        # The middleware replaces HEAD by GET.
+        self.methods, self.described = {method}, described
+        self._static_prefix = path.partition("{")[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether this route matches a request.
@@ -99,63 +101,67 @@ class PublicRoute(APIRoute):
         """
         if not scope.get("root_path") and not scope["path"].startswith(self._static_prefix):
             return Match.NONE, {}
-        return super().matches(scope)
-
-    def get_route_handler(self) -> Handler:
-        """Return the handler of this route, within its span."""
-        inner, parsed = super().get_route_handler(), self.body_field is not None
-        inputs: Inputs | None = getattr(self.endpoint, "inputs", None)
-        # Query parameters, and whether each may be repeated.
-        known = {param.alias: is_list(param.field_info.annotation) for param in self.dependant.query_params}
-        if inputs is not None:
-            known, parsed = dict(inputs.query), inputs.body is not None
-        operation = OPERATIONS.get(self.operation_id or self.name)
-
-        async def answer(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
-            try:
-                if self.takes_token:
-                    handle = (await identify(strict)).handle
-                    work = WORK_OF_OPERATION.get(self.operation_id or "", slots.CALL)
-                    await app_state_of(strict).admit(strict.scope, handle, work)
-                    if not self.confirms:
-                        await run_in_threadpool(require_valid_credential, handle)
-                check_query(strict, known)
-                if parsed:
-                    check_content_type(strict)
-                    await strict.json()
-                if not self.takes_token or strict.method != "POST" or KEY_HEADER.lower() not in strict.headers:
-                    return await inner(strict)
-                if (self.openapi_extra or {}).get(streams.STREAMING):
-                    raise Problem(400, "bad_request", f"a stream takes no {KEY_HEADER}; leave it out")
-                about = ALL_OPERATIONS.get(self.operation_id or self.name)
-                return await respond_once(strict, inner, repeats=about is not None and about.is_one_write)
-            except EXPECTED_ERRORS as exc:
-                return error_response(strict, exc)
-
-        async def watched(request: Request) -> Response:
-            serving = app_state_of(request)
-            if serving.spans is None or operation is None:
-                response = await answer(request)
-            else:
-                with serving.spans.start_span(operation, request.headers) as note:
-                    response = await answer(request)
-                    note(response.status_code)
-            return response
-
-        return watched
+        match, child = super().matches(scope)
+        return match, {**child, "route": self}
 
 
-class KeepwardRoute(PublicRoute):
-    """A route that requires a token."""
+def route(
+    method: str,
+    path: str,
+    endpoint: Endpoint,
+    *,
+    name: str = "",
+    known: Mapping[str, bool] | None = None,
+    parsed: bool = False,
+    takes_token: bool = True,
+    confirms: bool = False,
+    changes: bool = False,
+    described: Schema | None = None,
+) -> ApiRoute:
+    """Return a route, within its span; its query and body are parsed strictly.
 
-    takes_token = True
+    ``name`` is that of the operation. ``known`` are the parameters of the query, and whether each may be repeated.
+    ``parsed`` means that it has a JSON body. With ``confirms``, the endpoint checks the credential itself, in the
+    thread that reads the store. ``changes`` means that it counts against the rate limit.
+    """
+    traced, operation, work = OPERATIONS.get(name), ALL_OPERATIONS.get(name), WORK_OF_OPERATION.get(name, slots.CALL)
+    called: Any = endpoint if inspect.iscoroutinefunction(endpoint) else functools.partial(run_in_threadpool, endpoint)
 
+    async def inner(request: Request) -> Response:
+        if changes:
+            await count_write(request)
+        response: Response = await called(request, *([(await identify(request)).handle] if takes_token else []))
+        return response
 
-class SelfConfirmingRoute(KeepwardRoute):
-    """A route whose endpoint checks the credential itself."""
+    async def answer(request: StrictRequest) -> Response:
+        try:
+            if takes_token:
+                handle = (await identify(request)).handle
+                await app_state_of(request).admit(request.scope, handle, work)
+                if not confirms:
+                    await run_in_threadpool(require_valid_credential, handle)
+            check_query(request, known or {})
+            if parsed:
+                check_content_type(request)
+                await request.json()
+            if not takes_token or method != "POST" or KEY_HEADER.lower() not in request.headers:
+                return await inner(request)
+            if described and described.get(streams.STREAMING):
+                raise Problem(400, "bad_request", f"a stream takes no {KEY_HEADER}; leave it out")
+            return await respond_once(request, inner, repeats=operation is not None and operation.is_one_write)
+        except EXPECTED_ERRORS as exc:
+            return error_response(request, exc)
 
-    confirms = True
+    async def watched(request: Request) -> Response:
+        strict, serving = StrictRequest(request.scope, request.receive), app_state_of(request)
+        if serving.spans is None or traced is None:
+            return await answer(strict)
+        with serving.spans.start_span(traced, request.headers) as note:
+            response = await answer(strict)
+            note(response.status_code)
+        return response
+
+    return ApiRoute(path, watched, method, described)
 
 
 _ETag = Annotated[str, GateLimit(pattern=r'^(\*|"[!#-~]*")$')]
@@ -274,32 +280,23 @@ RIGHTS: Mapping[str, str] = {name: operation.right for name, operation in ALL_OP
 
 
 @cache
-def routes() -> tuple[APIRouter, ...]:
-    """Return the routers by tag; all applications share them."""
+def routes() -> tuple[ApiRoute, ...]:
+    """Return the routes of all operations, by tag; all applications share them."""
     named = {tag: names.split() for tag, names in TAGS.items()}
     tagged = {name for names in named.values() for name in names}
-    return tuple(
-        _router(tag, names)
-        for tag, names in [*named.items(), ("other", [name for name in ALL_OPERATIONS if name not in tagged])]
-        if names
-    )
+    named["other"] = [name for name in ALL_OPERATIONS if name not in tagged]
+    return tuple(_route_of(tag, ALL_OPERATIONS[name]) for tag, names in named.items() for name in names)
 
 
-def _router(tag: str, names: list[str]) -> APIRouter:
+def _route_of(tag: str, operation: Operation) -> ApiRoute:
+    row = ROUTE_SPECS.get(operation.name, _PLAIN)
     # An upload is authorized before its body is received.
-    kind = KeepwardRoute if tag in ("blobs", "carry") else SelfConfirmingRoute
-    router = APIRouter(route_class=kind, tags=[tag])
-    for name in names:
-        _add(router, ALL_OPERATIONS[name], ROUTE_SPECS.get(name, _PLAIN), confirms=kind.confirms)
-    return router
-
-
-def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
+    confirms = tag not in ("blobs", "carry")
     http_only: Mapping[str, Parameter] = row.http_only or {}
     receives: Any = row.receives
     inputs = inputs_of(operation, row.kinds or {}, http_only)
 
-    def run(http: Any, handle: Memory, received: Any = None) -> Response:
+    def endpoint(http: Any, handle: Memory, received: Any = None) -> Response:
         if confirms:
             require_valid_credential(handle)
         given = inputs.read(http)
@@ -310,23 +307,20 @@ def _add(router: APIRouter, operation: Operation, row: RouteSpec, *, confirms: b
         with nullcontext() if streamed else app_state_of(http).http_limits(handle, reads=not operation.changes):
             return row.answer(call)
 
-    def endpoint(http: Request, handle: Handle) -> Response:
-        return run(http, handle)
+    async def receiving(http: Request, handle: Memory) -> Response:
+        return await run_in_threadpool(endpoint, http, handle, await receives(http))
 
-    async def receiving(http: Request, handle: Handle) -> Response:
-        return await run_in_threadpool(run, http, handle, await receives(http))
-
-    called: Any = endpoint if receives is None else receiving
-    called.__name__, called.__doc__, called.inputs = operation.name, operation.doc, inputs
     also = {**({200: Written, 202: Written} if operation.is_one_write else {}), **(row.also or {})}
-    router.add_api_route(
+    answers = openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs)
+    described = openapi.described(operation.name, operation.doc, tag, answers)
+    return route(
+        operation.http_method,
         operation.path.replace("{id}", "{id:named}"),
-        called,
-        methods=[operation.http_method],
-        operation_id=operation.name,
-        status_code=operation.status,
-        dependencies=[Writes] if operation.changes else None,
-        response_class=Response,
-        responses=openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs),
-        openapi_extra={**openapi.inputs(inputs, operation.path), **(row.extra or {})},
+        endpoint if receives is None else receiving,
+        name=operation.name,
+        known=inputs.query,
+        parsed=inputs.body is not None,
+        confirms=confirms,
+        changes=operation.changes,
+        described={**described, **openapi.inputs(inputs, operation.path), **(row.extra or {})},
     )

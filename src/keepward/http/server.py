@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import inspect
 import logging
 import math
 import socket
@@ -27,92 +28,76 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 import uvicorn
-from fastapi import APIRouter, FastAPI
-from fastapi.exceptions import RequestValidationError
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from keepward import __version__
 from keepward.errors import InvalidInput, KeepwardError
+from keepward.http import openapi
 from keepward.http.app_state import AppState, ServerOptions
 from keepward.http.auth import (
     SESSION_LIFETIME_S,
     Caller,
-    Handle,
-    Writes,
     app_state_of,
     csrf_token_of,
     handle_of,
     identify,
     unauthenticated,
 )
+from keepward.http.handlers import json_response
+from keepward.http.inputs import Inputs
 from keepward.http.middleware import SecurityMiddleware
-from keepward.http.openapi import complete_openapi, problems_of
-from keepward.http.requests import Problem, error_response
-from keepward.http.routes import KeepwardRoute, PublicRoute
-from keepward.http.routes import routes as application_routes
+from keepward.http.requests import Problem, StrictRequest, error_response
+from keepward.http.routes import ApiRoute, Endpoint, route
+from keepward.http.routes import routes as operation_routes
+from keepward.http.schemas import named_object, schema_of
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.services.request_context import actor_key
 from keepward.settings import Settings
+from keepward.types import Limit
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
-class Health(BaseModel):
-    """The server is running."""
-
-    ok: bool
-
-
-class LoginCode(BaseModel):
-    """The one-time code of a console link."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    code: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
-
-
-class SessionInfo(BaseModel):
-    """A login session, for the console."""
-
-    #: ``kind:name`` of the actor of the console.
-    principal: str
-    #: Whether that is the owner; otherwise it is a reviewer.
-    owner: bool
-    #: Send it as ``Keepward-Csrf`` with every request except GET.
-    csrf: str
-    #: Seconds until it expires.
-    expires_in: int
-
-
-class Link(BaseModel):
-    """A link that opens the console once, within ten minutes."""
-
-    url: str
-
+Health: Any = named_object("Health", "The server is running.", ok=bool)
+LoginCode: Any = named_object(
+    "LoginCode",
+    "The one-time code of a console link.",
+    further=False,
+    code=Annotated[str, Limit(minLength=1, maxLength=128, pattern=r"^[A-Za-z0-9_-]+$")],
+)
+LOGIN = Inputs(parameters={}, body=LoginCode)
+SessionInfo: Any = named_object(
+    "SessionInfo",
+    # ``principal`` is ``kind:name`` of the actor; without ``owner`` it is a reviewer. Requests except GET send ``csrf``
+    # as ``Keepward-Csrf``. ``expires_in`` is in seconds.
+    "A login session, for the console.",
+    principal=str,
+    owner=bool,
+    csrf=str,
+    expires_in=int,
+)
+Link: Any = named_object("Link", "A link that opens the console once, within ten minutes.", url=str)
 
 #: The server is not ready if no worker becomes free within so many seconds.
 READY_TIMEOUT_S = 2.0
-public = APIRouter(route_class=PublicRoute, tags=["server"])
-private = APIRouter(route_class=KeepwardRoute, tags=["server"])
 
 
-@public.get("/health", responses=problems_of(400, 403, 421))
-async def health() -> Health:
+async def health(_: Request) -> Response:
     """Return that the server is running."""
-    return Health(ok=True)
+    return json_response({"ok": True})
 
 
-@public.get("/ready", responses=problems_of(400, 403, 421, 503))
-async def ready(request: Request) -> Health:
+async def ready(request: Request) -> Response:
     """Return whether requests can be answered: a worker is free, the store is readable, the server is not stopping."""
     serving = app_state_of(request)
     if serving.stopping.is_set():
@@ -126,20 +111,7 @@ async def ready(request: Request) -> Health:
     except KeepwardError as exc:
         detail = "the store cannot be read now; `keepward doctor` says why"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from exc
-    return Health(ok=True)
-
-
-def _add_static_route(path: str, name: str) -> None:
-    async def endpoint(request: Request) -> Response:
-        return static(request, name)
-
-    public.add_api_route(path, endpoint, include_in_schema=False)
-
-
-for file in ("docs.css", "docs.js"):
-    _add_static_route(f"/{file}", file)
-for file in (*(path.name for path in PAGE_FOLDER.glob("console-*")), "licences.txt"):
-    _add_static_route(f"/console/{file}", file)
+    return json_response({"ok": True})
 
 
 async def screen(request: Request) -> Response:
@@ -147,22 +119,16 @@ async def screen(request: Request) -> Response:
     return static(request, "index.html")
 
 
-public.routes.append(Route("/console/{path:path}", screen, methods=["GET"], include_in_schema=False))
-
-
-@public.get("/", include_in_schema=False)
-@public.get("/console", include_in_schema=False)
-async def console() -> Response:
+async def console(_: Request) -> Response:
     """Redirect to the console; the browser keeps the code after ``#``."""
     return RedirectResponse("/console/")
 
 
-@public.post("/session", response_model=SessionInfo, responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
-def open_session(request: Request, body: LoginCode) -> Response:
+def open_session(request: StrictRequest) -> Response:
     """Exchange the one-time code of a console link for a session."""
-    serving = app_state_of(request)
+    code, serving = LOGIN.read(request)["code"], app_state_of(request)
     wait = math.ceil(serving.sessions.seconds_to_wait())
-    credential = serving.sessions.redeem(body.code)
+    credential = serving.sessions.redeem(code)
     if credential is None:
         if wait:
             retry = {"Retry-After": str(wait)}
@@ -173,22 +139,20 @@ def open_session(request: Request, body: LoginCode) -> Response:
     handle = serving.session_handle(credential) if credential else serving.owner_handle()
     name, session = serving.sessions.open(handle.actor.credential, credential)
     caller = Caller(handle=handle, session=session, name=name)
-    response = JSONResponse(_session_info(serving, caller).model_dump())
+    response = json_response(_session_info(serving, caller))
     _set_cookie(serving, response, name, SESSION_LIFETIME_S)
     return response
 
 
-@private.get("/session", responses=problems_of(400, 401, 403, 421))
-async def get_session(request: Request) -> SessionInfo:
+async def get_session(request: Request, _: Memory) -> Response:
     """Return the login session of the cookie."""
     caller = await identify(request)
     if caller.session is None:
         raise unauthenticated()
-    return _session_info(app_state_of(request), caller)
+    return json_response(_session_info(app_state_of(request), caller))
 
 
-@private.delete("/session", status_code=204, responses=problems_of(400, 401, 403, 421))
-async def end_session(request: Request) -> Response:
+async def end_session(request: Request, _: Memory) -> Response:
     """End the login session of the cookie."""
     serving, caller = app_state_of(request), await identify(request)
     if caller.session is None:
@@ -199,17 +163,15 @@ async def end_session(request: Request) -> Response:
     return response
 
 
-@private.post("/session/link", dependencies=[Writes], responses=problems_of(400, 401, 403, 421, 429))
-def new_link(request: Request, memory: Handle) -> Link:
+def new_link(request: Request, memory: Memory) -> Response:
     """Return a link that opens the console as the caller: the owner, or a reviewer by token."""
     actor = memory.actor
     if not actor.may_decide:
         raise Problem(403, "unauthorised", "the console requires the token of a reviewer or the owner")
-    return Link(url=app_state_of(request).console_link("" if actor.is_owner else actor.credential or ""))
+    return json_response({"url": app_state_of(request).console_link("" if actor.is_owner else actor.credential or "")})
 
 
-@private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
-def get_metrics(request: Request, memory: Handle) -> Response:
+def get_metrics(request: Request, memory: Memory) -> Response:
     """Return request counts and the length of the review queue, for Prometheus."""
     meters = app_state_of(request).meters
     if meters is None:
@@ -218,14 +180,12 @@ def get_metrics(request: Request, memory: Handle) -> Response:
     return Response(meters.text(memory), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@private.get("/openapi.json", responses=problems_of(400, 401, 403, 421))
-def openapi(request: Request, memory: Handle) -> Response:
+def get_openapi(request: Request, _: Memory) -> Response:
     """Return the OpenAPI 3.1 document."""
-    return JSONResponse(request.app.openapi())
+    return json_response(request.app.openapi())
 
 
-@private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
-def docs(request: Request, memory: Handle) -> Response:
+def docs(request: Request, _: Memory) -> Response:
     """Return the documentation of all requests as a page."""
     return static(request, "docs.html")
 
@@ -244,10 +204,11 @@ def static(request: Request, name: str) -> Response:
     return Response(_compressed(name), headers={**headers, "Content-Encoding": "gzip"})
 
 
-def _session_info(serving: AppState, caller: Caller) -> SessionInfo:
+def _session_info(serving: AppState, caller: Caller) -> dict[str, Any]:
     left = serving.sessions.remaining(caller.session) if caller.session else 0
     actor = caller.handle.actor
-    return SessionInfo(principal=actor.label, owner=actor.is_owner, csrf=csrf_token_of(caller.name), expires_in=left)
+    csrf = csrf_token_of(caller.name)
+    return {"principal": actor.label, "owner": actor.is_owner, "csrf": csrf, "expires_in": left}
 
 
 def _set_cookie(serving: AppState, response: Response, value: str, age: int) -> None:
@@ -255,6 +216,53 @@ def _set_cookie(serving: AppState, response: Response, value: str, age: int) -> 
     response.set_cookie(serving.cookie, value, max_age=age, **settings)
 
 
+def _own_route(
+    method: str,
+    path: str,
+    endpoint: Endpoint,
+    model: Any = None,
+    *problems: int,
+    status: int = 200,
+    inputs: Inputs | None = None,
+    takes_token: bool = True,
+    changes: bool = False,
+) -> ApiRoute:
+    content = {} if model is None else {"content": {"application/json": {"schema": schema_of(model)}}}
+    common = (400, 401, 403, 421) if takes_token else (400, 403, 421)
+    answers = {str(status): {"description": "Done.", **content}, **openapi.problems_of(*sorted({*common, *problems}))}
+    operation = openapi.described(endpoint.__name__, inspect.getdoc(endpoint) or "", "server", answers)
+    if inputs is not None:
+        operation["requestBody"] = openapi.inputs(inputs, path)["requestBody"]
+    if not takes_token:
+        operation["security"] = []
+    parsed = inputs is not None
+    return route(method, path, endpoint, parsed=parsed, takes_token=takes_token, changes=changes, described=operation)
+
+
+def _static_route(path: str, name: str) -> ApiRoute:
+    async def endpoint(request: Request) -> Response:
+        return static(request, name)
+
+    return route("GET", path, endpoint, takes_token=False)
+
+
+#: The routes that are no operations.
+OWN_ROUTES: Sequence[BaseRoute] = (
+    _own_route("GET", "/health", health, Health, takes_token=False),
+    _own_route("GET", "/ready", ready, Health, 503, takes_token=False),
+    _own_route("POST", "/session", open_session, SessionInfo, 401, 413, 415, 422, 429, inputs=LOGIN, takes_token=False),
+    _own_route("GET", "/session", get_session, SessionInfo),
+    _own_route("DELETE", "/session", end_session, status=204),
+    _own_route("POST", "/session/link", new_link, Link, 429, changes=True),
+    _own_route("GET", "/metrics", get_metrics, None, 501),
+    _own_route("GET", "/openapi.json", get_openapi, Any),
+    _own_route("GET", "/docs", docs),
+    *(route("GET", path, console, takes_token=False) for path in ("/", "/console")),
+    *(_static_route(f"/{name}", name) for name in ("docs.css", "docs.js")),
+    _static_route("/console/licences.txt", "licences.txt"),
+    *(_static_route(f"/console/{path.name}", path.name) for path in PAGE_FOLDER.glob("console-*")),
+    Route("/console/{path:path}", screen, methods=["GET"], include_in_schema=False),
+)
 API_DESCRIPTION = """Memory for AI agents with audit, approval and rollback.
 
 Every request needs a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
@@ -262,49 +270,42 @@ Every request needs a token as `Authorization: Bearer kw_...`, or the session of
 422 refused."""
 
 
+class Application(Starlette):
+    """The HTTP API and the console of a store."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI 3.1 document."""
+        info = {"title": "Keepward", "description": API_DESCRIPTION, "version": __version__}
+        return openapi.document(info, self.routes, self.state.serving.cookie)
+
+
 def create_app(
     memory: Memory,
     *,
     options: ServerOptions | None = None,
     serving: AppState | None = None,
-    routers: Sequence[APIRouter] | None = None,
+    routes: Sequence[BaseRoute] | None = None,
     lifespan: Any = None,
-) -> FastAPI:
+) -> Application:
     """Return the application for the store of an owner's handle.
 
-    ``serving`` replaces the default state, for example with a test clock; ``routers`` replaces the routes. ``lifespan``
-    runs as long as the application.
+    ``serving`` replaces the default state, for example with a test clock; ``routes`` replaces those of the operations.
+    ``lifespan`` runs as long as the application.
 
     Raises:
         InvalidInput: the options are not safe.
     """
     chosen = (options or ServerOptions()).checked()
     state = serving or AppState(memory=memory, options=chosen)
-    app = FastAPI(
-        title="Keepward",
-        version=__version__,
-        description=API_DESCRIPTION,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+    app = Application(
+        routes=[*OWN_ROUTES, *(operation_routes() if routes is None else routes)],
+        middleware=[Middleware(SecurityMiddleware, serving=state)],
+        exception_handlers={HTTPException: _answer, KeepwardError: _answer},
         lifespan=lifespan,
-        # Keepward has its own spans: those of the framework would contain the query.
-        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.router.redirect_slashes = False
     app.state.serving = state
-    app.router.routes.extend(_routes(routers))
-    for kind in (HTTPException, KeepwardError, RequestValidationError):
-        app.add_exception_handler(kind, _answer)
-    app.add_middleware(SecurityMiddleware, serving=state)
-    complete_openapi(app, state.cookie)
     return app
-
-
-def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
-    routers = application_routes() if routers is None else routers
-    # One flat table, because `Allow` needs all methods of a path.
-    return [route for router in (public, private, *routers) for route in router.routes]
 
 
 async def _answer(request: Request, exc: Exception) -> Response:
@@ -327,7 +328,7 @@ logger = logging.getLogger("keepward.server")
 SHUTDOWN_TIMEOUT_S = 10
 
 
-def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> FastAPI:
+def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> Application:
     """Return the complete application for an owner's handle; ``app.state.serving`` is its state.
 
     ``settings`` are those of the opened store; its owner can read them.
@@ -393,7 +394,7 @@ def _bind_error(exc: OSError, options: ServerOptions) -> str:
     return "that host is not an address of this machine; choose another with --host"
 
 
-def prepare(app: FastAPI) -> Server:
+def prepare(app: Application) -> Server:
     """Return the server of an application."""
     serving: AppState = app.state.serving
     options = serving.options
