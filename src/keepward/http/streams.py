@@ -26,8 +26,6 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 from anyio import CancelScope, create_memory_object_stream, from_thread
-from sse_starlette.event import ServerSentEvent
-from sse_starlette.sse import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -146,19 +144,15 @@ def events(call: OperationCall) -> Response:
         raise NotFound("there is no such commit yet; `head` of GET /memory/status begins with the newest number")
     begin, reviews = newest if start is None else start, bool(call.given.get("reviews"))
     body = _commits(call.memory, serving, begin, reviews=reviews)
-    return EventSourceResponse(
-        body,
-        ping=HEARTBEAT_INTERVAL_S,
-        ping_message_factory=lambda: ServerSentEvent(comment="still here"),
-        # The stream notices the stop and ends by itself; a forced end would be an error in the log.
-        shutdown_grace_period=4 * HEAD_POLL_INTERVAL_S,
-    )
+    # A proxy must not hold events back.
+    return StreamingResponse(body, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
+async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool) -> AsyncIterator[str]:
     version: tuple[int, ...] | None = None
+    heartbeat = serving.monotonic()
     # The headers are sent with the first chunk, so a comment shows the client that the stream is open.
-    yield ServerSentEvent(comment="commits after " + str(seq))
+    yield _comment(f"commits after {seq}")
     while not serving.stopping.is_set():
         try:
             views, seq = await run_in_threadpool(_commits_after, memory, seq)
@@ -176,6 +170,9 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
             yield _event("commit", data, view.commit.seq)
         if before is not None and version is not None and before != version:
             yield _event("review", {"waiting": version[0]})
+        if serving.monotonic() >= heartbeat + HEARTBEAT_INTERVAL_S:
+            yield _comment("still here")
+            heartbeat = serving.monotonic()
         if not views:
             await asyncio.sleep(HEAD_POLL_INTERVAL_S)
 
@@ -194,9 +191,13 @@ def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
     return views, seq
 
 
-def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSentEvent:
-    text = json.dumps(data, separators=(",", ":"))
-    return ServerSentEvent(data=text, event=kind, id=None if seq is None else str(seq), sep="\n")
+def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> str:
+    number = "" if seq is None else f"id: {seq}\n"
+    return f"{number}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+def _comment(text: str) -> str:
+    return f": {text}\n\n"
 
 
 class LineStreamResponse(StreamingResponse):
