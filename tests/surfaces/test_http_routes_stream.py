@@ -158,6 +158,11 @@ def test_a_stream_ends_when_the_server_stops(world, owner):
     assert (status, seen(body)) == (200, [])
 
 
+def test_a_wrong_number_of_a_query_is_described_without_null(world):
+    said = world.owner.get("/memory/events?after=x").json()["errors"][0]["message"]
+    assert said == "must be a whole number from 0 to 9007199254740992"
+
+
 @pytest.mark.parametrize(
     ("query", "headers", "status"),
     [("?after=9", {}, 404), ("?after=-1", {}, 400), ("?after=x", {}, 400), ("", {"Last-Event-ID": "x"}, 400)],

@@ -101,7 +101,8 @@ def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text:
     except msgspec.DecodeError as exc:
         # Other messages repeat the value.
         message, _, index = str(exc).partition(" - at `$")
-        message = message if message.startswith("Expected") else f"must be {describe_type(schema_of(kind))}"
+        if not message.startswith("Expected"):
+            message = f"must be {describe_type(_as_text(schema_of(kind)) if text else schema_of(kind))}"
         errors.append(([*path, *re.findall(r"[0-9]+", index)], message))
         return None
     if not kinds:

@@ -149,7 +149,13 @@ def describe_type(schema: Mapping[str, Any]) -> str:
         case "array":
             return f"a list, each item {describe_type(schema['items'])}"
         case kind:
-            names = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+            names = {
+                "string": "a text",
+                "integer": "a whole number",
+                "number": "a number",
+                "boolean": "true or false",
+                "null": "null",
+            }
             return names.get(str(kind), "an object") + bounds
 
 
