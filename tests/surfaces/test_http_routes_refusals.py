@@ -93,9 +93,10 @@ def test_agent_cannot_impersonate_by_any_field_or_header(world, agent):
     told = agent.post(
         "/memory/items",
         json={"text": "The pier is long", "source": "operator", "tier": "archival"},
-        headers={"Keepward-Actor": "operator:olga", "X-Forwarded-User": "olga"},
+        headers={"X-Keepward-Actor": "operator:olga", "X-Forwarded-User": "olga"},
     ).json()
     assert (told["records"][0]["trust"], told["records"][0]["author"]) == ("agent", "agent:orion")
+    assert agent.get("/memory/status", headers={"Keepward-Actor": "operator:olga"}).status_code == 400
 
 
 @pytest.mark.promise("F10")
