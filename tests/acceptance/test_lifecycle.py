@@ -76,6 +76,12 @@ def test_nonpositive_or_centuries_long_ttl_is_refused(mem: Memory, ttl: timedelt
     assert mem.get(record.id) == record
 
 
+@pytest.mark.parametrize("day", ["2999-01-01", "2255-06-07", "1500-01-01"])
+def test_a_date_that_cannot_be_stored_is_refused(mem: Memory, day: str) -> None:
+    assert refused(mem.remember("The ferry leaves from dock 4", occurred_at=day)) == {"bad_occurred_at"}
+    kept(mem.remember("The ferry leaves from dock 4", occurred_at="2255-06-05"))
+
+
 @pytest.mark.promise("B63")
 @pytest.mark.parametrize("ttl", ["soon", "5", True, float("nan"), ["5s"]])
 def test_a_term_that_is_no_duration_is_an_error(mem: Memory, ttl: Any) -> None:

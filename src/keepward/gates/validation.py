@@ -14,7 +14,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +27,8 @@ from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
 from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
-from keepward.core.value import MAX_DURATION, is_blank, unknown_name_message
+from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.value import MAX_DURATION, is_blank, to_micros, unknown_name_message
 from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
 from keepward.gates.gate_types import (
     GateContext,
@@ -93,6 +94,9 @@ def validation_error(change: changes.Change, reason: str, policy: Policy) -> tup
     ttl = getattr(change, "ttl", None)
     if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= MAX_DURATION:
         found.append(_reason("bad_ttl", "a time to live is more than zero and at most a hundred years"))
+    occurred = getattr(change, "occurred_at", None)
+    if isinstance(occurred, datetime) and abs(to_micros(occurred)) > MAX_SAFE_INTEGER:
+        found.append(_reason("bad_occurred_at", "a date is from 1684-07-28 to 2255-06-05: others go into the text"))
     return tuple(found)
 
 
