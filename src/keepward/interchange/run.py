@@ -19,7 +19,8 @@ Invariants
     needs approval unless the owner imports it.
 (4) Every imported memory has the reference of its import in its evidence.
 (5) A dry run passes the same gates and stores nothing.
-(6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all.
+(6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all. What one user has
+    is no duplicate for another.
 """
 
 from __future__ import annotations
@@ -439,7 +440,7 @@ class Deduplicator:
         # An empty tenant has no duplicates; a search for each item would double the time.
         self._empty = mem.head.startswith("0:")
         self._views = {mem.scope: mem}
-        #: Session and alias, or session and text, of each pending proposal.
+        #: Scope, session and alias, or scope, session and text, of each pending proposal.
         self._waiting = set(_pending_names(mem))
         self._seen: set[tuple[str, str | None, str]] = set()
         self._repeats = Counter[tuple[str, ...]]()
@@ -466,7 +467,7 @@ class Deduplicator:
             return "seen"
         self._seen.add((scope, session, name))
         view = self._view(scope)
-        if not self._waiting.isdisjoint({(session, name), (session, item["text"])}):
+        if not self._waiting.isdisjoint({(scope, session, name), (scope, session, item["text"])}):
             self.counts[_WAITING] += 1
             return "waiting"
         if self._empty:
@@ -500,13 +501,11 @@ class Deduplicator:
         return self._loaded[1]
 
 
-def _pending_names(view: Memory) -> Iterator[tuple[str | None, str]]:
-    """Yield the session with each name and text of the pending proposals that a handle can see."""
+def _pending_names(view: Memory) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the scope and session with each name and text of the pending proposals that a handle can see."""
     for proposal in view.pending(limit=None):
-        for step in proposal.steps:
-            yield from (
-                (step.after.session, name) for name in (*step.after.evidence, *step.after.aliases, step.after.text)
-            )
+        for after in (step.after for step in proposal.steps):
+            yield from ((after.scope, after.session, name) for name in (*after.evidence, *after.aliases, after.text))
 
 
 def _scope_of(scope: str, user: str) -> str:
