@@ -64,6 +64,15 @@ def test_each_user_of_a_file_has_a_scope(make_store, put, rows, named, actor):
     assert mem.list_memories() == []
 
 
+@pytest.mark.parametrize("column", ["user", "user_id", "userid", "User"])
+def test_the_users_of_a_table_have_scopes(mem, put, column):
+    path = put("crm.csv", f"id,text,{column}\n1,Takes insulin,alice\n2,Drinks oat milk,bob\n3,The shop opens at six,\n")
+    note = "each user has a scope: alice /users/alice, bob /users/bob"
+    assert note in load(mem, path, dry_run=True).notes
+    assert note in load(mem, path).notes
+    assert places(mem) == {("/users/alice", "alice"), ("/users/bob", "bob"), ("/", None)}
+
+
 @pytest.mark.parametrize("rows", [MEM0, CHAT, ZEP, GROUPS], ids=str)
 def test_a_named_user_gets_all_of_a_file(mem, put, rows):
     load(mem, put("users.json", json.dumps(rows)), user="ana")
