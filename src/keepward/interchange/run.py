@@ -386,12 +386,15 @@ class ImportRun:
         return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
 
     def _propose_facts(self, records: Sequence[Record]) -> None:
-        """Propose the facts in conversations, session by session."""
+        """Propose the facts in conversations, session by session, from the scope of their messages."""
         messages = [
             each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE
         ]
-        for (_, subject), group in itertools.groupby(messages, lambda each: (each.session, each.subject)):
-            outcomes, notes = propose_facts(request_context_of(self.mem), list(group), self._subject or subject)
+        for (scope, _, subject), group in itertools.groupby(
+            messages, lambda each: (each.scope, each.session, each.subject)
+        ):
+            context = request_context_of(self._deduplicator.view(scope))
+            outcomes, notes = propose_facts(context, list(group), self._subject or subject)
             self._fact_counts.update(each.outcome for each in outcomes)
             self._fact_notes += [note for note in notes if note not in self._fact_notes]
 
@@ -466,7 +469,7 @@ class Deduplicator:
         if (scope, session, name) in self._seen:
             return "seen"
         self._seen.add((scope, session, name))
-        view = self._view(scope)
+        view = self.view(scope)
         if not self._waiting.isdisjoint({(scope, session, name), (scope, session, item["text"])}):
             self.counts[_WAITING] += 1
             return "waiting"
@@ -481,13 +484,13 @@ class Deduplicator:
     def by_name(self, name: str, scope: str) -> Record | None:
         """Return the memory with a name of the file, visible from a scope, or None."""
         with suppress(NotFound, InvalidInput):
-            found = self._view(scope).get(name)
+            found = self.view(scope).get(name)
             # A key of this store is no name of the file.
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
-    def _view(self, scope: str) -> Memory:
-        # A reader sees its own scope and those above, so an item is searched from its target scope.
+    def view(self, scope: str) -> Memory:
+        """Return the handle at the scope of an item: a reader sees its own scope and those above."""
         if scope not in self._views:
             self._views[scope] = self._mem.at(scope=scope)
             self._waiting.update(_pending_names(self._views[scope]))

@@ -125,14 +125,28 @@ def test_a_user_that_cannot_be_meant_is_an_error(mem, put, scope, user):
     assert mem.list_memories(within="/") == []
 
 
-def test_facts_from_talks_are_about_their_user(mem, put):
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+def test_facts_from_talks_are_about_their_user(make_store, put, actor):
+    mem = make_store(actor=actor)
     said = [
         {"user_id": name, "messages": [{"role": "user", "content": f"Remember that my boat is called {boat}"}]}
         for name, boat in (("alice", "Kite"), ("bob", "Gull"))
     ]
-    load(mem, put("talks.json", json.dumps(said)), facts=True)
-    found = {(each.scope, each.subject) for each in mem.list_memories(within="/", kinds=["fact"])}
-    assert found == {("/users/alice", "alice"), ("/users/bob", "bob")}
+    done = load(mem, put("talks.json", json.dumps(said)), facts=True)
+    assert done.facts == {"committed": 2}
+    for name in ("alice", "bob"):
+        (fact,) = mem.at(scope=f"/users/{name}").list_memories(kinds=["fact"])
+        assert (fact.scope, fact.subject) == (f"/users/{name}", name)
+
+
+def test_an_agent_imports_facts_for_a_named_user(make_store, put):
+    mem = make_store(actor=Actor.agent("lyra"))
+    said = [{"role": "user", "content": "Remember that my boat is called Kite"}]
+    path = put("msgs.json", json.dumps(said))
+    assert load(mem, path, user="dora").facts == {}
+    assert load(mem, path, user="dora", facts=True, subject="Dora").facts == {"committed": 1}
+    (fact,) = mem.at(scope="/users/dora").list_memories(kinds=["fact"])
+    assert (fact.text, fact.subject) == ("my boat is called Kite", "Dora")
 
 
 def chat(*texts):
