@@ -102,6 +102,15 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, record)
         assert store.records(TENANT, ["note-7"]).records == [record]
 
+    def test_an_alias_of_several_memories_means_the_nearest(self, store: EventStore, make: RecordFactory) -> None:
+        shared, ana = (make.record(aliases=("m1",), session="s", scope=scope) for scope in ("/", "/users/ana"))
+        loose = make.record(aliases=("m1",), scope="/users/ana")
+        self.put(store, make, shared, ana, loose)
+        assert store.records(TENANT, ["m1"]).records == [shared]
+        assert store.records(TENANT, ["m1"], scopes=("/users/ana", "/")).records == [ana]
+        assert store.same_event(TENANT, ["m1"], "/users/ana", "s").records == [ana]
+        assert store.same_event(TENANT, ["m1"], "/users/ana", None).records == [loose]
+
     def test_the_past_shows_the_version_of_that_time(self, store: EventStore, make: RecordFactory) -> None:
         first = make.record()
         self.put(store, make, first)

@@ -68,6 +68,16 @@ def test_an_export_says_what_is_not_in_it(run, saved):
     )
 
 
+@pytest.mark.parametrize("actor", [(), ("--as", "operator")])
+def test_one_user_is_exported_as_notes_only(run, tmp_path, actor):
+    for user in ("ana", "bo"):
+        run("remember", f"{user} likes tea", "--user", user)
+    refused = run("export", "--user", "bo", *actor)
+    assert (refused.code, refused.out, "export FOLDER --markdown --scope /users/bo" in refused.err) == (2, "", True)
+    assert run("export", "bo", "--user", "bo", "--markdown", *actor).code == 0
+    assert [path.name[:12] for path in (tmp_path / "bo").rglob("*.md")] == ["bo likes tea"]
+
+
 @pytest.fixture
 def foreign_folder(tmp_path):
     foreign.written(tmp_path)

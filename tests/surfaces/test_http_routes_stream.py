@@ -176,6 +176,13 @@ def test_invalid_header_is_reported_in_api_terms(world):
     assert answer.json()["errors"][0]["where"] == "header.Last-Event-ID"
 
 
+def test_an_export_for_one_user_is_refused(world):
+    world.memory.remember("Ana likes tea", scope="/users/ana")
+    answer = world.owner.get("/memory/export?user=bo")
+    assert (answer.status_code, "every scope, not only /users/bo" in answer.text) == (400, True)
+    assert "tea" not in answer.text
+
+
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     filled(world)
     world.memory.revise(world.memory.list_memories()[0].id, "Ferry 9 goes nowhere", reason="winter")

@@ -4,7 +4,7 @@ Invariants
 (1) Two texts are duplicates if they are equal after normalization, or differ only in filler words ("the", "really").
     A text with any other difference is another fact; its writer learns which memory it resembles.
 (2) A restated earlier value of a key, or of a superseded memory, is refused as an echo.
-(3) An event is a duplicate only if its id, or its text, session and instant are the same.
+(3) An event is a duplicate only if its scope, and its id or its text, session and instant are the same.
 (4) A full tier refuses agents, or archives its least useful memory, according to policy. It never refuses people, so
     that agents cannot lock them out. Core archives nothing.
 """

@@ -6,7 +6,9 @@ Invariants
 (3) A journal with a wrong hash is not exported.
 (4) An import is no restore. An owner restores an export after seeing its core blocks, with the digest of that plan. An
     import passes the gates as new text, for every actor.
-(5) An export replaces an earlier export or an empty file, and nothing else.
+(5) Notes and legacy lines contain the scope of the handle and those below. A part of a journal cannot be verified, so
+    only a handle at the shared scope exports the journal.
+(6) An export replaces an earlier export or an empty file, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from keepward import durable
 from keepward.core.commit import Commit, Event, Head, recompute_commit_hash
 from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.core.memory import Tier
+from keepward.core.principals import SHARED_SCOPE
 from keepward.core.serialization import canonical, digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import legacy, vault
@@ -47,12 +50,17 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True)
     only references. The review queue, receipts, feedback, learned weights and counts of use are not exported.
 
     Raises:
-        Unauthorised: the handle is not the owner's; an export contains every scope.
+        Unauthorised: the handle is not the owner's.
         Tampered: a commit does not match its hash.
-        InvalidInput: the path is a store, or a file that is no export.
+        InvalidInput: the handle is not at the shared scope, or the path is a store or a file that is no export.
         StoreUnavailable: the file cannot be written; the earlier file is unchanged.
     """
     _require_owner(mem)
+    if mem.scope != SHARED_SCOPE:
+        raise InvalidInput(
+            f"this export contains every scope, not only {mem.scope}: export from the scope /, or write "
+            f"the memories of {mem.scope} with `keepward export FOLDER --markdown --scope {mem.scope}`"
+        )
     refs = set[str]()
     # Blobs first, so that a file under its final name refers to existing blobs only.
     before = (lambda path: vault.write_blobs(mem, path, refs)) if blobs else None
@@ -70,14 +78,14 @@ def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[st
     if isinstance(target, str | Path) and Path(target).exists():
         raise InvalidInput(f"{Path(target).name} is there already; name a new file")
     skipped = Counter[str]()
-    found = mem.list_memories(within="/", limit=None, sort="created", ascending=True)
+    found = mem.list_memories(within=mem.scope, limit=None, sort="created", ascending=True)
     count = _write_lines(target, legacy.lines_of(found, skipped))
     return count, [f"left out: {number} {what}" for what, number in sorted(skipped.items())]
 
 
 def _require_owner(mem: Memory) -> None:
     if not mem.actor.is_owner:
-        raise Unauthorised("an export contains every scope of the tenant: open the store as its owner")
+        raise Unauthorised("an export takes the owner: open the store as its owner")
 
 
 def _write_lines(
@@ -107,7 +115,7 @@ def _write_lines(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raise ``InvalidInput`` if an export may not replace the file at a path; see (5)."""
+    """Raise ``InvalidInput`` if an export may not replace the file at a path; see (6)."""
     if id_file(path).exists():
         raise InvalidInput(f"{path.name} is a store; name another file for the export")
     if not path.exists():
@@ -263,12 +271,12 @@ _UNSAFE = re.compile(r"[^\w .,-]+")
 
 
 def write_notes(mem: Memory, folder: str | Path) -> int:
-    """Write every live memory of the tenant as a note into a new or empty folder; return the number."""
+    """Write every live memory as a note into a new or empty folder; return the number."""
     _require_owner(mem)
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise InvalidInput(f"{root.name} is not an empty folder: name one that is new")
-    found = mem.list_memories(within="/", limit=None, sort="created", ascending=True)
+    found = mem.list_memories(within=mem.scope, limit=None, sort="created", ascending=True)
     names = {each.id: _name_of(each) for each in found}
     try:
         for each in found:

@@ -19,7 +19,8 @@ Invariants
     needs approval unless the owner imports it.
 (4) Every imported memory has the reference of its import in its evidence.
 (5) A dry run passes the same gates and stores nothing.
-(6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all.
+(6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all. What one user has
+    is no duplicate for another.
 """
 
 from __future__ import annotations
@@ -385,12 +386,15 @@ class ImportRun:
         return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
 
     def _propose_facts(self, records: Sequence[Record]) -> None:
-        """Propose the facts in conversations, session by session."""
+        """Propose the facts in conversations, session by session, from the scope of their messages."""
         messages = [
             each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE
         ]
-        for (_, subject), group in itertools.groupby(messages, lambda each: (each.session, each.subject)):
-            outcomes, notes = propose_facts(request_context_of(self.mem), list(group), self._subject or subject)
+        for (scope, _, subject), group in itertools.groupby(
+            messages, lambda each: (each.scope, each.session, each.subject)
+        ):
+            context = request_context_of(self._deduplicator.view(scope))
+            outcomes, notes = propose_facts(context, list(group), self._subject or subject)
             self._fact_counts.update(each.outcome for each in outcomes)
             self._fact_notes += [note for note in notes if note not in self._fact_notes]
 
@@ -439,7 +443,7 @@ class Deduplicator:
         # An empty tenant has no duplicates; a search for each item would double the time.
         self._empty = mem.head.startswith("0:")
         self._views = {mem.scope: mem}
-        #: Session and alias, or session and text, of each pending proposal.
+        #: Scope, session and alias, or scope, session and text, of each pending proposal.
         self._waiting = set(_pending_names(mem))
         self._seen: set[tuple[str, str | None, str]] = set()
         self._repeats = Counter[tuple[str, ...]]()
@@ -465,8 +469,8 @@ class Deduplicator:
         if (scope, session, name) in self._seen:
             return "seen"
         self._seen.add((scope, session, name))
-        view = self._view(scope)
-        if not self._waiting.isdisjoint({(session, name), (session, item["text"])}):
+        view = self.view(scope)
+        if not self._waiting.isdisjoint({(scope, session, name), (scope, session, item["text"])}):
             self.counts[_WAITING] += 1
             return "waiting"
         if self._empty:
@@ -480,13 +484,13 @@ class Deduplicator:
     def by_name(self, name: str, scope: str) -> Record | None:
         """Return the memory with a name of the file, visible from a scope, or None."""
         with suppress(NotFound, InvalidInput):
-            found = self._view(scope).get(name)
+            found = self.view(scope).get(name)
             # A key of this store is no name of the file.
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
-    def _view(self, scope: str) -> Memory:
-        # A reader sees its own scope and those above, so an item is searched from its target scope.
+    def view(self, scope: str) -> Memory:
+        """Return the handle at the scope of an item: a reader sees its own scope and those above."""
         if scope not in self._views:
             self._views[scope] = self._mem.at(scope=scope)
             self._waiting.update(_pending_names(self._views[scope]))
@@ -500,13 +504,11 @@ class Deduplicator:
         return self._loaded[1]
 
 
-def _pending_names(view: Memory) -> Iterator[tuple[str | None, str]]:
-    """Yield the session with each name and text of the pending proposals that a handle can see."""
+def _pending_names(view: Memory) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the scope and session with each name and text of the pending proposals that a handle can see."""
     for proposal in view.pending(limit=None):
-        for step in proposal.steps:
-            yield from (
-                (step.after.session, name) for name in (*step.after.evidence, *step.after.aliases, step.after.text)
-            )
+        for after in (step.after for step in proposal.steps):
+            yield from ((after.scope, after.session, name) for name in (*after.evidence, *after.aliases, after.text))
 
 
 def _scope_of(scope: str, user: str) -> str:

@@ -22,6 +22,8 @@ _NUMBERS = frozenset(("confidence", "importance"))
 _LISTS = frozenset(("tags", "evidence"))
 #: Columns with the time of the event; the first filled one counts.
 _TIMES = ("occurred_at", "date", "created_at")
+#: Columns with the user; the first filled one counts.
+_USERS = ("user_id", "userid", "user")
 _DELIMITERS = ",;\t"
 
 
@@ -56,13 +58,14 @@ def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | UnusableItem
     if len(cells) > len(columns):
         return UnusableItem("it has more cells than there are columns; put quotes around a text with commas")
     row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if name and cell.strip()}
-    found: dict[str, Any] = {"name": row.pop("id", None), "user": row.pop("user_id", None)}
+    found: dict[str, Any] = {"name": row.pop("id", None)}
     text = row.pop("text", None)
     if row.get("tier") == Tier.CORE:
         return UnusableItem("a table cannot contain core memory; write it with `keepward block`")
     found["when"] = next((row[name] for name in _TIMES if name in row), None)
+    found["user"] = next((row[name] for name in _USERS if name in row), None)
     for name in list(row):
-        if name in _TIMES:
+        if name in _TIMES or name in _USERS:
             del row[name]
         elif name in _TEXTS:
             found[name] = row.pop(name)

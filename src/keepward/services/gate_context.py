@@ -60,8 +60,13 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
     """Return the memories that a new one may duplicate, the nearest first."""
     if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC and after.aliases:
         # Events are compared by alias, not by text.
-        staged = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
-        return (*staged, *session.store.records(session.tenant, after.aliases).records)
+        staged = [
+            record
+            for record in overlay.records.values()
+            if record.scope == after.scope and set(record.aliases) & set(after.aliases)
+        ]
+        stored = session.store.same_event(session.tenant, after.aliases, after.scope, after.session).records
+        return (*staged, *stored)
     features = overlay.text_features(after)
     found: list[Record] = []
     for record in overlay.similar(after, features):
@@ -437,7 +442,7 @@ def _recorded_evidence(session: RequestContext, evidence: tuple[str, ...]) -> fr
     For a user's own proposal, a user message that an agent recorded is enough.
     """
     minimum = Trust.AGENT if session.actor.kind is ActorKind.USER else Trust.USER
-    records = session.store.records(session.tenant, evidence).records
+    records = session.store.records(session.tenant, evidence, scopes=session.reader.scopes).records
     messages = [record for record in records if record.source in _USER_SOURCES and record.trust >= minimum]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))

@@ -88,8 +88,10 @@ def add(
     notes = list(_left_out(parsed))
     events = [event for message in spoken for event in _events(session, message, conversation, subject, notes)]
     proposed = _pending_records(session, (name for event in events for name in event.aliases))
-    pending = {(after.session, alias) for after in proposed for alias in after.aliases}
-    new = [event for event in events if not event.aliases or (conversation, event.aliases[0]) not in pending]
+    pending = {(after.scope, after.session, alias) for after in proposed for alias in after.aliases}
+    new = [
+        event for event in events if not event.aliases or (event.scope, event.session, event.aliases[0]) not in pending
+    ]
     if len(new) < len(events):
         notes.append(f"left out: {len(events) - len(new)} messages that are in the review queue already")
     turns: list[Outcome] = []

@@ -234,7 +234,7 @@ class Reader:
     def _resolve(self, memory_id: str, as_of: int | None) -> Record:
         session = self.session
         names = list(dict.fromkeys((memory_id, plain_name(memory_id))))
-        stored = session.store.records(session.tenant, names, as_of=as_of)
+        stored = session.store.records(session.tenant, names, as_of=as_of, scopes=self.scopes)
         visible = [record for record in stored.records if self.can_see(record.scope)]
         if by_id := next((record for record in visible if record.id in names), None):
             return by_id
@@ -276,7 +276,7 @@ class Reader:
 
     def records(self, ids: Sequence[str], *, as_of: int | None = None) -> VisibleRecords:
         """Return memories by id or alias, as they are or were."""
-        found = self.session.store.records(self.session.tenant, ids, as_of=as_of)
+        found = self.session.store.records(self.session.tenant, ids, as_of=as_of, scopes=self.scopes)
         return self._visible(found.records, found.damaged, as_of)
 
     def find(

@@ -296,8 +296,16 @@ SELECT key, id FROM records
 {{record_row}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
 -- by_alias --
-SELECT name, min(id) FROM links
- WHERE tenant = :tenant AND kind = 'aliases' AND name IN (SELECT value FROM json_each(:ids)) GROUP BY name;
+-- The oldest memory of each scope with each alias.
+SELECT l.name, r.scope, min(l.id) FROM links l LEFT JOIN records r ON r.tenant = l.tenant AND r.id = l.id
+ WHERE l.tenant = :tenant AND l.kind = 'aliases' AND l.name IN (SELECT value FROM json_each(:ids))
+ GROUP BY l.name, r.scope ORDER BY min(l.id);
+
+-- same_event --
+SELECT DISTINCT r.id FROM links l CROSS JOIN records r
+ WHERE l.tenant = :tenant AND l.kind = 'aliases' AND l.name IN (SELECT value FROM json_each(:ids))
+   AND r.tenant = l.tenant AND r.id = l.id AND r.scope = :scope
+   AND coalesce(r.session, '') = coalesce(:session, '') ORDER BY r.id;
 
 -- in_journal --
 SELECT DISTINCT memory_id FROM events

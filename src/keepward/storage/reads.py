@@ -148,17 +148,32 @@ class MemoryReads(Snapshot):
             ids = [memory_id for (memory_id,) in db.run(name, tenant=tenant, **values)]
             return self._records(db, tenant, ids, None) if ids else ReadResult()
 
-    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> ReadResult:
-        """Return the newest records by id or alias, in the order of ``names``, without those that do not exist."""
-        with self._reading(tenant) as db:
-            return self._records(db, tenant, ids, as_of)
+    def same_event(self, tenant: str, aliases: Sequence[str], scope: str, session: str | None) -> ReadResult:
+        """Return the memories of a scope and session that have one of some aliases."""
+        return self._by_ids("same_event", tenant, ids=json_array(aliases), scope=scope, session=session)
 
-    def _records(self, db: Connection, tenant: str, ids: Sequence[str], as_of: int | None) -> ReadResult:
+    def records(
+        self, tenant: str, ids: Sequence[str], *, as_of: int | None = None, scopes: Sequence[str] = ()
+    ) -> ReadResult:
+        """Return the newest records by id or alias, in the order of ``ids``, without those that do not exist.
+
+        An alias of several memories names the one in the first of ``scopes``, else the oldest.
+        """
+        with self._reading(tenant) as db:
+            return self._records(db, tenant, ids, as_of, scopes)
+
+    def _records(
+        self, db: Connection, tenant: str, ids: Sequence[str], as_of: int | None, scopes: Sequence[str] = ()
+    ) -> ReadResult:
         found = ReadResult()
         by_id: dict[str, Record] = {}
         self._read(db, tenant, list(ids), as_of, found, by_id)
         others = [name for name in ids if name not in by_id]
-        aliases = dict(db.run("by_alias", tenant=tenant, ids=json_array(others)).fetchall()) if others else {}
+        aliases: dict[str, str] = {}
+        holders = db.run("by_alias", tenant=tenant, ids=json_array(others)).fetchall() if others else []
+        order = {scope: number for number, scope in enumerate(scopes)}
+        for name, _, holder in sorted(holders, key=lambda row: order.get(row[1], len(order))):
+            aliases.setdefault(name, holder)
         wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
         if wanted:
             self._read(db, tenant, wanted, as_of, found, by_id)

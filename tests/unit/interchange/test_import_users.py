@@ -64,6 +64,15 @@ def test_each_user_of_a_file_has_a_scope(make_store, put, rows, named, actor):
     assert mem.list_memories() == []
 
 
+@pytest.mark.parametrize("column", ["user", "user_id", "userid", "User"])
+def test_the_users_of_a_table_have_scopes(mem, put, column):
+    path = put("crm.csv", f"id,text,{column}\n1,Takes insulin,alice\n2,Drinks oat milk,bob\n3,The shop opens at six,\n")
+    note = "each user has a scope: alice /users/alice, bob /users/bob"
+    assert note in load(mem, path, dry_run=True).notes
+    assert note in load(mem, path).notes
+    assert places(mem) == {("/users/alice", "alice"), ("/users/bob", "bob"), ("/", None)}
+
+
 @pytest.mark.parametrize("rows", [MEM0, CHAT, ZEP, GROUPS], ids=str)
 def test_a_named_user_gets_all_of_a_file(mem, put, rows):
     load(mem, put("users.json", json.dumps(rows)), user="ana")
@@ -116,11 +125,71 @@ def test_a_user_that_cannot_be_meant_is_an_error(mem, put, scope, user):
     assert mem.list_memories(within="/") == []
 
 
-def test_facts_from_talks_are_about_their_user(mem, put):
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+def test_facts_from_talks_are_about_their_user(make_store, put, actor):
+    mem = make_store(actor=actor)
     said = [
         {"user_id": name, "messages": [{"role": "user", "content": f"Remember that my boat is called {boat}"}]}
         for name, boat in (("alice", "Kite"), ("bob", "Gull"))
     ]
-    load(mem, put("talks.json", json.dumps(said)), facts=True)
-    found = {(each.scope, each.subject) for each in mem.list_memories(within="/", kinds=["fact"])}
-    assert found == {("/users/alice", "alice"), ("/users/bob", "bob")}
+    done = load(mem, put("talks.json", json.dumps(said)), facts=True)
+    assert done.facts == {"committed": 2}
+    for name in ("alice", "bob"):
+        (fact,) = mem.at(scope=f"/users/{name}").list_memories(kinds=["fact"])
+        assert (fact.scope, fact.subject) == (f"/users/{name}", name)
+
+
+def test_an_agent_imports_facts_for_a_named_user(make_store, put):
+    mem = make_store(actor=Actor.agent("lyra"))
+    said = [{"role": "user", "content": "Remember that my boat is called Kite"}]
+    path = put("msgs.json", json.dumps(said))
+    assert load(mem, path, user="dora").facts == {}
+    assert load(mem, path, user="dora", facts=True, subject="Dora").facts == {"committed": 1}
+    (fact,) = mem.at(scope="/users/dora").list_memories(kinds=["fact"])
+    assert (fact.text, fact.subject) == ("my boat is called Kite", "Dora")
+
+
+def chat(*texts):
+    return json.dumps([{"role": "user", "content": text} for text in texts])
+
+
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+def test_users_who_wrote_the_same_get_their_own_messages(make_store, tmp_path, actor):
+    mem = make_store(actor=actor)
+    for user, text in (("ana", "I live in Porto"), ("bo", "I live in Lyon")):
+        (tmp_path / user).mkdir()
+        path = tmp_path / user / "chat.json"
+        path.write_text(chat(text, "Hello!", "Thanks"))
+        first, again = load(mem, path, user=user), load(mem, path, user=user)
+        assert (first.committed, again.duplicates) == (3, 3)
+        found = mem.at(scope=f"/users/{user}").list_memories()
+        assert {each.text for each in found} == {text, "Hello!", "Thanks"}
+
+
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+@pytest.mark.parametrize("name", ["chatgpt-export.zip", "mem0.json", "memory.jsonl", "notes.db"])
+def test_one_file_is_imported_for_each_user_once(make_store, tmp_path, name, actor):
+    foreign.written(tmp_path)
+    mem = make_store(actor=actor)
+    ana, bo, again = (load(mem, tmp_path / name, user=user) for user in ("ana", "bo", "bo"))
+    assert (bo.committed, bo.quarantined, bo.duplicates) == (ana.committed, ana.quarantined, ana.duplicates)
+    assert (bo.refused, again.committed, again.duplicates) == (0, 0, again.total)
+
+
+def test_a_message_is_added_once_for_each_user_and_session(mem):
+    said = [{"id": "m1", "role": "user", "content": "Hello!"}]
+    for user, session in (("ana", "a"), ("bo", "a"), ("bo", "b")):
+        handle = mem.at(scope=f"/users/{user}")
+        outcomes = [handle.add(said, session=session).turns[0].outcome for _ in range(2)]
+        assert outcomes == ["committed", "duplicate"]
+    assert mem.at(scope="/users/bo").get("m1").scope == "/users/bo"
+
+
+def test_the_erasure_of_one_user_leaves_the_import_of_another(mem, tmp_path):
+    foreign.written(tmp_path)
+    for user in ("ana", "bo"):
+        load(mem, tmp_path / "memory.jsonl", user=user)
+    bo = mem.at(scope="/users/bo")
+    before, ana = bo.list_memories(limit=None), mem.at(scope="/users/ana")
+    ana.erase(ana.plan_erase().digest)
+    assert (bo.list_memories(limit=None), ana.list_memories()) == (before, [])

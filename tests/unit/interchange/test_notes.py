@@ -42,6 +42,24 @@ def test_a_note_has_its_fields_as_properties_and_its_text(filled, tmp_path):
     assert (properties["keepward"], properties["scope"], text) == (found.id, "/agents/orion", f"\n{STRANGE}\n")
 
 
+@pytest.mark.parametrize("scope", ["/users/ana", "/agents/orion", "/projects/shop"])
+def test_notes_of_one_scope_contain_only_what_is_at_or_below_it(filled, tmp_path, scope):
+    for each in (scope, f"{scope}/users/eve", "/users/bo"):
+        filled.remember(f"The boat of {each} is red", scope=each)
+    handle = filled.at(scope=scope)
+    count = write_notes(handle, tmp_path / "notes")
+    written = [path.read_text() for path in (tmp_path / "notes").rglob("*.md")]
+    assert len(written) == count == len(handle.list_memories(within=scope, limit=None))
+    assert all(f'scope: "{scope}' in text for text in written)
+
+
+def test_the_journal_is_not_exported_for_one_scope(filled, tmp_path):
+    path = tmp_path / "ana.jsonl"
+    with pytest.raises(InvalidInput, match=r"every scope, not only /users/ana.*--markdown --scope /users/ana"):
+        write_vault(filled.at(scope="/users/ana"), path)
+    assert not path.exists()
+
+
 def test_a_folder_is_a_scope_and_lineage_is_a_link(filled, tmp_path):
     write_notes(filled, tmp_path / "notes")
     assert [path.parent.name for path in (tmp_path / "notes").rglob("odd key name*.md")] == ["orion"]
