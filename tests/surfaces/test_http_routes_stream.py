@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from contextlib import suppress
@@ -306,7 +307,7 @@ def test_import_cancelled_while_sending_stores_nothing_and_frees_its_slot(world,
     assert (world.memory.list_memories(), imports(world)) == ([], 0)
 
 
-def test_import_cancelled_before_its_answer_frees_its_slot(world, owner, monkeypatch):
+def test_import_cancelled_before_its_answer_frees_its_slot(world, owner, monkeypatch, caplog):
     monkeypatch.setattr("keepward.http.streams.MAX_QUEUED_RESULTS", 1)
     body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
 
@@ -318,7 +319,9 @@ def test_import_cancelled_before_its_answer_frees_its_slot(world, owner, monkeyp
     for thread in threading.enumerate():
         if thread.name == "keepward-pipe":
             thread.join(10)
+    gc.collect()
     assert imports(world) == 0
+    assert "never retrieved" not in caplog.text
 
 
 def test_partial_failure_ends_with_an_error_and_preserves_stored_lines(world, monkeypatch):

@@ -221,17 +221,15 @@ class LineStreamResponse(StreamingResponse):
         super().__init__(self._lines(first), media_type=NDJSON)
 
     def _run(self, work: Callable[[WriteText], None]) -> None:
-        with self._released, suppress(RuntimeError):
-            try:
+        try:
+            with self._released:
                 work(lambda text: self._wait_in_loop(self._sent.send(text.encode())))
-                self._done.set_result(None)
-            except BaseException as exc:  # noqa: BLE001  raised where the response is made
-                self._done.set_exception(exc)
-            try:
-                self._loop.call_soon_threadsafe(self._sent.close)
-            except RuntimeError:
-                # The server has stopped.
-                self._sent.close()
+            self._done.set_result(None)
+        except BaseException as exc:  # noqa: BLE001  raised where the response is made
+            self._done.set_exception(exc)
+        with suppress(RuntimeError):
+            # It fails if the server has stopped.
+            self._loop.call_soon_threadsafe(self._sent.close)
 
     def _wait_in_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
@@ -260,7 +258,10 @@ class LineStreamResponse(StreamingResponse):
         finally:
             # The work needs this loop until its end.
             with CancelScope(shield=True):
-                await asyncio.wait([asyncio.wrap_future(self._done)])
+                ended = asyncio.wrap_future(self._done)
+                await asyncio.wait([ended])
+                # What a lost connection makes of the work is no error of the server.
+                ended.exception()
 
 
 def line_of(value: dict[str, Any]) -> str:
