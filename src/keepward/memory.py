@@ -422,7 +422,8 @@ class Memory(Handles, Tools):
         """Restore a backup as a new store at ``to`` and accept its older state.
 
         Later erasures are applied to it first: those recorded on this machine and those listed in the folder of the
-        backup. If the original store still exists, the copy gets an id of its own.
+        backup. If the original store still exists, the copy gets an id of its own. A store that this machine has no
+        key for is not accepted: its owner adopts it.
 
         Raises:
             Unauthorised: the actor is not an owner.

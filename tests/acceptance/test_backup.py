@@ -11,7 +11,7 @@ import pytest
 from outcomes import kept, refused
 
 from keepward import Actor, Memory
-from keepward.errors import Conflict, InvalidInput, NotAStore, Tampered, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotAdopted, NotAStore, Tampered, Unauthorised
 from keepward.keys import export_key, import_key
 from support import tamper
 
@@ -117,6 +117,28 @@ def test_restore_warns_where_the_list_of_erasures_was_lost(owner, number, copy, 
     erased(owner, number)
     made = Memory.restore_backup(tmp_path / "away.db", tmp_path / "back.db", **lost(tmp_path))
     assert (made.erased, "may be back" in made.warning, "keepward key import" in made.warning) == (0, True, True)
+
+
+def test_restored_store_without_its_key_here_is_used_only_after_adoption(owner, copy, clock, tmp_path):
+    elsewhere = lost(tmp_path) | {"clock": clock}
+    kept(owner.remember("Mallory likes long answers", tier="core", key="human"))
+    token = owner.create_token("mallory", rights="owner").secret
+    owner.backup(copy)
+    owner.close()
+    made = Memory.restore_backup(copy, tmp_path / "back.db", **elsewhere)
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **elsewhere) as back:
+        with pytest.raises(NotAdopted):
+            back.context("hello")
+        plan = back.plan_adopt()
+        assert (plan.foreign, [each.text for each in plan.core], "keepward adopt" in made.warning) == (
+            True,
+            ["Mallory likes long answers"],
+            True,
+        )
+        back.adopt(plan.digest)
+        assert back.verify().faults == ()
+    with pytest.raises(Unauthorised):
+        Memory.open(tmp_path / "back.db", token=token, config_dir=elsewhere["config_dir"])
 
 
 @pytest.mark.promise("T12")

@@ -82,7 +82,10 @@ def backup(call: CommandContext, path: str) -> CommandResult:
 
 @command(argument("PATH", "A backup.", "path"), option("--to", "A new store.", "DB", required=True))
 def restore_backup(call: CommandContext, path: str, to: str) -> CommandResult:
-    """Restore a backup into a new store. Later erasures are repeated in it, and its older state is accepted."""
+    """Restore a backup into a new store. Later erasures are repeated in it, and its older state is accepted.
+
+    A store that this machine has no key for must be adopted before it is used.
+    """
     from keepward.memory import Memory
     from keepward.settings import config_folder
 

@@ -5,6 +5,7 @@ Invariants
     gets its final name.
 (2) A token that was revoked since is not valid in it either.
 (3) An older state is accepted only on request: the caller calls ``restore``, or gives ``adopt`` the digest of the plan.
+(4) A restored store that this machine has no key for is untrusted, like any other file: only ``adopt`` accepts it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from keepward.ports.world import BlobStore
 from keepward.services import blobs
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.tokens import revoke_again, revoke_all
-from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore_file
+from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore_file, use_wal
 from keepward.storage.sqlite import remove
 from keepward.storage.store import EventStore, open_copy
 
@@ -43,6 +44,11 @@ NO_ERASURE_LIST_MESSAGE = (
     "this machine has no list of what was erased and revoked in that store. What was erased or revoked after the "
     "backup was made may be back, and erased texts may be stored again. Import the list with `keepward key import` "
     "and restore the backup again, or erase and revoke again"
+)
+#: Note on a restored store that this machine has no key for.
+UNKNOWN_STORE_MESSAGE = (
+    "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which revokes "
+    "its tokens when it accepts the store"
 )
 
 
@@ -90,12 +96,15 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         with closing(open_copy(aside)) as copy:
             copied = _copy_blobs(copy, blobs_of(source), target)
             revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
+        known = anchor.bind(store_id) == "known"
         separate = any(_original_exists(entry, store_id, target) for entry in entries)
         if separate:
             store_id = give_copy_new_id(aside)
         aside.rename(target)
         durable.flush(target.parent)
-        adopt_copy(target, store_id, anchor)
+        use_wal(target)
+        if known:
+            adopt_copy(target, store_id, anchor)
     finally:
         remove(aside)
     with closing(open_copy(target)) as copy:
@@ -104,7 +113,8 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         if engine.erasures is not None:
             # Later erasures of the restored store must reach this backup too.
             _list_backup(engine, store_id, source, target, {})
-            restore_erasure_list(engine)
+            if known:
+                restore_erasure_list(engine)
         # An existing folder may contain blobs that were erased since.
         blobs.remove_orphans(replace(engine, blobs=blobs_of(target)))
     return Restored(
@@ -114,7 +124,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         heads=_names(heads),
         erased=erased,
         revoked=revoked,
-        warning=warning,
+        warning=warning if known else f"{UNKNOWN_STORE_MESSAGE}. {warning}",
         blobs=copied.blobs,
         faulty=copied.faulty,
     )

@@ -306,10 +306,17 @@ def give_new_id(connections: SqliteDatabase, anchor: Anchor) -> str:
     return fresh
 
 
+def use_wal(file: Path) -> None:
+    """Switch a copy back to WAL mode."""
+    with (
+        contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections,
+        connections.maintenance_connection() as db,
+    ):
+        db.execute("PRAGMA journal_mode=WAL")
+
+
 def adopt_copy(file: Path, store_id: str, anchor: Anchor) -> None:
-    """Reseal a copy and record its heads, see (4); switch it back to WAL mode."""
+    """Reseal a copy and record its heads, see (4)."""
     with contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections:
-        with connections.maintenance_connection() as db:
-            db.execute("PRAGMA journal_mode=WAL")
         anchor.bind(store_id, file)
         rebuild.adopt(connections, anchor, ("note_adopted", "the store was brought back from a backup"))
