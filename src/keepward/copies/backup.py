@@ -47,7 +47,7 @@ NO_ERASURE_LIST_MESSAGE = (
 )
 #: Note on a restored store that this machine has no key for.
 UNKNOWN_STORE_MESSAGE = (
-    "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which revokes "
+    "this machine does not know the store, so nothing of it is used: list it with `keepward adopt`, which revokes "
     "its tokens when it accepts the store"
 )
 
