@@ -93,6 +93,20 @@ def test_a_complete_store_is_copied_commit_by_commit(rescue: Any, reopen: Any, f
         assert again.recall("drawer")[0].memory.text == "The chart is in the drawer"
 
 
+def test_every_commit_is_copied_after_an_erasure(rescue: Any, reopen: Any, path: Path, full: dict[str, str]) -> None:
+    first = next(iter(full))
+    with reopen(path) as owner:
+        owner.revise(first, text="The ferry rests", reason="quokkablue has no crew")
+        owner.erase(owner.plan_erase(first).digest, first)
+        before = (owner.status()["head"], len(owner.list_memories(limit=None)))
+        assert owner.verify().faults == ()
+    made = rescue()
+    assert made.whole, made
+    with reopen() as again:
+        assert (again.status()["head"], len(again.list_memories(limit=None))) == before
+        assert (again.verify().faults, again.get(first).status.value) == ((), "erased")
+
+
 def test_truncated_file_is_refused_with_the_recovery_command(path: Path, reopen: Any, full: Any) -> None:
     cut(path)
     with pytest.raises(NotAStore, match="keepward store recover"):

@@ -178,12 +178,14 @@ class _DamagedTenant:
             commit, own = verified_commit(self._sealer, self._tenant, row, events, promise)
         except (KeyError, *_INVALID):
             return None
-        back = commit.commitment().hex() in self._erased
+        back = commit.payload is not None and commit.commitment().hex() in self._erased
         return None if back or not all(self._event(event) for event in events) else (commit, own)
 
     def _event(self, row: EventRow) -> bool:
-        flaw = event_flaw(self._sealer, self._tenant.encode(), row)
-        return flaw is None and row.payload_commit.hex() not in self._erased and payload_matches_event(event_of(row))
+        if event_flaw(self._sealer, self._tenant.encode(), row) is not None:
+            return False
+        back = row.payload is not None and row.payload_commit.hex() in self._erased
+        return not back and payload_matches_event(event_of(row))
 
     def newest_valid_above(self, memory_id: str, above: int) -> Record | None:
         """Return a memory's newest valid version above one; see (3)."""
