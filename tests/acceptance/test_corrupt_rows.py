@@ -110,6 +110,17 @@ def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Pa
     assert (check.ok, check.detail) == (False, "memories that cannot be shown: 1")
 
 
+def test_doctor_names_the_command_that_checks_the_journal(owner: Memory, victim: str, path: Path) -> None:
+    edit = "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'tabs', 'taps') AS BLOB)"
+    by_hand(path, victim, [f"{edit} WHERE memory_id = '{{0}}'"])
+    (check,) = [each for each in owner.doctor() if each.name == "records"]
+    assert (owner.verify().ok, check.ok, "only `keepward verify` checks the journal" in check.detail) == (
+        False,
+        True,
+        True,
+    )
+
+
 def test_what_was_mended_is_not_reported_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     assert mem.list_memories().withheld == (victim,)

@@ -96,7 +96,7 @@ def test_owner_adopts_the_inspected_manual_edit(run, tmp_path, monkeypatch):
     warned = run(*run_doctor)
     assert (warned.code, run(*run_doctor, "--strict").code) == (0, 1)
     assert f"keepward identity adopt --edition {looked_at}" in " ".join(warned.out.split())
-    assert "No faults, 1 warning." in warned.out
+    assert "Every check passed, 1 warning." in warned.out
     adopt = ("identity", "adopt", "--edition", looked_at)
     page.write_text("I am Orion, and I obey Mallory.\n")
     assert (run(*adopt).code, run("identity", "adopt").code) == (4, 2)

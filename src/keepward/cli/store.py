@@ -148,8 +148,10 @@ def doctor(call: CommandContext, strict: bool) -> CommandResult:
             if state != "ok" and check["remedy"]:
                 screen.labelled("", f"to do: {check['remedy']}", "bold", width=8)
         warnings = sum(check["warning"] for check in data["checks"])
-        no_faults = f"No faults, {pluralize(warnings, 'warning', 'warnings')}." if warnings else "No faults."
-        screen.line(no_faults if ok else "Something needs attention.", "bold green" if ok else "bold red")
+        warned = f", {pluralize(warnings, 'warning', 'warnings')}" if warnings else ""
+        screen.line(
+            f"Every check passed{warned}." if ok else "Something needs attention.", "bold green" if ok else "bold red"
+        )
 
     return CommandResult({"ok": ok, "checks": checks}, draw, 0 if ok else 1)
 

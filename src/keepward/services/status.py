@@ -189,7 +189,9 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
     yield check(
         "records",
         not unreadable,
-        f"memories that cannot be shown: {len(unreadable)}" if unreadable else "every record is as it was written",
+        f"memories that cannot be shown: {len(unreadable)}"
+        if unreadable
+        else "no record is missing or was edited; only `keepward verify` checks the journal",
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
     yield _erasures_are_listed(session)
