@@ -316,3 +316,9 @@ def _with(memory, extractor):
     """Return a new store whose talks are read by an extractor."""
     del memory
     return Memory.open(":memory:", embedder=None, extractor=extractor)
+
+
+def test_a_session_with_a_uuid_is_no_account_number(mem: Memory) -> None:
+    # Its fourth group and fifth have the length and the check digits of a Belgian IBAN, but not its digits.
+    said = mem.add([{"role": "user", "content": "I like tea"}], session="01a220fa-55ca-7859-be03-177c2bad4d2e")
+    assert [turn.outcome for turn in said.turns] == ["committed"]

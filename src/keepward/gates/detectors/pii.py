@@ -253,8 +253,8 @@ def public_ipv6(text: Text, start: int, end: int) -> Span:
 
 
 def iban(text: Text, start: int, end: int) -> Span:
-    """An account number with valid length and check digits (ISO 13616, ISO 7064 mod 97-10)."""
-    from stdnum.iso7064 import mod_97_10
+    """An account number with the format of its country and valid check digits (ISO 13616)."""
+    import stdnum.iban
 
     content = text.text
     need = _iban_lengths().get(content[start : start + 2].upper())
@@ -262,7 +262,7 @@ def iban(text: Text, start: int, end: int) -> Span:
         return None
     indices = [index for index in range(start, end) if content[index].isalnum()][:need]
     compact = "".join(content[index] for index in indices).upper()
-    if len(compact) < need or not mod_97_10.is_valid(compact[4:] + compact[:4]):
+    if len(compact) < need or not stdnum.iban.is_valid(compact, check_country=False):
         return None
     end = indices[-1] + 1
     return None if _alnum(content[end : end + 1] or " ") else (start, end)
