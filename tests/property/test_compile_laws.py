@@ -81,7 +81,7 @@ def records(draw: st.DrawFn, *tiers: Tier, keyed: bool = False) -> Record:
 def unguard(text: str) -> str:
     """Return the text that ``guard`` was given."""
     plain = lines._MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], text)
-    return lines._LINE.sub(lambda found: found[1] + found[2][1:], plain)
+    return lines._LONG_LINE.sub(lambda found: found[1] + found[2][1:], plain)
 
 
 def screen(record: Record) -> OutputFilterResult:
