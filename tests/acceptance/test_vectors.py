@@ -133,6 +133,21 @@ def test_embedder_with_a_wrong_output_counts_as_unavailable(
         assert memory.status()["vectors_pending"] == 1
 
 
+def test_embedder_that_raises_counts_as_unavailable(
+    opened: Callable[..., Memory], compass: Compass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("cannot embed hammer")
+
+    monkeypatch.setattr(Compass, "embed", fail)
+    with opened("shop", embedder=compass) as memory:
+        kept(memory.remember("hammer", tier="archival"))
+        found = memory.recall("hammer")
+        assert ([hit.memory.text for hit in found], memory.status()["vectors_pending"]) == (["hammer"], 1)
+        assert f"the embedder {compass.id} raised RuntimeError" in found.notes[0]
+        assert "cannot embed" not in found.notes[0]
+
+
 @pytest.mark.promise("B52", "B53")
 def test_failing_embedder_leaves_saving_and_word_search_with_notice(
     opened: Callable[..., Memory], compass: Compass

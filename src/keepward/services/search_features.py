@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust
 from keepward.core.value import to_micros
-from keepward.errors import ModelUnavailable
+from keepward.errors import KeepwardError, ModelUnavailable
 from keepward.gates.detectors.near_duplicate import NormalizedText, normalise
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
@@ -175,11 +175,17 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the vectors of texts, one row each.
 
     Raises:
-        ModelUnavailable: the embedder is unavailable, or returns something else than it promises.
+        ModelUnavailable: the embedder is unavailable, fails, or returns something else than it promises.
     """
     import numpy as np
 
-    vectors = embedder.embed(texts)
+    try:
+        vectors = embedder.embed(texts)
+    except KeepwardError:
+        raise
+    except Exception as exc:
+        # Only the type: the embedder's message may quote a memory.
+        raise ModelUnavailable(f"the embedder {embedder.id} raised {type(exc).__name__}; fix its `embed`") from exc
     try:
         rows = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError):
