@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from outcomes import kept, refused
 
-from keepward import Actor, Memory
-from keepward.errors import Conflict, InvalidInput, NotAdopted, NotAStore, Tampered, Unauthorised
+from keepward import Actor, Memory, durable
+from keepward.errors import Conflict, InvalidInput, NotAdopted, NotAStore, StoreUnavailable, Tampered, Unauthorised
 from keepward.keys import export_key, import_key
 from support import tamper
 
@@ -104,6 +104,23 @@ def test_restored_old_backup_lacks_everything_erased_since(owner, number, copy, 
         assert (made.erased, back.verify().faults, back.get(number).status.value) == (2, (), "erased")
         assert refused(back.remember(TEXT, tier="archival")) == {"erased"}
     assert holding(tmp_path) == []
+
+
+def test_backup_into_a_missing_folder_names_the_folder(owner, tmp_path):
+    target = tmp_path / "missing" / "monday.db"
+    with pytest.raises(StoreUnavailable) as failure:
+        owner.backup(target)
+    assert str(failure.value) == f"cannot write {target}: No such file or directory"
+
+
+def test_unwritable_folder_of_a_new_store_is_named(path, tmp_path, monkeypatch):
+    def refuse(file: Path) -> Any:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    path.parent.mkdir()
+    monkeypatch.setattr(durable, "new_file", refuse)
+    with pytest.raises(StoreUnavailable, match=f"may not write the folder {path.parent}"):
+        Memory.open(path, actor=OLGA, config_dir=tmp_path / "config")
 
 
 def lost(tmp_path: Path) -> dict[str, Any]:

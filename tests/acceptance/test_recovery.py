@@ -234,3 +234,13 @@ def test_the_command_names_what_is_lost_and_ends_with_one(
     assert main(["store", "recover", str(path), str(tmp_path / "second.db")]) == 1
     said = capsys.readouterr()
     assert ("lost" in said.out, "commits hold" in said.err) == (True, True)
+
+
+def test_command_on_a_damaged_file_exits_with_8(
+    path: Path, tmp_path: Path, full: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "config"))
+    for page in pages_of(path, "records"):
+        overwrite(path, page)
+    code = main(["list", "--db", str(path), "--embedder", "none"])
+    assert (code, "store recover" in capsys.readouterr().err) == (8, True)

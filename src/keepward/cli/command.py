@@ -43,6 +43,7 @@ EXIT_CODE_OF = {
     errors.NewerSchema.code: 8,
     errors.StoreError.code: 8,
     errors.NotAdopted.code: 8,
+    errors.Tampered.code: 8,
     "interrupted": 130,
 }
 #: Type of an option by its metavar; the default is text.

@@ -226,7 +226,7 @@ class Client(Handles):
             with durable.atomic_replace(path) as out:
                 return _export(self._transport, lambda line: out.write(line.encode()))
         except OSError as exc:
-            raise StoreUnavailable(f"cannot write {path.name}: {exc.strerror or 'output error'}") from exc
+            raise StoreUnavailable(f"cannot write {path}: {exc.strerror or 'output error'}") from exc
 
     def import_(
         self,

@@ -110,7 +110,7 @@ def _write_lines(
             if before is not None:
                 before(path)
     except OSError as exc:
-        raise StoreUnavailable(f"cannot write {path.name}: {exc.strerror or 'output error'}") from exc
+        raise StoreUnavailable(f"cannot write {path}: {exc.strerror or 'output error'}") from exc
     return count
 
 
@@ -285,7 +285,7 @@ def write_notes(mem: Memory, folder: str | Path) -> int:
             with durable.new_file(path.with_name(path.name + ".md")) as out:
                 out.write(_note(each, [names[name] for name in each.derived_from if name in names]).encode())
     except OSError as exc:
-        raise StoreUnavailable(f"cannot write {root.name}: {exc.strerror or 'output error'}") from exc
+        raise StoreUnavailable(f"cannot write {root}: {exc.strerror or 'output error'}") from exc
     return len(found)
 
 

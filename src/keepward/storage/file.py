@@ -135,6 +135,8 @@ def _create(path: Path) -> None:
             if not path.exists():
                 aside.rename(path)
         durable.flush(path.parent)
+    except PermissionError as exc:
+        raise StoreUnavailable(f"{path} cannot be made: this user may not write the folder {path.parent}") from exc
     finally:
         remove(aside)
 

@@ -464,7 +464,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
         aside.rename(target)
         durable.flush(target.parent)
     except OSError as exc:
-        raise StoreUnavailable(f"cannot write {target.name}: {exc.strerror or 'output error'}") from exc
+        raise StoreUnavailable(f"cannot write {target}: {exc.strerror or 'output error'}") from exc
     finally:
         remove(aside)
 
