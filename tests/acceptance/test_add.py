@@ -322,3 +322,12 @@ def test_a_session_with_a_uuid_is_no_account_number(mem: Memory) -> None:
     # Its fourth group and fifth have the length and the check digits of a Belgian IBAN, but not its digits.
     said = mem.add([{"role": "user", "content": "I like tea"}], session="01a220fa-55ca-7859-be03-177c2bad4d2e")
     assert [turn.outcome for turn in said.turns] == ["committed"]
+
+
+def test_forgetting_takes_no_message_that_shares_no_word(memory: Memory) -> None:
+    said = ("I adopted a grey parrot named Quito", "We sail on Sunday", "I live at Rua Augusta 12")
+    memory.add([{"role": "user", "content": text} for text in said], session="s1")
+    plans = {query: memory.plan_forget_matching(query) for query in ("pizza", "zebra", "my passport", "parrot")}
+    assert {query: [each.text for each in plan.matches] for query, plan in plans.items() if plan.matches} == {
+        "parrot": [said[0]]
+    }

@@ -262,3 +262,9 @@ def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch)
     ids = [each["id"] for each in first["items"] + second["items"]]
     # Three reads were overtaken by writes; the fourth named its state.
     assert (len(ids), len(set(ids))) == (6, 6)
+
+
+@pytest.mark.parametrize("until", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_activity_at_the_ends_of_the_calendar_is_a_wrong_request(world, until):
+    answer = world.owner.get("/memory/activity", params={"until": until, "zone": 1439})
+    assert (answer.status_code, "between the years" in answer.text) == (400, True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any, get_args
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
@@ -298,7 +298,10 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
         raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
     view = _VisibleState(session, replace(selection, since=None, until=None, include_ended=True))
     shift = timedelta(minutes=zone)
-    last = selection.until - timedelta(microseconds=1) if selection.until else view.at.now
+    last = selection.until or view.at.now
+    if not 2 < last.year < MAXYEAR:
+        raise InvalidInput("activity ends between the years 3 and 9998")
+    last = last - timedelta(microseconds=1) if selection.until else last
     first = (last + shift).date() - (days - 1) * _DAY
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
     begin = begin if selection.since is None else max(begin, selection.since)
