@@ -145,7 +145,7 @@ class MemoryAPI(ABC):
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
         A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
-        A hit is ``weak`` if it shares no rare word with the query and is semantically far from it. A message of a
+        A hit is ``weak`` if it shares no rare word with the query and has a low cosine. A message of a
         session is not weak if it was compared by meaning.
 
         ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
@@ -616,7 +616,7 @@ class MemoryAPI(ABC):
     def plan_forget_matching(self, text: str) -> Forgetting:
         """Return a plan: the memories at the scope of this handle that match a text, best first. Nothing changes.
 
-        Weak hits of ``recall`` do not match. Example: ``mem.plan_forget_matching("my old address").matches``.
+        Weak hits of ``recall`` do not match, nor messages that share no word with the text. Example: ``mem.plan_forget_matching("my old address").matches``.
         """
 
     @operation("POST /memory/forget", by="services.forget:forget_matching", right="propose")
@@ -1093,8 +1093,9 @@ class MemoryAPI(ABC):
         """Create a token for an actor with this name. ``secret`` is shown this once.
 
         ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` restricts it, for example ``["read"]``. ``tenant``
-        and ``scope`` default to those of this handle. ``expires`` is an instant, a duration (seconds, a timedelta, text
-        such as ``30d``), or None.
+        and ``scope`` default to those of this handle. A reviewer's or owner's token also sees the journal, the
+        receipts and the proposals outside of its scope. ``expires`` is an instant, a duration (seconds, a timedelta,
+        text such as ``30d``), or None.
         """
 
     @operation("GET /memory/tokens", by="services.tokens:list_tokens", right="owner", answer="items")

@@ -48,7 +48,7 @@ class Ids:
         return hashlib.sha256(f"salt {self.salts}".encode()).digest()[:16]
 
 
-def test_every_operation_has_the_signature_that_it_had_in_python_and_over_http():
+def test_operations_keep_their_signatures():
     compare("operations.txt", operations(Memory, OPERATIONS, described()))
 
 

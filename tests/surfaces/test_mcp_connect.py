@@ -194,7 +194,7 @@ def test_a_link_stays_a_link(run, home):
         ("vscode", '{ // mine: { "servers"\n  "servers": {}\n}\n'),
     ],
 )
-def test_file_that_is_no_plain_json_is_left_alone_with_a_printed_entry(run, home, client, text):
+def test_entry_for_an_unreadable_file_is_printed(run, home, client, text):
     path = lay(home, client, text)
     done = run("connect", client)
     shown = json.loads(done.err.partition("Add this under ")[2].partition(": ")[2])["keepward"]

@@ -408,7 +408,7 @@ def _change_hooks(
         variables = [f"{variable}={value}" for variable, value in _config_dir_environment(call).items()]
         program = [*(["env", *variables] if variables else []), *command_line[: command_line.index("mcp")]]
         change = connect_hooks.plan_add_hooks(client, path, program, options)
-    # OpenCode's file is ours. If the entry and the hooks are in one file, the entry's change has made the copy.
+    # No copy of OpenCode's file, which only we write, nor of a file that was copied when the entry was added to it.
     copies = client.name != "opencode" and path != clients.file_of(client, folder, call.environ)
     backup = None if dry_run else apply_change(change, copies=copies)
     if remove and change.action == "absent":

@@ -270,7 +270,8 @@ def token(
 
     A new token is shown once and stored as a hash. It reads this --tenant at --scope and at the scopes above; it writes
     at --scope and below. With `share` it also writes above. For example, the token of `token create --user ana` writes
-    Ana's memories only, and reads them and the shared ones.
+    Ana's memories only, and reads them and the shared ones. A reviewer's or owner's
+    token also sees the journal, receipts and proposals outside of its scope, because its holder decides on them.
     """
     if (target is None) == (action == "revoke"):
         raise InvalidInput("token revoke takes an ID; create and list take none")

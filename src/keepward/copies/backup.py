@@ -37,18 +37,13 @@ from keepward.services.request_context import Engine, RequestContext
 from keepward.services.tokens import revoke_again, revoke_all
 from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore_file, use_wal
 from keepward.storage.sqlite import remove
-from keepward.storage.store import EventStore, open_copy
+from keepward.storage.store import UNKNOWN_STORE, EventStore, open_copy
 
 #: Note on a backup that this machine's erasure list does not know.
 NO_ERASURE_LIST_MESSAGE = (
     "this machine has no list of what was erased and revoked in that store. What was erased or revoked after the "
     "backup was made may be back, and erased texts may be stored again. Import the list with `keepward key import` "
     "and restore the backup again, or erase and revoke again"
-)
-#: Note on a restored store that this machine has no key for.
-UNKNOWN_STORE_MESSAGE = (
-    "this machine does not know the store, so nothing of it is used: list it with `keepward adopt`, which revokes "
-    "its tokens when it accepts the store"
 )
 
 
@@ -124,7 +119,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         heads=_names(heads),
         erased=erased,
         revoked=revoked,
-        warning=warning if known else f"{UNKNOWN_STORE_MESSAGE}. {warning}",
+        warning=warning if known else f"{UNKNOWN_STORE}. {warning}",
         blobs=copied.blobs,
         faulty=copied.faulty,
     )

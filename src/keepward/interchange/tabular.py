@@ -22,7 +22,7 @@ _NUMBERS = frozenset(("confidence", "importance"))
 _LISTS = frozenset(("tags", "evidence"))
 #: Columns with the time of the event; the first filled one counts.
 _TIMES = ("occurred_at", "date", "created_at")
-#: Columns with the user; the first filled one counts.
+#: Columns that name the user of a row, in this order: the first that is not empty is used.
 _USERS = ("user_id", "userid", "user")
 _DELIMITERS = ",;\t"
 

@@ -120,7 +120,7 @@ def _add_command(client: ClientConfig, command: list[str], env: Mapping[str, str
         entry = {"name": SERVER_NAME, **entry_of(client, command, env)}
         return ("code", "--add-mcp", json.dumps(entry, ensure_ascii=False))
     flags = [word for name, value in env.items() for word in ("--env", f"{name}={value}")]
-    # The option --env of some takes every word up to the next option.
+    # In some clients --env takes all words before the next option, so another option or the name follows it.
     names = [SERVER_NAME, *flags] if client.name == "codex" else [*flags, "--scope", "user", SERVER_NAME]
     first = command[:1] if client.name == "gemini" else []
     return (client.name, "mcp", "add", *names, *first, "--", *command[len(first) :])
@@ -147,7 +147,7 @@ def command_of(entry: Any) -> list[str]:
 
 
 def _snippet(client: ClientConfig, entry: dict[str, Any]) -> str:
-    """Return what a user pastes into the settings by hand."""
+    """Return the text of an entry that a user adds to the settings by hand."""
     if client.name != "codex":
         return f"Add this under `{client.container}`: {json.dumps({SERVER_NAME: entry}, ensure_ascii=False)}"
     env = entry.pop("env", {})

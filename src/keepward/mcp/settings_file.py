@@ -94,11 +94,11 @@ class Change(NamedTuple):
         """The lines that differ, with masked tokens and no context, because that may contain other servers' secrets."""
         if self.command:
             return shlex.join(self.command)
-        lines = difflib.unified_diff(_shown_lines(self.before), _shown_lines(self.after), lineterm="", n=0)
+        lines = difflib.unified_diff(_comparable_lines(self.before), _comparable_lines(self.after), lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def _shown_lines(text: str) -> list[str]:
+def _comparable_lines(text: str) -> list[str]:
     """Return the lines to compare. JSON has one layout and no commas, so that no line of other settings differs."""
     with suppress(ValueError, RecursionError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)

@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 _COUNTED = 100
 #: Tables that are empty in a new store.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
-_UNKNOWN = (
+UNKNOWN_STORE = (
     "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which lists "
     "what it would tell an agent; if it is your own, from another home, bring its key with `keepward key import`"
 )
@@ -493,7 +493,7 @@ def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: 
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
         return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
     if not _is_new(database):
-        return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
+        return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=UNKNOWN_STORE)
     try:
         sealer = rebuild.adopt(database, anchor, None) if database.writable else Sealer(None)
     except OSError as exc:
