@@ -616,7 +616,8 @@ class MemoryAPI(ABC):
     def plan_forget_matching(self, text: str) -> Forgetting:
         """Return a plan: the memories at the scope of this handle that match a text, best first. Nothing changes.
 
-        Weak hits of ``recall`` do not match, nor messages that share no word with the text. Example: ``mem.plan_forget_matching("my old address").matches``.
+        Weak hits of ``recall`` do not match, nor messages that share no word with the text.
+        Example: ``mem.plan_forget_matching("my old address").matches``.
         """
 
     @operation("POST /memory/forget", by="services.forget:forget_matching", right="propose")

@@ -84,7 +84,7 @@ def test_receipt_of_a_commit_shows_target_change_reason_and_source(owner: Memory
     )
     kept(outcome)
     commit = outcome.commit.id  # type: ignore[union-attr]
-    receipt = owner.receipt(owner.show(commit[:-4]).details.receipt)
+    receipt = owner.receipt(owner.show(commit).details.receipt)
     assert (receipt["commit"], receipt["kind"], receipt["actor"]) == (commit, "commit", "operator:olga")
     assert receipt["reason"] == "after the branch switch"
     assert receipt["at"] == clock.now().isoformat()
