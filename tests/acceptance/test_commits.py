@@ -94,6 +94,11 @@ def test_receipt_of_a_commit_shows_target_change_reason_and_source(owner: Memory
     assert (change["confidence"], change["source"], change["evidence"]) == (0.95, "user_message", ["chat:42"])
 
 
+def test_commit_is_found_by_the_beginning_of_its_id(owner: Memory) -> None:
+    commit = owner.remember("The ferry leaves from dock 4").commit.id  # type: ignore[union-attr]
+    assert owner.show(commit[:12]).commit.id == commit
+
+
 @pytest.mark.promise("C50")
 def test_every_outcome_of_a_write_has_a_readable_receipt(mem: Memory, owner: Memory) -> None:
     outcomes = {
