@@ -181,7 +181,7 @@ class Turns:
     @contextmanager
     def _filled(
         self, statements: Sequence[str], way: str = "remember", each: int = 1
-    ) -> Iterator[tuple[Store, list[str]]]:
+    ) -> Iterator[Store]:
         """Lend a store with statements between others, in one order; ``each`` memories come of one statement."""
         replies = [line[0] for line in sets_turns.lines(self._half, "replies")]
         others = self._filler[: max(0, self._size - len(statements))]
@@ -392,7 +392,7 @@ class Turns:
                         talk.assistant("Good to know.")
             for _, word, _ in cases:
                 plan = here.memory.plan_forget_matching(word)
-                if plan.targets:
+                if plan.matches:
                     here.memory.forget_matching(word, digest=plan.digest)
             for statement, word, question in cases:
                 absent = {
