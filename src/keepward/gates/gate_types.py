@@ -142,7 +142,7 @@ def retires_own_message(case: GateInput) -> bool:
     before = case.before
     if before is None or not isinstance(case.change, Retire):
         return False
-    return before.kind is Kind.EVENT and before.session is not None and before.text_by == case.actor.label
+    return before.kind is Kind.EVENT and before.session is not None and before.author == case.actor.label
 
 
 def is_consulted_data(record: Record) -> bool:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
@@ -235,24 +234,19 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     found = session.reader.overseen([*touched])
     records = {record.id: record for record in found.records}
     corrected = {
-        name: version
+        name: correction
         for name in touched
-        if name in records and (version := _version_of_correction(session, records[name], writers.get(name, ())))
+        if name in records and (correction := _correction(session, records[name], writers.get(name, ())))
     }
-    derived, damaged = _derived_records(session, touched, {name: records[name].text_at for name in corrected})
+    derived, damaged = _derived_records(session, touched, corrected)
     records |= derived
-    corrected |= {
-        name: version
-        for name, record in sorted(derived.items())
-        if (version := _version_of_correction(session, record, {record.author}))
-    }
     since = {**dict.fromkeys((*derived, *damaged), 1), **touched}
-    delivered = context_deliveries(session, since, corrected)
+    delivered = context_deliveries(session, since, {name: each.version for name, each in corrected.items()})
     contexts = {name: session.reader.delivery(name, pairs) for name, pairs in delivered.items()}
     return Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records and name not in corrected),
-        derived=tuple(derived[name] for name in sorted(derived) if name not in corrected),
+        derived=tuple(derived[name] for name in derived if name not in corrected),
         corrected=tuple(records[name] for name in corrected),
         contexts=tuple(sorted(filter(None, contexts.values()), key=lambda delivery: (delivery.at, delivery.receipt))),
         waiting=tuple(
@@ -264,44 +258,55 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     )
 
 
-def _version_of_correction(session: RequestContext, record: Record, writers: Collection[str]) -> int | None:
-    """Return the version from which on nothing of a memory's text is by these writers; None if something still is."""
-    if not writers or record.status is Status.ERASED:
+class _Correction(NamedTuple):
+    """The version from which on a text is somebody else's, and the number of its commit."""
+
+    version: int
+    seq: int
+
+
+def _correction(session: RequestContext, record: Record, writers: Collection[str]) -> _Correction | None:
+    """Return since when nothing of a memory's text is by these writers; None if something still is."""
+    unchanged = (record.text_by, record.text_at) == (record.author, record.created_at)
+    if not writers or record.status is Status.ERASED or (unchanged and record.author in writers):
         return None
-    if (record.text_by, record.text_at) == (record.author, record.created_at):
-        return None if record.author in writers else 1
     wording, since = Wording(), None
-    for step in session.store.steps(session.tenant, record.id):
+    for view, step in session.store.history(session.tenant, record.id):
         after = step.after
         wording.add(after.text, after.text_by, after.text_at)
-        since = (since or after.version) if wording.present.isdisjoint(writers) else None
+        is_others = wording.present.isdisjoint(writers)
+        since = (since or _Correction(after.version, view.commit.seq)) if is_others else None
     return since
 
 
 def _derived_records(
-    session: RequestContext, touched: Collection[str], corrected: Mapping[str, datetime]
-) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """Return what was derived from memories over any number of steps, and the ids of what cannot be read.
+    session: RequestContext, touched: Collection[str], corrected: dict[str, _Correction]
+) -> tuple[dict[str, Record], list[str]]:
+    """Return what was derived from memories over any number of steps, by id, and the ids of what cannot be read.
 
-    A corrected memory counts until the instant of its correction.
+    What was derived from a memory after its correction is left out. Corrected derived memories are added to
+    ``corrected``.
     """
-    until: dict[str, datetime | None] = {name: corrected.get(name) for name in touched}
     derived, damaged = dict[str, Record](), list[str]()
-    added = sorted(until)
+    known = {*touched}
+    added = sorted(known)
     while added:
         children = session.store.children(session.tenant, added)
-        found = session.reader.overseen([name for name in children if name not in until])
+        found = session.reader.overseen([name for name in children if name not in known])
         damaged += found.damaged
-        near: dict[str, datetime | None] = dict.fromkeys(found.damaged)
+        added = [*found.damaged]
         for record in found.records:
-            parents = [until[name] for name in record.derived_from if name in until]
-            if any(end is None or record.created_at <= end for end in parents):
-                derived[record.id] = record
-                rewritten = _version_of_correction(session, record, {record.author})
-                near[record.id] = record.text_at if rewritten else None
-        until |= near
-        added = [*near]
-    return derived, tuple(damaged)
+            parents = known.intersection(record.derived_from)
+            if parents <= corrected.keys():
+                made = session.store.history(session.tenant, record.id)[0][0].commit.seq
+                if all(made > corrected[name].seq for name in parents):
+                    continue
+            derived[record.id] = record
+            added.append(record.id)
+            if correction := _correction(session, record, {record.author}):
+                corrected[record.id] = correction
+        known |= {*added}
+    return dict(sorted(derived.items())), damaged
 
 
 def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict[str, int], dict[str, set[str]]]:
