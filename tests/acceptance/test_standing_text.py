@@ -63,12 +63,14 @@ def test_a_corrected_text_is_by_who_corrected_it_whatever_changed_since(correcte
     assert (corrected.author, f"{corrected.created_at:%m-%d}") == ("operator:olga", "03-01")
 
 
+@pytest.mark.promise("C122")
 def test_a_context_shows_a_correction_under_its_day_and_without_the_old_speaker(owner, corrected):
     text = owner.context(QUESTION).text
     assert f"[fact] {RIGHT} (2026-03-06)" in text
     assert "Nora" not in text
 
 
+@pytest.mark.promise("C122")
 def test_a_hit_and_a_list_name_who_corrected_and_when(owner, corrected):
     (hit,) = owner.recall(QUESTION)
     for found in (hit.to_dict(), owner.list_memories()[0].to_dict(), owner.list_memories(text="mg")[0].to_dict()):
@@ -202,11 +204,11 @@ def test_a_newer_text_counts_as_newer_in_recall(owner, clock):
 
 def test_the_newest_rules_are_those_of_the_newest_texts(owner, clock):
     for number in range(12):
-        kept(owner.remember(f"Rule {number}: never touch file {number}", kind="rule", stability="permanent"))
+        kept(owner.remember(f"Never touch file {number} of {number}", kind="rule", stability="permanent"))
         clock.move(days=1)
-    before = owner.snapshot().text
-    owner.reinforce(owner.list_memories(text="Rule 0")[0].id)
-    assert owner.snapshot().text == before
+    before = owner.context("hello").sections
+    kept(owner.reinforce(owner.list_memories(text="file 0")[0].id))
+    assert [each.digest for each in owner.context("hello").sections] == [each.digest for each in before]
 
 
 def test_activity_counts_new_texts_by_their_authors(owner, corrected):
@@ -223,8 +225,9 @@ def test_a_source_counts_what_is_still_its_own(owner, agent, clock):
         assert (own.memories, own.corrected, dict(own.trust)) == (1, 1, {"web": 1}), group
 
 
+@pytest.mark.promise("C123")
 @pytest.mark.parametrize("way", [{"actor": "agent:scout"}, {"source": "web"}, {"source": PAGE}, {"session": "s1"}])
-def test_what_somebody_else_corrected_is_listed_and_stays_in_use(owner, agent, clock, way):
+def test_what_another_writer_corrected_is_listed_and_stays_in_use(owner, agent, clock, way):
     page = kept(agent.remember(WRONG, source="web", evidence=[PAGE], session="s1", tier="archival"))
     tip = kept(agent.remember("Cats sleep a lot", source="web", evidence=[PAGE], session="s1", tier="archival"))
     false = kept(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
@@ -241,7 +244,7 @@ def test_what_somebody_else_corrected_is_listed_and_stays_in_use(owner, agent, c
     assert page.id not in {name for each in found.contexts if each.receipt == after for name, _ in each.items}
     plan = owner.plan_contain(**way)
     assert plan.notes == (
-        "1 memory was corrected since by somebody else and stays in use; to take one out too, contain it by its id",
+        "1 memory was corrected since by another writer and stays in use; to take one out too, contain it by its id",
     )
     owner.contain(plan.digest, **way, reason="a bad page")
     live = {each.id for each in owner.list_memories()}
@@ -249,7 +252,7 @@ def test_what_somebody_else_corrected_is_listed_and_stays_in_use(owner, agent, c
     assert owner.plan_contain(**way).items == ()
 
 
-def test_a_commit_counts_what_somebody_else_corrected_as_corrected(owner, agent):
+def test_a_commit_counts_what_another_writer_corrected_as_corrected(owner, agent):
     written = agent.remember(WRONG, source="web", tier="archival")
     kept(owner.revise(kept(written).id, RIGHT, reason="read the label"))
     assert [each.text for each in owner.impact(commit=written.commit.id).corrected] == [RIGHT]
@@ -278,7 +281,7 @@ def test_what_is_still_partly_its_own_or_was_changed_elsewhere_is_contained(owne
     )
 
 
-def test_a_derived_memory_that_somebody_else_corrected_stays_too(owner, agent):
+def test_a_derived_memory_that_another_writer_corrected_stays_too(owner, agent):
     page = kept(agent.remember(WRONG, source="web", tier="archival"))
     made = kept(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
     kept(owner.revise(made.id, "Give Biscuit one tablet", reason="read the label"))
@@ -286,7 +289,7 @@ def test_a_derived_memory_that_somebody_else_corrected_stays_too(owner, agent):
     assert ([each.id for each in found.corrected], found.derived) == ([made.id], ())
 
 
-def test_a_sensitive_text_of_somebody_else_is_not_changed_unread(owner, agent):
+def test_a_sensitive_text_of_another_writer_is_not_changed_unread(owner, agent):
     secret = kept(agent.remember("Nora has a heart disease", sensitivity="sensitive", tier="archival"))
     assert agent.revise(secret.id, "Nora has a weak heart", reason="said so").ok
     kept(owner.revise(secret.id, "Nora has a heart murmur", reason="read the letter"))

@@ -71,7 +71,7 @@ class SourceActivity(Data):
     #: Memories whose present text it wrote, whatever their status; and the active ones.
     memories: int
     live: int
-    #: Memories that it wrote, and whose text somebody else has changed since.
+    #: Memories that it wrote, and whose text another writer has changed since.
     corrected: int
     #: Versions it wrote.
     writes: int

@@ -200,7 +200,7 @@ class Impact(Value):
     direct: tuple[Record, ...]
     #: Derived from these, directly or through others, by id.
     derived: tuple[Record, ...]
-    #: Memories of both kinds whose text somebody else has written since; they are in neither list.
+    #: Memories of both kinds whose text another writer has written since; they are in neither list.
     corrected: tuple[Record, ...]
     #: Oldest first.
     contexts: tuple[Delivery, ...]

@@ -143,7 +143,7 @@ class Record(Value, eq=False):
     superseded_by: str | None = None
     #: ``kind:name`` of the author of the first version.
     author: str
-    #: ``kind:name`` of who wrote the present text, which somebody else may have said first.
+    #: ``kind:name`` of who wrote the present text, which may differ from the first.
     text_by: str = _AS_FIRST_SAID
     session: str | None = None
     #: Speaker of a message.

@@ -5,8 +5,8 @@
 * A derived memory gets the strictest sensitivity, narrowest scope, earliest expiry, lowest trust and lowest
   confidence of its parents.
 * ``Revert`` restores the content of the named version, whatever came after it.
-* A new text is its actor's, and dates from now: ``text_by`` and ``text_at``. Words that somebody spoke lose their
-  speaker when somebody else changes them, and the time when they were said.
+* A new text is its actor's, and dates from now: ``text_by`` and ``text_at``. Spoken words lose their
+  speaker when another actor changes them, and the time when they were said.
 * The trust of a memory is at most that of the least trusted actor who set one of its fields.
 """
 
@@ -140,7 +140,7 @@ def has_same_text(before: Record, after: Record) -> bool:
 
 
 def _without_speaker(before: Record, text: str, actor: Actor) -> dict[str, Any]:
-    """Return the fields that new words take from what somebody spoke: its time, and the speaker if another one."""
+    """Return the fields that new words take from spoken words: its time, and the speaker if another one."""
     if before.speaker is None or text == before.text:
         return {}
     return {"occurred_at": None} if _is_speaker(actor, before) else {"occurred_at": None, "speaker": None}

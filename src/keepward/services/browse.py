@@ -340,7 +340,7 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
 def sources(session: RequestContext, selection: Selection) -> Sources:
     """Return where memories come from: how many each source wrote, how far they are trusted, and when.
 
-    A reference and a session stay in the fields of a memory when somebody else rewrites its text; the new text is not
+    A reference and a session stay in the fields of a memory when another writer rewrites its text; the new text is not
     theirs. Errors are as in ``list_page``.
     """
     view = _VisibleState(session, replace(selection, include_ended=True))

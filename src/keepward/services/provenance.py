@@ -259,7 +259,7 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
 
 
 class _Correction(NamedTuple):
-    """The version from which on a text is somebody else's, and the number of its commit."""
+    """The version from which on a text is by another writer, and the number of its commit."""
 
     version: int
     seq: int
@@ -350,11 +350,11 @@ def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict
             by_session = way == "session" and value in {details.session, payload.get("session")}
             if selected or by_source or by_session:
                 own, by = writers.setdefault(event.memory_id, set()), payload.get("text_by", payload["author"])
-                # Evidence and session stay in the fields when somebody else rewrites the text.
-                named_anew = payload["source"] == value or details.session == value or event.memory_id not in touched
+                # Evidence and session stay in the fields when another writer rewrites the text.
+                is_given = payload["source"] == value or details.session == value or event.memory_id not in touched
                 if selected:
                     own |= selected if is_new_text(payload) else set()
-                elif named_anew:
+                elif is_given:
                     own.add(by)
                 touched.setdefault(event.memory_id, event.version)
             elif inherited:

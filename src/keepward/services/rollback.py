@@ -317,12 +317,12 @@ class _ContainmentSteps(StepList):
 
 
 def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
-    """Return a sentence on the memories that stay in use because somebody else has corrected them."""
+    """Return a sentence on the memories that stay in use because another writer has corrected them."""
     count = sum(record.status is Status.ACTIVE for record in corrected)
     if not count:
         return ()
-    stays = "1 memory was corrected since by somebody else and stays"
-    stay = f"{count} memories were corrected since by somebody else and stay"
+    stays = "1 memory was corrected since by another writer and stays"
+    stay = f"{count} memories were corrected since by another writer and stay"
     return (f"{stays if count == 1 else stay} in use; to take one out too, contain it by its id",)
 
 
