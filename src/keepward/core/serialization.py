@@ -196,7 +196,7 @@ def encode_record(record: Record) -> bytes:
 
 def is_new_text(payload: Mapping[str, Any]) -> bool:
     """Whether the version with this payload has a new text; a change of other fields alters ``updated_at`` alone."""
-    return payload["version"] == 1 or payload.get("text_at", payload["created_at"]) == payload.get("updated_at")
+    return bool(payload["version"] == 1 or payload.get("text_at", payload["created_at"]) == payload.get("updated_at"))
 
 
 def decode_record(payload: bytes) -> Record:
