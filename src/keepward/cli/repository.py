@@ -16,9 +16,7 @@ from urllib.parse import unquote
 #: Maximum characters of a name, and characters of the hash in it.
 MAX_NAME_LENGTH, HASH_LENGTH = 64, 8
 #: Hosts that ignore the case of owners and repositories. Any other host may keep two apart.
-CASELESS_HOSTS = frozenset(
-    {"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "gitea.com", "gitee.com"}
-)
+CASELESS_HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "gitea.com"})
 #: Other hosts of the same repositories: for SSH, most of them on the port of HTTPS.
 _ALIASES = {
     "ssh.github.com": "github.com",
