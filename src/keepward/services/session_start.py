@@ -23,9 +23,11 @@ from keepward.services.search_features import mentions_preference
 
 #: A longer message of an assistant is not shown, in characters.
 MAX_REPLY_LENGTH: Final = 300
-#: Newest rules, facts and states among which preferences are found; newest facts that are shown; newest events among
-#: which the last message of an assistant is found.
-MAX_READ, MAX_FACTS, MAX_EVENTS = 1_000, 10, 200
+#: Newest rules, facts and states among which preferences are found; newest events among which the last message of an
+#: assistant is found.
+MAX_READ, MAX_EVENTS = 1_000, 200
+#: Newest preferences, and newest facts, that are shown.
+MAX_PREFERENCES, MAX_FACTS = 30, 10
 #: Facts leave first if room is short, and stand below what guides every answer.
 _GUIDING, _OTHER = 1.0, 0.4
 
@@ -83,19 +85,20 @@ def _with_chosen(session: RequestContext, gathered: GatheredInput, conversation:
     shown = {record.id for records in (inputs.core, inputs.pinned, inputs.state, inputs.working) for record in records}
     listed = [record for record in found if record.trust >= Trust.AGENT and record.id not in shown]
     rules = [record for record in listed if record.kind is Kind.RULE]
-    preferences = [record for record in listed if record.kind is not Kind.RULE and mentions_preference(record)]
-    guiding = {record.id for record in (*rules, *preferences)}
-    facts = [record for record in listed if record.id not in guiding and _is_own(session, record)][:MAX_FACTS]
+    facts = [record for record in listed if record.kind is not Kind.RULE]
+    preferences = [record for record in facts if mentions_preference(record)]
+    preferred = {record.id for record in preferences}
+    facts = [record for record in facts if record.id not in preferred and _is_own(session, record)]
     reply = last_reply(session)
-    is_shown = reply is not None and reply.session != conversation and len(reply.text) <= MAX_REPLY_LENGTH
+    replies = [] if reply is None or reply.session == conversation or len(reply.text) > MAX_REPLY_LENGTH else [reply]
     # Rules stand with the permanent ones, as far as a context lists them; these come first.
     room = max(0, MAX_PINNED_RULES - sum(record.kind is Kind.RULE for record in inputs.pinned))
-    guides = [*rules[room:], *preferences]
+    guides = [*rules[room:], *preferences[:MAX_PREFERENCES], *replies]
     chosen = replace(
         inputs,
         pinned=[*inputs.pinned, *rules[:room]],
         working=[record for record in inputs.working if record.kind not in {Kind.EVENT, Kind.SUMMARY}],
-        recalled=[*_ranked(guides, _GUIDING), *_ranked([*facts, *([reply] if reply and is_shown else [])], _OTHER)],
+        recalled=[*_ranked(guides, _GUIDING), *_ranked(facts[:MAX_FACTS], _OTHER)],
     )
     return replace(gathered, inputs=chosen)
 
