@@ -276,7 +276,7 @@ def test_a_long_prompt_is_stored_in_parts(memory, seen):
 
 
 def test_what_is_put_in_at_the_start_preserves_its_budget(memory, seen):
-    memory.remember_many([f"Ana prefers dish number {n} with plenty of butter and salt" * 20 for n in range(60)])
+    memory.remember_many([f"Ana prefers dish number {n} with plenty of butter and salt" for n in range(300)])
     handle_event(memory, event("reply", reply="Two tests still fail."), seen)
     found = handle_event(memory, event("start", "s2"), seen)
     assert ("Two tests still fail." in found, len(found) < START_BUDGET_TOKENS * 5) == (True, True)
