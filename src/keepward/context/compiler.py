@@ -2,12 +2,13 @@
 
 It is a pure function of ``CompileInput``; only the order of ``recalled`` matters.
 Every memory is in exactly one section, or excluded for exactly one reason. A memory that is inactive at ``now`` or did
-not pass the output filter is never rendered. Memories with the same text, key, speaker and day come in once. A summary
-stays out if one of its sources is a candidate.
+not pass the output filter is never rendered. Memories with the same text, key, speaker and subject come in once: the
+most trusted one, then the last said. A summary stays out if one of its sources is a candidate.
 
 The text never exceeds the budget. Core is always in, or there is an error. If room is short, memories leave in this
 order: recalled, then working, then pinned and state.
-* Recalled: the less relevant leave first. If they are about equally relevant, archival memories leave before episodic
+* Recalled: what less trusted sources wrote leaves before what bears and was written by people, then agents. Then the
+  less relevant leave first. If they are about equally relevant, archival memories leave before episodic
   ones. In one tier, memories leave by lower confidence, then lower score, lower rank and greater age.
 * Other sections: memories that a person wrote or approved leave last. Notes of agents never use the part of a limit
   that people's memories need, up to half of the limit.
@@ -22,13 +23,22 @@ from keepward.context.entries import (
     Entry,
     MemoryVersion,
     compile_reason,
-    dedup_key,
     eviction_key,
     filter_candidates,
+    repeat_key,
     sort_entries,
+    without_repeats,
 )
 from keepward.context.lines import document_line, line_of, merge_spans
-from keepward.context.render import RenderedText, TokenCounts, count_section_tokens, digest, insert_documents, render
+from keepward.context.render import (
+    RENDERER,
+    RenderedText,
+    TokenCounts,
+    count_section_tokens,
+    digest,
+    insert_documents,
+    render,
+)
 from keepward.context.sections import SECTIONS, CompileInput, CompileResult, newest_rules
 from keepward.core.commit import Reason
 from keepward.core.compiled import ContextItem, Exclusion, Section
@@ -43,6 +53,8 @@ OUT_OF_BUDGET = compile_reason("budget", "there was no room for it")
 SOURCES_RECALLED = compile_reason("repeat", "memories that it sums up were recalled")
 #: The largest budget, in tokens.
 MAX_CONTEXT_TOKENS = 128_000
+#: Maximum number of recalled lines, if neither the policy nor a budget limits them.
+MAX_RECALLED = 30
 #: Maximum number of pinned rules, and of recalled summaries.
 MAX_PINNED_RULES = 10
 MAX_RECALLED_SUMMARIES = 5
@@ -93,7 +105,7 @@ class _ContextBuilder:
         self._repeats: dict[MemoryVersion, MemoryVersion] = {}
         self._included: dict[MemoryVersion, Entry] = {}
         #: Id and version by the normalised text of an included memory.
-        self._by_text: dict[str, MemoryVersion] = {}
+        self._by_text: dict[tuple[str, ...], MemoryVersion] = {}
         self._budget = MAX_CONTEXT_TOKENS if budget is None else budget
         #: Maximum number of tokens of each group of sections.
         self._limits = (
@@ -103,13 +115,13 @@ class _ContextBuilder:
             (_STABLE_SECTIONS, policy.pinned_budget),
             (frozenset(SECTIONS), self._budget),
         )
-        self._max_recalled = policy.max_items if budget is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
         #: Tokens of people's memories that are not included yet, by section.
         self._reserved = dict.fromkeys(SECTIONS, 0)
 
     def build(self) -> CompileResult:
         entries = self._filter_output(self._apply_kind_caps())
+        self._repeats = without_repeats(entries)
         self._add_core([entry for entry in entries if entry.section == "core"])
         for entry in entries:
             if entry.by_person and entry.section != "core" and entry.key not in self._reasons:
@@ -160,7 +172,7 @@ class _ContextBuilder:
             shown.append(entry)
         return shown
 
-    def _include(self, entry: Entry, text: str) -> None:
+    def _include(self, entry: Entry, text: tuple[str, ...]) -> None:
         self._included[entry.key] = entry
         self._by_text[text] = entry.key
         self._reasons.pop(entry.key, None)
@@ -170,7 +182,7 @@ class _ContextBuilder:
         lines = [line for line in (self._identity, self._user_file) if line]
         for entry in entries:
             if entry.line is not None:
-                self._include(entry, dedup_key(entry, entry.line.body or ""))
+                self._include(entry, repeat_key(entry.record, entry.line.body))
                 lines.append(entry.line)
         for line in lines:
             tokens, limit = self._inputs.count(line.body or ""), self._inputs.policy.block_budget.get(line.block or "")
@@ -189,6 +201,9 @@ class _ContextBuilder:
 
     def _fill(self, entries: list[Entry]) -> None:
         """Include what fits, best first, by the token count of each line; a long line does not block a short one."""
+        max_recalled = self._inputs.policy.max_items
+        if max_recalled is None and self._inputs.budget_tokens is None:
+            max_recalled = MAX_RECALLED
         summaries = included = 0
         for entry in sorted(entries, key=eviction_key, reverse=True):
             if entry.line is None or entry.key in self._included:
@@ -198,14 +213,16 @@ class _ContextBuilder:
             if entry.has_candidate_sources:
                 self._reasons[entry.key] = SOURCES_RECALLED
                 continue
-            text = dedup_key(entry, entry.line.body or "")
+            if entry.key in self._repeats:
+                continue
+            text = repeat_key(entry.record, entry.line.body)
             if (original := self._by_text.get(text)) is not None:
                 self._repeats[entry.key] = original
                 continue
             recalled, why = entry.section == "recalled", None
             summary = recalled and entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
-            if recalled and self._max_recalled is not None and included >= self._max_recalled:
-                why = compile_reason("cap", f"a context recalls at most {self._max_recalled} memories")
+            if recalled and max_recalled is not None and included >= max_recalled:
+                why = compile_reason("cap", f"a context recalls at most {max_recalled} memories (max_items)")
             elif summary and summaries >= MAX_RECALLED_SUMMARIES:
                 why = compile_reason("cap", f"a context recalls at most {MAX_RECALLED_SUMMARIES} summaries")
             elif not self._fits(entry):
@@ -327,6 +344,7 @@ class _ContextBuilder:
         documents = {"identity": inputs.identity, "user_file": inputs.user_file}
         identified = {
             "compiled": self._mode,
+            "renderer": RENDERER,
             "format": inputs.format,
             "inputs": {
                 "objective": inputs.objective,
@@ -339,7 +357,6 @@ class _ContextBuilder:
                 "counter": inputs.counter_name,
                 "versions": dict(sorted(inputs.versions.items())),
                 "include_sensitive": inputs.include_sensitive,
-                "include_weak": inputs.include_weak,
             },
             "documents": {kind: document[0] for kind, document in documents.items() if document is not None},
             "digests": {

@@ -20,14 +20,12 @@ from keepward.context.lines import Line
 from keepward.context.sections import SECTION_SORT_KEYS, Candidate, CompileInput, is_turn, origin_order
 from keepward.core.commit import Reason
 from keepward.core.compiled import Mask
-from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at, is_textless
+from keepward.core.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
 from keepward.core.principals import SOURCES, Trust
 from keepward.core.value import to_micros
 
 #: Id and version of a memory.
 MemoryVersion: TypeAlias = tuple[str, int]
-#: Recalled facts from this share of the best score on are listed first.
-TOP_FACT_SCORE_RATIO = 0.5
 _INACTIVE_REASONS = {
     Status.EXPIRED: "its time to live is over",
     Status.SUPERSEDED: "another memory has replaced it",
@@ -65,6 +63,8 @@ class Entry:
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     weak: bool = False
+    #: See ``Candidate.level``.
+    level: Trust = Trust.UNKNOWN
     #: Whether it is a summary, and one of its sources is a candidate too.
     has_candidate_sources: bool = False
     #: Set by the output filter.
@@ -74,57 +74,72 @@ class Entry:
     cost: int = 0
 
 
-def eviction_key(entry: Entry) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
+def eviction_key(entry: Entry) -> tuple[int, int, int, int, bool, float, float, int, datetime, str, int]:
     """Sort key: the entry that is evicted first comes first; see the compiler."""
-    record, section, band, tier, rank = entry.record, 0, 0, 0, 0
+    record, section, level, band, tier, rank = entry.record, 0, 0, 0, 0, 0
     if entry.section == "working":
         section = 1
     elif entry.section == "recalled":
-        section, band, tier, rank = 2, entry.band, _TIER_ORDER[record.tier], entry.rank
+        section, level, band, tier, rank = 2, entry.level, entry.band, _TIER_ORDER[record.tier], entry.rank
     # The rank knows which memory is newer; times and ids of one batch are arbitrary.
     tie = -rank, record.text_at, record.id, record.version
     # In the fixed sections memories of people stay longest.
-    return -section, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
+    return -section, level, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
 
 
-def dedup_key(entry: Entry, body: str) -> str:
-    """Return what equal memories share: the text, and the key, speaker and day that give it meaning."""
-    record = entry.record
-    day = record.occurred_at.date().isoformat() if record.occurred_at else ""
-    speaker = (record.speaker or "") if entry.is_turn else ""
-    return "\0".join((record.key or "", speaker, day, " ".join(body.split()).casefold()))
+def repeat_key(record: Record, body: str | None = None) -> tuple[str, ...]:
+    """Return what equal memories share: the words, and the key, speaker and subject that give them meaning.
+
+    ``body`` is the text that is shown, if that is not the text of the record.
+    """
+    words = " ".join((record.text if body is None else body).split()).casefold()
+    return record.key or "", record.speaker or "", record.subject or "", words
+
+
+def without_repeats(entries: Sequence[Entry]) -> dict[MemoryVersion, MemoryVersion]:
+    """Keep one of equal recalled entries, the most trusted and then the last said, at the place of the best one.
+
+    Returns the others, each with the one that is kept.
+    """
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        if entry.section == "recalled" and entry.line is not None and not entry.has_candidate_sources:
+            groups.setdefault(repeat_key(entry.record, entry.line.body), []).append(entry)
+    repeats: dict[MemoryVersion, MemoryVersion] = {}
+    for group in groups.values():
+        kept = max(group, key=lambda entry: (entry.record.trust, entry.at, entry.record.id))
+        best = min(group, key=lambda entry: entry.rank)
+        kept.rank, kept.band, kept.strength = best.rank, best.band, best.strength
+        kept.level = max(entry.level for entry in group)
+        repeats |= {entry.key: kept.key for entry in group if entry is not kept}
+    return repeats
 
 
 def sort_entries(section: str, entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries of a section in the order of the text.
 
-    Recalled ones are grouped by trust. Each group has archival memories, then core and working ones, then summaries,
-    plain events and messages. Archival, core and working ones: high scores first, then newest first, then by rank.
-    Events and messages: newest day first. Messages of one session and day stay in the order they were said; a later
-    session comes first.
+    Recalled ones are grouped by trust, the best first. Messages of one session and day stand together, in the order
+    they were said, at the place of the best of them.
     """
     if section != "recalled":
         order = SECTION_SORT_KEYS[section]
         return sorted(entries, key=lambda entry: order(entry.record))
     entries = [*entries]
-    min_strength = TOP_FACT_SCORE_RATIO * max([entry.strength for entry in entries], default=0.0)
-    session_start: dict[tuple[str, int], int] = {}
-    for entry in entries:
-        if entry.is_turn and (session := entry.record.session) is not None:
-            session_day = session, entry.at // _DAY_US
-            session_start[session_day] = min(entry.at, session_start.get(session_day, entry.at))
+    best: dict[tuple[object, ...], int] = {}
 
-    def position(entry: Entry) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
-        record, at = entry.record, entry.at
-        origin = origin_order(record)
-        if record.tier is not Tier.EPISODIC:
-            low_score = int(entry.strength < min_strength)
-            return origin, int(record.tier is not Tier.ARCHIVAL), low_score, -at, "", entry.rank, 0, record.id
-        if not entry.is_turn:
-            return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, record.id
-        session, date = record.session or "", at // _DAY_US
-        first = session_start.get((session, date), at)
-        return origin, 4, -date, -first, session, at, to_micros(record.created_at), record.id
+    def talk(entry: Entry) -> tuple[object, ...]:
+        """Return what messages of one talk share: trust, session and day; an id for any other memory."""
+        record = entry.record
+        if not entry.is_turn or record.session is None:
+            return (record.id,)
+        return origin_order(record), record.session, entry.at // _DAY_US
+
+    for entry in entries:
+        best[talk(entry)] = min(entry.rank, best.get(talk(entry), entry.rank))
+
+    def position(entry: Entry) -> tuple[tuple[int, int], int, int, int, str]:
+        record = entry.record
+        return origin_order(record), best[talk(entry)], entry.at, to_micros(record.created_at), record.id
 
     return sorted(entries, key=position)
 
@@ -175,6 +190,7 @@ def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVer
                         strength=_finite(candidate.score if candidate.strength is None else candidate.strength),
                         parts=candidate.parts,
                         weak=candidate.weak,
+                        level=candidate.level,
                     )
                 )
     return entries, reasons

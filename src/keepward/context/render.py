@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from keepward.context.lines import HEADING, LEGEND, Line, document_line, escape_label, line_of
 from keepward.context.sections import PREFIX_SECTIONS
-from keepward.core.compiled import Replayed
+from keepward.core.compiled import Mask, Replayed
 from keepward.core.memory import Record
+from keepward.errors import InvalidInput
 from keepward.types import Format
 
 
@@ -81,7 +82,7 @@ def render(lines: Sequence[Line]) -> RenderedText:
     """Return the text of lines in their order; empty for no lines.
 
     Lines of one section and trust share a heading. Two or more lines of one day share another one. A single line has
-    its date after the text, where no memory can write.
+    its date after the text, where no memory can write. Lines that share a day have their times too.
     """
     #: Section or block, trust and day of each line. A missing memory keeps the group of the line before it.
     groups: list[tuple[str | None, ...]] = [_NO_GROUP]
@@ -93,6 +94,7 @@ def render(lines: Sequence[Line]) -> RenderedText:
         else:
             groups.append(groups[-1])
     groups.append(_NO_GROUP)
+    times = _times_to_show(lines)
     text, legend = "", f"\n{LEGEND}"
     split = 0
     runs: list[tuple[str, str, int]] = []
@@ -111,7 +113,9 @@ def render(lines: Sequence[Line]) -> RenderedText:
         shares_day = group[2] is not None and group in (previous, following)
         if shares_day and group != previous:
             text += f"### {group[2]}\n\n"
-        text += line.paragraph if shares_day or line.day is None else f"{line.paragraph} ({line.day[:10]})"
+        date = None if shares_day or line.day is None else line.day[:10]
+        when = " ".join(filter(None, (date, times.get(n))))
+        text += f"{line.paragraph} ({when})" if when else line.paragraph
         ends.append(len(text))
         if line.section in PREFIX_SECTIONS:
             split = len(text)
@@ -119,6 +123,21 @@ def render(lines: Sequence[Line]) -> RenderedText:
             runs.pop()
         runs.append((line.section, line.tier, len(text)))
     return RenderedText(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
+
+
+def _times_to_show(lines: Sequence[Line]) -> dict[int, str]:
+    """Return by position, from 1, the times that tell lines of one day apart: minutes, or seconds if needed."""
+    days: dict[str, list[tuple[int, str]]] = {}
+    for n, line in enumerate(lines, 1):
+        if line.day is not None and line.time is not None:
+            days.setdefault(line.day, []).append((n, line.time))
+    shown: dict[int, str] = {}
+    for told in days.values():
+        times = [time for _, time in told]
+        if len(set(times)) > 1:
+            end = 5 if len({time[:5] for time in times}) == len(set(times)) else 8
+            shown |= {n: time[:end] for n, time in told}
+    return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +166,38 @@ def count_section_tokens(rendered: RenderedText, count: Callable[[str], int]) ->
     return TokenCounts(total=total, by_section=by_section, by_tier=by_tier)
 
 
+#: The renderer of new contexts. Receipts name it, and each number keeps its renderer, so that a replay gives the same
+#: bytes for ever. A change of ``line_of``, ``document_line`` or ``render`` takes a new number.
+RENDERER: Final = 1
+
 RecordLookup: TypeAlias = Callable[[str, int], Record | None]
 ArtefactLookup: TypeAlias = Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renderer:
+    """The functions that make the lines of memories and documents, and the text of lines."""
+
+    line_of: Callable[[str, Record, Collection[Mask]], Line]
+    document_line: Callable[[str, str | None], Line | None]
+    render: Callable[[Sequence[Line]], RenderedText]
+
+
+_RENDERERS: Final = {RENDERER: Renderer(line_of=line_of, document_line=document_line, render=render)}
+
+
+def renderer_of(facts: Mapping[str, Any]) -> Renderer:
+    """Return the renderer that a receipt names.
+
+    Raises:
+        InvalidInput: it names none, or one of a later version.
+    """
+    number = facts.get("renderer")
+    if number is None:
+        raise InvalidInput("this receipt is from before the first release: it names no renderer and cannot be replayed")
+    if number not in _RENDERERS:
+        raise InvalidInput(f"this receipt names the renderer {number}: replay it with the version that wrote it")
+    return _RENDERERS[number]
 
 
 def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup) -> Replayed:
@@ -156,9 +205,13 @@ def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLook
 
     ``artefact`` returns the documents ``identity`` and ``user_file``. A missing record or document becomes a tombstone
     and is listed.
+
+    Raises:
+        InvalidInput: the facts name no renderer, or an unknown one.
     """
-    lines, missing = _lines(facts, fetch, artefact)
-    rendered = render(lines)
+    renderer = renderer_of(facts)
+    lines, missing = _lines(renderer, facts, fetch, artefact)
+    rendered = renderer.render(lines)
     text = rendered.formatted(facts["format"])
     digests = rendered.section_digests()
     return Replayed(
@@ -179,9 +232,13 @@ def rendered_lines(
     """Return (section, name, text) of each line of a context in order; joined they are its text.
 
     The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that follows them.
+
+    Raises:
+        InvalidInput: the facts name no renderer, or an unknown one.
     """
-    lines, _ = _lines(facts, fetch, artefact)
-    rendered = render(lines)
+    renderer = renderer_of(facts)
+    lines, _ = _lines(renderer, facts, fetch, artefact)
+    rendered = renderer.render(lines)
     spans = pairwise((0, *rendered.ends))
     return [
         (line.section, line.name, rendered.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)
@@ -189,7 +246,7 @@ def rendered_lines(
 
 
 def _lines(
-    facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
+    renderer: Renderer, facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
 ) -> tuple[list[Line], list[tuple[str, int]]]:
     """Return the lines of a context in order, and what is missing."""
     missing: list[tuple[str, int]] = []
@@ -198,7 +255,7 @@ def _lines(
         text = artefact(kind, version)
         if text is None:
             missing.append((kind, 0))
-        documents[kind] = document_line(kind, text)
+        documents[kind] = renderer.document_line(kind, text)
     lines: list[Line] = []
     for section in facts["sections"]:
         for item in section["items"]:
@@ -208,5 +265,5 @@ def _lines(
                 lines.append(Line(item["id"], section["name"], item["tier"], None, block=item.get("block")))
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                lines.append(line_of(section["name"], record, masks))
+                lines.append(renderer.line_of(section["name"], record, masks))
     return insert_documents(lines, documents.get("identity"), documents.get("user_file")), missing

@@ -38,8 +38,10 @@ class Candidate:
     strength: float | None = None
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether recall marked the hit as weak. A weak hit does not count as a use.
+    #: Whether it does not bear on the objective; then it does not count as a use.
     weak: bool = False
+    #: The trust level at which it was chosen as if there were no less trusted memories; those give way to it.
+    level: Trust = Trust.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class CompileInput:
     #: Scope of the reader.
     scope: str = SHARED_SCOPE
     policy: Policy
-    #: The limit of the total text. None: the policy limits the tail, and the number of recalled lines.
+    #: The limit of the total text. None: the policy limits the tail.
     budget_tokens: int | None = None
     #: Version and text of the identity document.
     identity: tuple[str, str] | None = None
@@ -91,7 +93,6 @@ class CompileInput:
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
-    include_weak: bool = False
     #: Number of ranked memories that ``excluded`` does not name, by code.
     unlisted: Mapping[str, int] = field(default_factory=dict)
     format: Format = "markdown"

@@ -121,9 +121,10 @@ class Policy(Data, dict=True):
     pinned_budget: int = 4_000
     working_budget: int = 4_000
     retrieved_budget: int = 16_000
-    #: Maximum tokens of working and recalled memories together, and of recalled lines, without a requested budget.
+    #: Maximum tokens of working and recalled memories together, without a requested budget.
     context_budget: int = 2_000
-    max_items: int = 30
+    #: Maximum recalled lines of a context. None: 30 without a requested budget, and as many as fit with one.
+    max_items: int | None = None
 
     #: Index for the candidates of recall: in the process, or in PostgreSQL once it is built. `auto`: in the database
     #: for tenants with more memories than the limit.
