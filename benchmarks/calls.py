@@ -70,7 +70,7 @@ def run() -> None:
         with Memory.open(folder / "store.db", embedder="hashed", config_dir=folder / "keepward") as memory:
 
             def compile_context() -> object:
-                return memory.context("what everybody drinks", budget_tokens=1_000, include_weak=True)
+                return memory.context("what everybody drinks", budget_tokens=1_000)
 
             memory.remember_many([{"text": text} for text in texts[:HELD]])
             memory.remember(texts[HELD])

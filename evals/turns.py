@@ -119,7 +119,7 @@ class Store:
         self.texts.append(text)
         self._vectors = None
         if way in {"remember", "event"}:
-            given = {"kind": "event", "occurred_at": self.clock.instant} if way == "event" else {}
+            given = {"kind": "event", "stability": "stable", "occurred_at": self.clock.instant} if way == "event" else {}
             self.memory.remember(text, **(given | fields))
             return
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]

@@ -145,8 +145,8 @@ class MemoryAPI(ABC):
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
         A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
-        A hit is ``weak`` if it shares no rare word with the query and has a low cosine. A message of a
-        session is not weak if it was compared by meaning.
+        A hit is ``weak`` if it does not bear on the query: its score is far below the best one, or it has neither a word
+        of the query nor a meaning close to it.
 
         ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
         stores a receipt; pass its id to ``feedback``. ``since`` and ``until`` filter by the time of writing.
@@ -265,14 +265,14 @@ class MemoryAPI(ABC):
         format: Format = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         without: Sequence[str] = (),
-        include_weak: bool = False,
         preview: bool = False,
     ) -> CompiledContext:
         """Compile the memories that a model needs for an objective, with a receipt.
 
-        Without ``budget_tokens``, the policy limits the tokens of working and recalled memories and the number of
-        recalled lines. With it, the limit applies to the complete context. Weak hits are left out unless
-        ``include_weak``. If the objective asks for advice, the ten best preferences are included even if weak.
+        Without ``budget_tokens``, the three best memories are recalled, those that bear on the objective, and what was
+        said later about the same: usually 3 to 6 lines. A store of at most twenty short memories is recalled whole.
+        With ``budget_tokens``, the best memories fill the budget, which limits the complete context. Nothing is
+        recalled for greetings, thanks and bare arithmetic. A request for advice also recalls the ten best preferences.
 
         A core block that is missing or was edited outside Keepward is an error, unless ``without`` lists its key or id.
         A valid block is never left out.
@@ -301,14 +301,12 @@ class MemoryAPI(ABC):
         *,
         budget_tokens: int | None = None,
         purpose: Purpose = "answer",
-        include_weak: bool = False,
         format: Format = "markdown",  # noqa: A002  the word users know
         seen: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile only the memories relevant to a query; the text is empty if there are none.
+        """Compile only the memories that bear on a query; the text is empty if none does.
 
-        ``include_weak`` is as for ``context``. ``seen`` lists ids of memories that the model has already read. They are
-        left out, and the receipt lists them.
+        ``seen`` lists ids of memories that the model has already read. They are left out, and the receipt lists them.
         """
 
     @operation("POST /memory/receipts/{id}/replay", by="services.contexts:replay", right="read")

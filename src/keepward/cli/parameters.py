@@ -65,7 +65,6 @@ HELP: Mapping[str, str] = {
     "amend.digest": "The digest that was shown; another one is not approved.",
     "limit": "Maximum number of items.",
     "include_sensitive": "Include sensitive memories.",
-    "include_weak": "Include weak hits.",
     "include_ended": "Include retired, archived, superseded and expired memories.",
     "as_of": "Read a past state: a commit's number or id, or a time.",
     "log.until": "Up to and including a commit's number or id, or a time.",

@@ -165,8 +165,8 @@ class Hit(Value):
     parts: dict[str, float]
     #: Why it was found: ``words``, ``meaning`` and others.
     why: tuple[str, ...]
-    #: Whether it shares no rare word with the query and has a low cosine. A message of a session that was compared by
-    #: meaning is never weak. Weak hits do not count as used.
+    #: Whether it does not bear on the query: its score is far below the best one, or it has neither a word of the query
+    #: nor a meaning close to it. Weak hits do not count as used.
     weak: bool = False
 
 

@@ -84,7 +84,7 @@ def is_committed(outcome: Any) -> bool:
 
 def appears_in_context(memory: Memory, text: str, **options: Any) -> bool:
     """Whether the compiled context for a text contains it."""
-    return text in memory.context(text, include_weak=True, **options).text
+    return text in memory.context(text, budget_tokens=4_000, **options).text
 
 
 def refusal_code(attempt: Callable[..., object], *args: Any, **kwargs: Any) -> str:

@@ -124,7 +124,6 @@ class ContextArguments(TypedDict, total=False):
     budget_tokens: Annotated[int, Meta(ge=1, le=128_000)]
     purpose: Purpose
     include_sensitive: bool
-    include_weak: bool
 
 
 class HistoryArguments(TypedDict):

@@ -36,7 +36,7 @@ from keepward.retrieval.inverted_index import (
 from keepward.retrieval.ranking import Candidates, rounded
 from keepward.retrieval.roles import ROLES, other_roles
 from keepward.retrieval.time_expressions import Period, closeness
-from keepward.retrieval.tokenizer import PREFERENCE_TERM, QUESTION_TERM, adds_qualifier, term_hash, terms
+from keepward.retrieval.tokenizer import PREFERENCE_TERM, QUESTION_TERM, adds_qualifier, analyse, term_hash, terms
 
 __all__ = ["Index", "IndexHit", "Query", "RowFilter"]
 
@@ -60,26 +60,34 @@ class Query:
     #: float32 (dim,), not zero; None for a search by text only.
     vector: Floats | None = None
     vector_model: str | None = None
+    #: The vector of the query with a name in place of "I", and the subject of that name; None without first person.
+    named: Floats | None = None
+    person: str | None = None
+    #: The vector that requests for advice have in common; None for any other query.
+    common: Floats | None = None
+    #: What the model does with unrelated texts; see ``ModelScale``.
+    scale: ranking.ModelScale = ranking.USUAL_SCALE
     #: Days that the query names.
     days: tuple[Period, ...] = ()
 
-
-#: A hit without a rare word of the query is weak below this cosine. The key is the embedder's id up to the first colon.
-#: Messages of a session have no threshold, because it hid more answers than noise; neither have other embedders.
-WEAK_BELOW: Final = {"minilm-l6-v2": 0.33, "hashed": 0.20}
-#: Such a hit is also weak below this share of the best cosine.
-WEAK_SHARE: Final = 0.7
+    def with_name(self, weight: float) -> "Query":
+        """Return the query with the average of both wordings, which finds facts in the first and third person."""
+        if self.vector is None or self.named is None:
+            return self
+        vector = self.vector + np.float32(weight) * self.named
+        vector /= max(float((vector @ vector) ** 0.5), 1e-9)
+        return dataclasses.replace(self, vector=vector, named=None)
 
 
 def centred_query_of(query: Query, signs: vector_index.SignStatistics) -> ranking.CentredQuery:
     """Return the query's vector minus a share of the mean of all visible vectors.
 
-    A request for advice is returned as it is, because `project_out` treats it. So is a hashed vector, because most of
-    its components are zero.
+    Of a request for advice, what all requests have in common is subtracted instead. Nothing is subtracted from a hashed
+    vector, because most of its components are zero, nor if a model puts unrelated texts close together.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
-    if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
-        return ranking.CentredQuery(vector=vector)
+    if str(query.vector_model).startswith("hashed:") or query.scale.baseline or query.common is not None:
+        return query.scale.query(vector, query.common)
     return ranking.centre_query(vector, signs)
 
 
@@ -90,12 +98,14 @@ class IndexHit(NamedTuple):
     version: int
     #: 0..1, see ``ranking.MAX_SCORE``; comparable between queries of one tenant.
     score: float
-    #: Whether it shares no rare word with the query and its best cosine is below a threshold.
+    #: Whether it does not bear on the query; see ``ranking.BEARING_SHARE``.
     weak: bool
     #: The parts of the score, rounded to 1e-6; the score is computed from the rounded parts.
     parts: dict[str, float]
     #: Signals that matched: "text", "vector".
     used: tuple[str, ...]
+    #: What was said later about the same, nearest first; only if it was asked for.
+    newer: "tuple[IndexHit, ...]" = ()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -113,6 +123,8 @@ class _SearchState:
     candidates: Candidates
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
+    #: The total of a memory without a word of the query and with the mean cosine.
+    background: float = 0.0
 
 
 class Index:
@@ -210,11 +222,19 @@ class Index:
             visible = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
             speakers = enumerate(map(str.casefold, self._columns.names("speaker")))
             roles = {code: name for code, name in speakers if name in ROLES}
-            visible = dataclasses.replace(visible, roles=roles, answers=self._answers_of(visible, roles))
+            visible = dataclasses.replace(
+                visible, roles=roles, answers=self._answers_of(visible, roles), subjects=self._subjects(visible)
+            )
             while len(self._visible_cache) >= _MAX_CACHED_FILTERS:
                 del self._visible_cache[next(iter(self._visible_cache))]
             self._visible_cache[key] = visible
         return visible
+
+    def _subjects(self, visible: VisibleRows) -> frozenset[str]:
+        """Return the subjects of the visible rows."""
+        codes = self._columns["subject"][visible.mask]
+        names = self._columns.names("subject")
+        return frozenset(names[code] for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist())
 
     def _answers_of(self, visible: VisibleRows, roles: Mapping[int, str]) -> Rows:
         """Return for each row the row of another person's answer, or the row count if there is none."""
@@ -234,6 +254,10 @@ class Index:
     def stale(self) -> bool:
         """Whether vectors have an earlier embedding version; they are compared until they are replaced."""
         return bool(self._stale)
+
+    def count_visible(self, allowed: RowFilter) -> int:
+        """Return how many entries are visible."""
+        return self._visible_rows(allowed).count
 
     def count_without_vector(self, query: Query, allowed: RowFilter) -> int:
         """Return how many visible entries have no vector of the query's model (3); 0 for a query without a vector."""
@@ -259,15 +283,21 @@ class Index:
         weights: reranker.RerankerWeights | None = None,
         by_cosine: bool = False,
         texts: Texts | None = None,
+        newer: bool = False,
     ) -> list[IndexHit]:
         """Return at most `limit` visible entries, best first.
 
         Without comparable vectors, an entry must share a term with the query. `weights` reorder the best candidates.
-        `by_cosine` ranks by vectors only. `texts` returns texts by id, to compare statements of different age.
+        `by_cosine` ranks by vectors only. `texts` returns texts by id, to compare statements of different age. `newer`
+        adds to the best hits what was said later about the same.
         """
         if limit < 1:
             return []
         visible = self._visible_rows(allowed)
+        if query.named is not None:
+            # A name tells little where all memories are about one person.
+            others = visible.subjects - {query.person}
+            query = query.with_name(1.0 if others else ranking.LONE_NAME_WEIGHT)
         cover = bm25_shares((*query.terms, *query.names), self._terms, visible) if visible.count else None
         units = self._units_of(query)
         positions = self._columns["position"]
@@ -297,7 +327,9 @@ class Index:
             self._apply_reranker(state, weights, best, allowed.now)
             best = self._in_order(state, best)
         max_score = ranking.MAX_SCORE if state.candidates.compared.any() else ranking.MAX_TEXT_SCORE
-        return self._hits(state, best[:limit], 1.0 if by_cosine else max_score)
+        best = best[:limit]
+        hits = self._hits(state, best, 1.0 if by_cosine else max_score)
+        return self._with_newer(state, best, hits, texts) if newer and texts is not None else hits
 
     def _units_of(self, query: Query) -> vector_index.VectorIndex | None:
         if query.vector is None or query.vector_model is None:
@@ -357,6 +389,7 @@ class Index:
         share_of_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
         boost = rounded(self._answer_type_boost(state.query, candidates.rows) * share_of_best)
         state.total = np.maximum(rounded(score + ranking.SESSION_BEST_WEIGHT * best + boost), 0.0)
+        state.background = (1.0 + ranking.SESSION_BEST_WEIGHT) * weight * candidates.mean
         feature, session = feature + boost, rounded(ranking.SESSION_BEST_WEIGHT * best)
         # The parts sum to the total, also if the total was raised to 0.
         meaning = rounded(state.total - covered - feature - session)
@@ -417,23 +450,63 @@ class Index:
         state.parts["newer"][best] = rounded(ranking.recency_boosts(state.total[best], similarity))
         state.total = rounded(state.total + state.parts["newer"])
 
-    def _weak(self, state: _SearchState, rows: Places, chosen: Places) -> Mask:
-        """Return which hits share no rare word with the query and have a low cosine."""
-        query, candidates = state.query, state.candidates
-        max_memories = max(ranking.MAX_RARE_MEMORIES, int(ranking.MAX_RARE_SHARE * state.visible.count))
-        frequency = state.cover.document_frequency if state.cover else {}
-        hashes = dict.fromkeys(map(term_hash, query.terms))
-        rare = [key for key in hashes if 0 < frequency.get(key, 0) <= max_memories]
-        weak = ~self._terms.contains_terms(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
-        compared = candidates.compared[chosen]
-        if query.vector_model is not None and compared.any():
-            threshold = WEAK_BELOW.get(query.vector_model.split(":")[0])
-            if threshold is None:
-                return np.asarray(weak & ~compared, dtype=np.bool_)
-            threshold = max(threshold, WEAK_SHARE * float(candidates.cosine[candidates.compared].max()))
-            in_session = state.visible.session[rows] < state.visible.sessions
-            weak &= ~compared | (~in_session & (candidates.cosine[chosen] < threshold))
-        return np.asarray(weak, dtype=np.bool_)
+    def _bearing(self, state: _SearchState, chosen: Places) -> Mask:
+        """Return which candidates bear on the query, judged by the best one and by the model's unrelated texts."""
+        excess = state.total[chosen] - state.background
+        best = max(float(state.total.max()) - state.background, 1e-9)
+        near = state.candidates.cosine[chosen] >= ranking.BEARING_NOISE * state.query.scale.noise
+        shares = np.zeros(len(chosen), dtype=np.bool_)
+        if state.cover is not None:
+            shares = state.cover.own[state.candidates.rows[chosen]] > 0
+        bearing = (excess >= ranking.BEARING_SHARE * best) & (shares | (state.candidates.compared[chosen] & near))
+        return np.asarray(bearing, dtype=np.bool_)
+
+    def _with_newer(self, state: _SearchState, best: Places, hits: list[IndexHit], texts: Texts) -> list[IndexHit]:
+        """Add to the best hits what else was said about the same, later statements first."""
+        leading = [n for n, hit in enumerate(hits[: ranking.MAX_WITH_NEWER]) if not hit.weak]
+        if not leading:
+            return hits
+        text_by_id = texts([hits[n].id for n in leading])
+        for n in leading:
+            row = int(state.candidates.rows[best[n]])
+            nearness = self._nearness(state, row)
+            for term in sorted(set(analyse(text_by_id.get(hits[n].id, "")).kept)):
+                key = term_hash(term)
+                holders = self._terms.postings(key)[0]
+                holders = holders[state.visible.mask[holders]]
+                if 1 < state.visible.document_frequency(key, len(holders)) <= ranking.MAX_SHARING:
+                    for holder in holders.tolist():
+                        nearness[holder] = nearness.get(holder, 0.0) + 1.0
+            hits[n] = hits[n]._replace(newer=self._nearest(state, row, nearness))
+        return hits
+
+    def _nearness(self, state: _SearchState, row: int) -> dict[int, float]:
+        """Return the candidates whose meaning is close to that of a row, with their cosines."""
+        first, known, store = self._first(str(state.query.vector_model), self._dim(state.query), state.candidates.rows)
+        own = int(np.searchsorted(state.candidates.rows, row))
+        if store is None or not known[own]:
+            return {}
+        cosines = store.cosines(store.floats(first[own : own + 1])[0], first).astype(np.float64)
+        cosines = np.where(known, rounded(state.query.scale.rescale(cosines)), 0.0)
+        near = np.flatnonzero(cosines >= ranking.SAME_COSINE)
+        return dict(zip(state.candidates.rows[near].tolist(), cosines[near].tolist(), strict=True))
+
+    def _nearest(self, state: _SearchState, row: int, nearness: Mapping[int, float]) -> tuple[IndexHit, ...]:
+        """Return the nearest statements of at least the same trust, later ones first."""
+        when, trust, position = (self._columns[name] for name in ("created_at", "trust", "position"))
+        found = [
+            (bool(when[other] <= when[row]), -near, -int(position[other]), other)
+            for other, near in nearness.items()
+            if other != row and trust[other] >= trust[row] and (ranking.USE_OLDER or when[other] > when[row])
+        ]
+        return tuple(
+            IndexHit(self._columns.ids[other], int(self._columns["version"][other]), 0.0, True, {}, ())
+            for *_, other in sorted(found)[: ranking.MAX_NEWER]
+        )
+
+    @staticmethod
+    def _dim(query: Query) -> int:
+        return 0 if query.vector is None else len(query.vector)
 
     def _apply_reranker(self, state: _SearchState, weights: reranker.RerankerWeights, chosen: Places, now: int) -> None:
         """Add the learned change to the scores of these candidates; 0 for the others."""
@@ -470,7 +543,7 @@ class Index:
                 [self._columns.ids[row] for row in rows.tolist()],
                 self._columns["version"][rows].tolist(),
                 rounded(np.clip(state.total[chosen] / max_score, 0.0, 1.0)).tolist(),
-                self._weak(state, rows, chosen).tolist(),
+                (~self._bearing(state, chosen)).tolist(),
                 named,
                 map(flagged.__getitem__, zip(*(flags.tolist() for flags in signals.values()), strict=True)),
             )

@@ -212,6 +212,8 @@ class VisibleRows:
     roles: Mapping[int, str] = field(default_factory=dict)
     #: Row that answers the question of each row, or the row count if there is none.
     answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    #: Subjects of the visible rows.
+    subjects: frozenset[str] = frozenset()
     #: Cached sign statistics, by the id of the model.
     signs: dict[str, SignStatistics] = field(default_factory=dict)
     #: Cached number of visible rows without a vector, by model and dimension.

@@ -40,6 +40,8 @@ DISTINCTIVE_BELOW: Final = 12
 ADVICE_WORDS_WEIGHT: Final = 0.7
 #: Share of the mean vector of all memories that is subtracted from the vector of any other question.
 COMMON_MEAN_SHARE: Final = 0.6
+#: Weight of the wording with a name where all visible memories are about this person. The other wording has 1.
+LONE_NAME_WEIGHT: Final = 0.25
 #: Subtracted from an assistant's message if the query asks for the user's words, and the other way round.
 OTHER_ROLE_PENALTY: Final = 0.25
 #: This share of a question's score above the mean moves from the message that asks to the message that answers.
@@ -69,9 +71,19 @@ MIN_NEWER_SCORE_SHARE: Final = 0.5
 OLDER_PENALTY_SHARE: Final = 0.2
 #: With fewer candidates than this, their mean similarity counts less.
 _RELIABLE_MEAN_FROM: Final = 10
-#: A word is rare if at most this many visible memories contain it, or this share of them.
-MAX_RARE_MEMORIES: Final = 3
-MAX_RARE_SHARE: Final = 0.01
+#: A memory bears on a query if its score is at least this share of the best one, both above the score of a memory that
+#: has no word of the query and the mean cosine.
+BEARING_SHARE: Final = 0.75
+#: It must also have a word of the query, or a cosine of at least so many standard deviations of unrelated texts.
+BEARING_NOISE: Final = 4.5
+#: The best hits to which a search adds what else was said about the same, and how many memories to each.
+MAX_WITH_NEWER: Final = 8
+MAX_NEWER: Final = 2
+#: A statement is about the same from this cosine on (0 for unrelated texts, 1 for equal ones), or if it shares a word
+#: that at most so many memories have.
+SAME_COSINE: Final = 0.45
+MAX_SHARING: Final = 2
+USE_OLDER = True
 
 
 def max_pool_penalty(counts: Places) -> Doubles:
@@ -87,14 +99,6 @@ def words_weight(covered: Doubles, *, advice: bool) -> float:
     return weight * (ADVICE_WORDS_WEIGHT if advice else 1.0)
 
 
-def project_out(query: Floats, common: Floats) -> Floats:
-    """Return the vector of a request for advice without the unit vector that all such requests have in common.
-
-    Some memories are close to any request for advice. After the projection only the topic counts.
-    """
-    return np.asarray(query - np.dot(query, common) * common, dtype=np.float32)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CentredQuery:
     """The vector of a query, centred, and the numbers that rescale its cosines to those of the original query."""
@@ -102,10 +106,47 @@ class CentredQuery:
     vector: Floats
     stretch: float = 1.0
     shift: float = 0.0
+    #: The shift of a mean that is estimated from signs, which a constant component hardly changes.
+    mean_shift: float | None = None
+
+    def mean_cosine(self, signs: vector_index.SignStatistics) -> float:
+        """Return the mean cosine of the visible passages."""
+        mean = signs.mean_cosine(self.vector)
+        return float(rounded(self.rescale_cosines(mean))) if self.mean_shift is None else mean
 
     def rescale_cosines(self, cosines: npt.NDArray[np.floating] | float) -> Doubles:
         """Return cosines to the centred vector, rescaled so that their mean is that of the original query."""
         return np.asarray(np.asarray(cosines, dtype=np.float64) * self.stretch + self.shift, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelScale:
+    """How close a model puts unrelated texts, so that one rule serves every model."""
+
+    #: Mean cosine of unrelated texts, 0..1; 0 for most models, about 0.75 for some.
+    baseline: float = 0.0
+    #: Standard deviation of these cosines, rescaled so that the baseline is 0 and equal texts are 1.
+    noise: float = 0.07
+
+    def rescale(self, cosines: Doubles) -> Doubles:
+        """Return cosines with 0 for unrelated texts and 1 for equal ones."""
+        return np.asarray((cosines - self.baseline) / (1.0 - self.baseline), dtype=np.float64)
+
+    def query(self, vector: Floats, common: Floats | None = None) -> CentredQuery:
+        """Return a query whose cosines are rescaled so that the baseline is 0.
+
+        ``common`` is a unit vector that all requests for advice share, and that some memories are close to. Without it
+        only the topic counts.
+        """
+        stretch = 1.0 / (1.0 - self.baseline)
+        share = 0.0 if common is None else (float(np.dot(vector, common)) - self.baseline) * stretch
+        topic = vector if common is None else np.asarray(vector - np.float32(share) * common, dtype=np.float32)
+        shift = -self.baseline * stretch * (1.0 - share)
+        return CentredQuery(vector=topic, stretch=stretch, shift=shift, mean_shift=0.0 if self.baseline else None)
+
+
+#: What most models do with unrelated texts.
+USUAL_SCALE: Final = ModelScale()
 
 
 def centre_query(query: Floats, signs: vector_index.SignStatistics) -> CentredQuery:
@@ -235,7 +276,7 @@ def candidates_by_text_and_vector(
         return None
     k = max(MIN_CANDIDATES, 2 * limit)
     expected = vector_index.expected_cosine(store.dim)
-    mean = float(rounded(direction.rescale_cosines(signs.mean_cosine(direction.vector))))
+    mean = direction.mean_cosine(signs)
     chosen = np.zeros(len(visible.mask), dtype=np.bool_)
     chosen[owners[vector_index.nearest(distance, k, store.dim)]] = True
     if cover is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from keepward.context.compiler import (
     OUT_OF_BUDGET,
     compile_context,
 )
-from keepward.context.entries import compile_reason
+from keepward.context.entries import compile_reason, repeat_key
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import FORMATS, Candidate, CompileInput, CompileResult, newest_rules
@@ -48,7 +48,7 @@ from keepward.services.access import (
 )
 from keepward.services.explain import explain_context
 from keepward.services.output_filter import filter_output
-from keepward.services.read import ReadPoint, models_used, rank, read_point
+from keepward.services.read import Ranking, ReadPoint, models_used, rank, read_point
 from keepward.services.reader import HIDDEN_TEXT
 from keepward.services.request_context import RequestContext, record_read
 from keepward.services.search_features import mentions_preference
@@ -58,13 +58,21 @@ from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.writer import UnitOfWork
 from keepward.types import Format
 
+if TYPE_CHECKING:
+    from keepward.retrieval.index import IndexHit
+
 #: Expired working memories are listed among the exclusions for this long.
 EXPIRED_NAMED_FOR = timedelta(days=7)
-#: Number of ranked memories: without a budget, so many for each line that a context may recall. With a budget, one for
-#: each so many tokens, and at least the minimum.
-CANDIDATES_PER_ITEM = 3
+#: Number of ranked memories: with a budget, one for each so many tokens, and at least the minimum.
 TOKENS_PER_CANDIDATE = 12
-MIN_CANDIDATES = 60
+MIN_CANDIDATES = 100
+#: The best so many memories are in a context, whether they bear on the objective or not.
+BEST_LINES = 3
+#: A store of at most so many memories, whose texts need at most this share of the budget, is in as a whole.
+SMALL_STORE = 20
+SMALL_STORE_SHARE = 0.25
+#: Memories of these trust levels are chosen as if there were no less trusted ones: those of people, then of agents.
+_LEVELS = (Trust.USER, Trust.AGENT)
 #: Ranked memories are read in batches of the room divided by this number, at least the minimum, until the room is used.
 TOKENS_PER_READ = 40
 MIN_READ_BATCH = 8
@@ -76,7 +84,8 @@ MAX_WEAK_PREFERENCES = 10
 #: counted.
 MIN_NAMED_EXCLUSIONS = 20
 ALREADY_SEEN = compile_reason("seen", "the reader has it already")
-WEAK_HIT = compile_reason("weak", "it hardly bears on the objective, and weak hits were not asked for")
+WEAK_HIT = compile_reason("weak", "it hardly bears on the objective")
+NO_CONTENT = "nothing was recalled: the objective is a greeting, thanks or arithmetic"
 AWAITING_REVIEW = compile_reason("quarantine", "it waits for a person's decision")
 #: Maximum number of the newest pending proposals that a receipt names, so that it does not grow with the review queue.
 MAX_NAMED_PROPOSALS = 20
@@ -118,8 +127,6 @@ class ContextRequest:
     include_sensitive: bool = False
     #: Core blocks, by key or id, that may be missing if they are corrupt.
     without: Collection[str] = ()
-    #: Whether weak hits are included.
-    include_weak: bool = False
     #: Ids of memories that are not recalled again.
     seen: Collection[str] = ()
 
@@ -154,7 +161,7 @@ def context(
     request = ContextRequest(**options)
     if request.include_sensitive:
         session.reader.check_sensitive()
-    gathered = _gather(session, objective, request)
+    gathered = _gather(session, objective, request, bearing_only=which == "memory_block")
     if which != "memory_block":
         require_core(gathered.withheld, request.without)
     inputs, compiled = gathered.inputs, _COMPILERS[which](gathered.inputs)
@@ -264,7 +271,10 @@ def bisect(
     return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
-def _gather(session: RequestContext, objective: str, request: ContextRequest) -> GatheredInput:
+def _gather(
+    session: RequestContext, objective: str, request: ContextRequest, *, bearing_only: bool = False
+) -> GatheredInput:
+    """Read the input of a context; ``bearing_only`` recalls only what bears on the objective, which may be nothing."""
     if request.budget_tokens is not None and not 1 <= request.budget_tokens <= MAX_CONTEXT_TOKENS:
         raise InvalidInput(f"a budget is from 1 to {MAX_CONTEXT_TOKENS:,} tokens")
     if request.format not in FORMATS:
@@ -272,7 +282,9 @@ def _gather(session: RequestContext, objective: str, request: ContextRequest) ->
     at = read_point(session, request.as_of)
     everything = Filter(scopes=session.reader.scopes, include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
-    input_reader = _InputReader(session=session, request=request, at=at, everything=everything)
+    input_reader = _InputReader(
+        session=session, request=request, at=at, everything=everything, bearing_only=bearing_only
+    )
     if on:
         input_reader.add_always_included()
     result = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
@@ -301,7 +313,6 @@ def _gather(session: RequestContext, objective: str, request: ContextRequest) ->
         screen=filter_output,
         versions=models_used(session, result),
         include_sensitive=request.include_sensitive,
-        include_weak=request.include_weak,
         format=request.format,
     )
     unreadable = {memory.id: memory for memory in corrupt_memories(input_reader.damaged)}
@@ -314,6 +325,72 @@ def _gather(session: RequestContext, objective: str, request: ContextRequest) ->
 
 
 @dataclass(slots=True, kw_only=True)
+class _Chosen:
+    """The memories that were chosen for a context, in the order of their relevance."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    hits: dict[str, IndexHit] = field(default_factory=dict)
+    #: Memories that a chosen one brought along, by the id of that one.
+    later: dict[str, list[str]] = field(default_factory=dict)
+    #: The trust level at which a memory was chosen as if there were no less trusted ones.
+    levels: dict[str, Trust] = field(default_factory=dict)
+    _texts: set[tuple[str, ...]] = field(default_factory=set)
+
+    @property
+    def lines(self) -> int:
+        """Number of different lines, at least."""
+        return len(self._texts)
+
+    def add(self, hit: IndexHit, record: Record, *, counts: bool = True) -> None:
+        """Add a memory; ``counts`` is whether it may be shown."""
+        self.hits[hit.id] = hit
+        self.records[hit.id] = record
+        # A summary is not shown beside a memory that it sums up.
+        if counts and self.records.keys().isdisjoint(record.derived_from):
+            self._texts.add(repeat_key(record))
+
+    def add_later(self, hit: IndexHit, other: IndexHit, record: Record) -> None:
+        """Add a memory that was said later about the same as a hit."""
+        if other.id not in self.records:
+            self.hits[other.id], self.records[other.id] = other, record
+            self.later.setdefault(hit.id, []).append(other.id)
+
+    def add_unranked(self, record: Record) -> None:
+        """Add a memory of a small store that the objective did not find."""
+        self.records[record.id] = record
+
+    def candidates(self) -> list[Candidate]:
+        """Return the candidates of the compiler, best first; what was said later follows what brought it."""
+        brought = {name for names in self.later.values() for name in names}
+        order = sorted(
+            (name for name in self.records if name not in brought),
+            key=lambda name: -_strength(self.hits.get(name)),
+        )
+        found: list[Candidate] = []
+        for name in order:
+            strength = _strength(self.hits.get(name))
+            for each in (name, *self.later.get(name, ())):
+                hit = self.hits.get(each)
+                level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
+                found.append(
+                    Candidate(
+                        record=self.records[each],
+                        score=0.0 if hit is None else hit.score,
+                        strength=strength,
+                        parts={} if hit is None else hit.parts,
+                        weak=hit is None or hit.weak,
+                        level=level,
+                    )
+                )
+        return found
+
+
+def _strength(hit: IndexHit | None) -> float:
+    """Return the number that ranked a hit; 0 for a memory that is no hit."""
+    return 0.0 if hit is None else max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0)
+
+
+@dataclass(slots=True, kw_only=True)
 class _InputReader:
     """Reads the memories of one context."""
 
@@ -322,6 +399,7 @@ class _InputReader:
     at: ReadPoint
     #: A filter that every visible memory passes.
     everything: Filter
+    bearing_only: bool
     #: The fixed sections.
     sections: dict[str, list[Record]] = field(
         default_factory=lambda: {name: [] for name in ("core", *_ALWAYS_INCLUDED)}
@@ -374,10 +452,15 @@ class _InputReader:
         return record.status is Status.ACTIVE and not long_expired
 
     def add_recalled(self, objective: str) -> Recall:
-        """Rank memories for an objective and read them by rank until their texts use all the room."""
-        from keepward.retrieval.advice import asks_advice
+        """Choose memories for an objective: the best ones, those that bear on it, and what was said later about them.
 
-        request, policy, budget = self.request, self.session.policy, self.request.budget_tokens
+        A named budget is filled, best first. A small store is chosen as a whole.
+        """
+        from keepward.retrieval.small_talk import has_content
+
+        if not has_content(objective):
+            self.notes = (*self.notes, NO_CONTENT)
+            return Recall(hits=(), used=(), notes=(), head=self.at.head.name, now=self.at.now)
         rules = newest_rules(self.sections["pinned"], MAX_PINNED_RULES)
         # A rule beyond the cap is recalled like any other memory.
         fixed = {
@@ -386,87 +469,169 @@ class _InputReader:
             for record in records
             if section != "pinned" or record.kind is not Kind.RULE or record.id in rules
         }
-        max_candidates = (
-            policy.max_items * CANDIDATES_PER_ITEM
-            if budget is None
-            else max(MIN_CANDIDATES, budget // TOKENS_PER_CANDIDATE)
-        )
-        result, ranked = rank(
-            self.session,
-            objective,
-            replace(self.everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value)),
-            limit=min(MAX_HITS, max_candidates + len(fixed)),
-            purpose=request.purpose,
-            at=self.at,
-            gated=False,
-        )
-        seen = frozenset(request.seen)
+        ranking = self._rank(objective, len(fixed))
+        seen = frozenset(self.request.seen)
         self.excluded += [
-            (hit.id, hit.version, ALREADY_SEEN) for hit in ranked if hit.id in seen and hit.id not in fixed
+            (hit.id, hit.version, ALREADY_SEEN) for hit in ranking.hits if hit.id in seen and hit.id not in fixed
         ]
-        ranked = [hit for hit in ranked if hit.id not in fixed and hit.id not in seen]
-        weak = set() if request.include_weak else {hit.id for hit in ranked if hit.weak}
-        records = self._read_until_full([hit.id for hit in ranked if hit.id not in weak])
-        if weak and asks_advice(objective):
-            records |= self._read_preferences([hit.id for hit in ranked if hit.id in weak])
-        names_left = max(MIN_NAMED_EXCLUSIONS, 2 * len(records))
-        for hit in ranked:
-            record = records.get(hit.id)
-            if record is not None:
-                strength = max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0)
-                self.candidates.append(
-                    Candidate(record=record, score=hit.score, strength=strength, parts=hit.parts, weak=hit.weak)
-                )
-            elif hit.id not in self.damaged:
-                why = WEAK_HIT if hit.id in weak else OUT_OF_BUDGET
+        hits = [hit for hit in ranking.hits if hit.id not in fixed and hit.id not in seen]
+        chosen = _Chosen()
+        if not self._choose_small_store(ranking, hits, fixed, chosen):
+            self._choose(hits, chosen, objective)
+            self._choose_trusted(objective, fixed | seen, chosen)
+        self.candidates = chosen.candidates()
+        names_left = max(MIN_NAMED_EXCLUSIONS, 2 * len(chosen.records))
+        for hit in hits:
+            if hit.id not in chosen.records and hit.id not in self.damaged:
+                why = WEAK_HIT if hit.weak else OUT_OF_BUDGET
                 if names_left:
                     names_left -= 1
                     self.excluded.append((hit.id, hit.version, why))
                 else:
                     self.unlisted[why.code] += 1
-        return result
+        return ranking.result
+
+    @property
+    def _room(self) -> int:
+        """Tokens for recalled memories."""
+        policy, budget = self.session.policy, self.request.budget_tokens
+        return min(policy.context_budget if budget is None else budget, policy.retrieved_budget)
+
+    @property
+    def _fills(self) -> bool:
+        """Whether the budget is filled with the best hits."""
+        return self.request.budget_tokens is not None and not self.bearing_only
+
+    def _rank(self, objective: str, fixed: int, min_trust: Trust = Trust.UNKNOWN) -> Ranking:
+        budget = self.request.budget_tokens
+        candidates = MIN_CANDIDATES if budget is None else max(MIN_CANDIDATES, budget // TOKENS_PER_CANDIDATE)
+        return rank(
+            self.session,
+            objective,
+            replace(self.everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value)),
+            limit=min(MAX_HITS, candidates + fixed),
+            purpose=self.request.purpose,
+            at=self.at,
+            gated=False,
+            min_trust=min_trust,
+            newer=True,
+        )
+
+    def _choose_small_store(self, ranking: Ranking, hits: list[IndexHit], fixed: set[str], chosen: _Chosen) -> bool:
+        """Choose everything if the store is small; return whether it is."""
+        if self.bearing_only or not 0 < ranking.visible <= SMALL_STORE + len(fixed):
+            return False
+        found = self._find({"tiers": (Tier.EPISODIC.value, Tier.ARCHIVAL.value)})
+        seen = self.request.seen
+        records = {
+            record.id: record
+            for record in found
+            if record.id not in fixed and record.id not in seen and record.status is Status.ACTIVE
+        }
+        count = self.session.engine.counter.count
+        lines = [record for record in records.values() if self._is_admissible(record)]
+        tokens = sum(count(record.text) + LINE_OVERHEAD_TOKENS for record in lines)
+        if len(lines) > SMALL_STORE or tokens > SMALL_STORE_SHARE * self._room:
+            return False
+        for hit in hits:
+            if hit.id in records:
+                chosen.add(hit, records[hit.id])
+        for record in found:
+            if record.id in records and record.id not in chosen.records:
+                chosen.add_unranked(record)
+        return True
+
+    def _is_admissible(self, record: Record) -> bool:
+        """Whether a memory may be shown; the compiler gives the reason for others."""
+        request = self.request
+        hidden = record.sensitivity is Sensitivity.SENSITIVE and not request.include_sensitive
+        min_trust = self.session.policy.least_trust.get(request.purpose, Trust.UNKNOWN)
+        return not hidden and record.effective_trust >= min_trust and record.is_live(self.at.now)
+
+    def _choose(self, hits: Sequence[IndexHit], chosen: _Chosen, objective: str) -> None:
+        """Choose the best lines and those that bear; with a named budget, all until it is full."""
+        from keepward.retrieval.advice import asks_advice
+
+        best = 0 if self.bearing_only else BEST_LINES
+        wanted = [hit for hit in hits if self._fills or not hit.weak]
+        self._read_until_full(wanted, chosen)
+        weak = [hit for hit in hits if hit.id not in chosen.records and hit.weak]
+        if self._fills:
+            return
+        # Of equal texts one line is shown, so weak ones are read until there are enough different lines.
+        while weak and (missing := best - chosen.lines) > 0:
+            self._read_batch(weak[:missing], chosen)
+            weak = weak[missing:]
+        if asks_advice(objective):
+            self._choose_preferences(weak, chosen)
+
+    def _choose_trusted(self, objective: str, fixed: frozenset[str] | set[str], chosen: _Chosen) -> None:
+        """Choose what people and agents wrote as if there were nothing less trusted, and let it stay longest."""
+        for level in _LEVELS:
+            if all(record.trust >= level for record in chosen.records.values()):
+                continue
+            hits = [hit for hit in self._rank(objective, len(fixed), level).hits if hit.id not in fixed]
+            bearing = [hit for hit in hits if not hit.weak]
+            if not bearing and not self.bearing_only and all(each.trust < level for each in chosen.records.values()):
+                bearing = hits[:1]
+            self._read_until_full([hit for hit in bearing if hit.id not in chosen.records], chosen)
+            for hit in bearing:
+                chosen.levels[hit.id] = max(level, chosen.levels.get(hit.id, level))
 
     def _read(self, ids: Sequence[str]) -> list[Record]:
         """Return records that may be shown; collect corrupt ones and note hidden ones."""
         found = self.session.reader.records(ids, as_of=self.at.seq)
         self.damaged.extend(found.damaged)
-        if found.left_out:
-            self.notes = (f"left out: {HIDDEN_TEXT}",)
+        if found.left_out and f"left out: {HIDDEN_TEXT}" not in self.notes:
+            self.notes = (*self.notes, f"left out: {HIDDEN_TEXT}")
         return found.records
 
-    def _read_until_full(self, ids: Sequence[str]) -> dict[str, Record]:
-        """Return memories by id, read in order until their texts use all the room."""
-        request, policy, count = self.request, self.session.policy, self.session.engine.counter.count
-        budget = policy.context_budget if request.budget_tokens is None else request.budget_tokens
-        room = min(budget, policy.retrieved_budget)
-        min_trust = policy.least_trust.get(request.purpose, Trust.UNKNOWN)
-        records: dict[str, Record] = {}
+    def _read_until_full(self, hits: Sequence[IndexHit], chosen: _Chosen) -> None:
+        """Read memories in order until the texts of those that may be shown use all the room."""
+        count, room = self.session.engine.counter.count, self._room
         used, batch = 0, max(MIN_READ_BATCH, room // TOKENS_PER_READ)
         with self.session.store.read_snapshot(self.session.tenant):
-            while ids and used < room:
-                for record in self._read(ids[:batch]):
-                    records[record.id] = record
-                    hidden = record.sensitivity is Sensitivity.SENSITIVE and not request.include_sensitive
-                    if not hidden and record.effective_trust >= min_trust and record.is_live(self.at.now):
-                        used += count(record.text) + LINE_OVERHEAD_TOKENS
-                ids = ids[batch:]
+            while hits and used < room:
+                for record in self._read_batch(hits[:batch], chosen):
+                    used += count(record.text) + LINE_OVERHEAD_TOKENS
+                hits = hits[batch:]
                 # The next batch fills the room if its texts are as long as the earlier ones.
-                batch = max(MIN_READ_BATCH, len(records) * (room - used) // used if used else room // TOKENS_PER_READ)
-        return records
+                batch = max(
+                    MIN_READ_BATCH, len(chosen.records) * (room - used) // used if used else room // TOKENS_PER_READ
+                )
 
-    def _read_preferences(self, ids: Sequence[str]) -> dict[str, Record]:
-        """Return by id the first preferences of the user among some memories."""
-        preferences: dict[str, Record] = {}
-        for start in range(0, len(ids), TOKENS_PER_READ):
+    def _read_batch(self, hits: Sequence[IndexHit], chosen: _Chosen) -> list[Record]:
+        """Read memories and what was said later about them; return those that may be shown."""
+        later = [other for hit in hits for other in hit.newer]
+        skipped = {*self.request.seen, *chosen.records}
+        ids = dict.fromkeys(hit.id for hit in (*hits, *later) if hit.id not in skipped)
+        records = {record.id: record for record in self._read([*ids])} if ids else {}
+        shown: list[Record] = []
+        for hit in hits:
+            record = records.get(hit.id)
+            if record is None:
+                continue
+            may_be_shown = self._is_admissible(record)
+            chosen.add(hit, record, counts=may_be_shown)
+            shown += [record] if may_be_shown else []
+            for other in hit.newer:
+                if other.id in records:
+                    chosen.add_later(hit, other, records[other.id])
+        return shown
+
+    def _choose_preferences(self, hits: Sequence[IndexHit], chosen: _Chosen) -> None:
+        """Choose the first preferences of the user among some memories."""
+        found = 0
+        for start in range(0, len(hits), TOKENS_PER_READ):
+            batch = hits[start : start + TOKENS_PER_READ]
             with self.session.store.read_snapshot(self.session.tenant):
-                batch = ids[start : start + TOKENS_PER_READ]
-                read = {record.id: record for record in self._read(batch)}
-            for name in batch:
-                if name in read and len(preferences) < MAX_WEAK_PREFERENCES and mentions_preference(read[name]):
-                    preferences[name] = read[name]
-            if len(preferences) == MAX_WEAK_PREFERENCES:
-                break
-        return preferences
+                read = {record.id: record for record in self._read([hit.id for hit in batch])}
+            for hit in batch:
+                if hit.id in read and mentions_preference(read[hit.id]):
+                    chosen.add(hit, read[hit.id])
+                    found += 1
+                    if found == MAX_WEAK_PREFERENCES:
+                        return
 
 
 def _redact_document(document: tuple[str, str] | None) -> tuple[str, str] | None:

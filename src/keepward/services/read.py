@@ -10,7 +10,7 @@ import dataclasses
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
 from keepward.core.memory import Record, Sensitivity, as_read, is_textless
-from keepward.core.principals import user_of
+from keepward.core.principals import Trust, user_of
 from keepward.core.query import (
     MAX_HITS,
     ORDERS,
@@ -38,8 +38,8 @@ from keepward.services.access import commit_of, corrupt_memories, ids_of, unread
 from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
-from keepward.services.reranker import active_reranker
-from keepward.services.search_features import mean_advice_vector, vectors_of
+from keepward.services.reranker import ActiveReranker, active_reranker
+from keepward.services.search_features import mean_advice_vector, model_scale, vectors_of
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
@@ -181,7 +181,8 @@ def search(
     ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
     """
     at = read_point(session, as_of)
-    result, ranked = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
+    ranking = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
+    result, ranked = ranking.result, ranking.hits
     read = (
         session.reader.within(within).records([row.id for row in ranked], as_of=at.seq) if ranked else VisibleRecords()
     )
@@ -203,6 +204,18 @@ def search(
     return replace(result, hits=tuple(hits), notes=notes, withheld=tuple(read.damaged))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Ranked memories that were not read."""
+
+    #: The result without its hits.
+    result: Recall
+    #: Best first.
+    hits: list[IndexHit] = field(default_factory=list)
+    #: Number of memories that the query could have found.
+    visible: int = 0
+
+
 def rank(
     session: RequestContext,
     query: str,
@@ -213,8 +226,14 @@ def rank(
     at: ReadPoint,
     gated: bool = True,
     order: str = "learned",
-) -> tuple[Recall, list[IndexHit]]:
-    """Rank memories without reading them: return the result without its hits, and the ranked rows, best first."""
+    min_trust: Trust = Trust.UNKNOWN,
+    newer: bool = False,
+) -> Ranking:
+    """Rank memories without reading them.
+
+    ``min_trust`` leaves out what is trusted less, also from statistics. ``newer`` adds to the best hits what was said
+    later about the same.
+    """
     if purpose not in PURPOSES:
         raise InvalidInput(unknown_name_message("purpose", purpose, PURPOSES))
     if order not in ORDERS:
@@ -225,21 +244,18 @@ def rank(
         raise InvalidInput(f"a query has at most {MAX_QUERY_LENGTH} characters: shorten it")
     if not (session.policy.enabled and session.policy.recall):
         what = "recall" if session.policy.enabled else "memory"
-        return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now), []
+        off = Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now)
+        return Ranking(result=off)
     user = filters.subject or user_of(session.scope)
     names = () if user is None else (user, *(session.names if user == user_of(session.scope) else ()))
     parsed, notes = _parse_query(session.engine, query, at.now, names)
     allowed = _row_filter(session.engine, filters, purpose, at.now, gated=gated)
-    reranker = None
-    if order == "learned":
-        active = active_reranker(session, at.head.seq)
-        if active.fault is not None:
-            notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
-        elif (reason := active.unusable_reason(parsed.vector_model)) is not None:
-            notes.append(f"the learned reranker was left out: {reason}")
-        elif active.weights is not None:
-            reranker = active
+    allowed = replace(allowed, min_trust=max(allowed.min_trust, int(min_trust)))
+    reranker = _learned_order(session, at, parsed, notes) if order == "learned" else None
     database = at.seq is None and uses_database_index(session.engine, session.tenant)
+    if database:
+        # A tenant of this size is about many people.
+        parsed = parsed.with_name(1.0)
 
     def texts(ids: Sequence[str]) -> dict[str, str]:
         records = session.store.records(session.tenant, ids, as_of=at.seq).records
@@ -248,7 +264,10 @@ def rank(
     with nullcontext() if database else session.indexes.lock:
         index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
         weights = reranker.weights if reranker else None
-        ranked = index.search(parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
+        ranked = index.search(
+            parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, newer=newer
+        )
+        visible = index.count_visible(allowed)
     if lacking:
         count = "1 visible memory has" if lacking == 1 else f"{lacking} visible memories have"
         note = f"{count} no vector of this embedder ({parsed.vector_model}); found by words alone"
@@ -268,7 +287,19 @@ def rank(
         reranker=version,
         candidates="database" if database else "process",
     )
-    return result, ranked
+    return Ranking(result=result, hits=ranked, visible=visible)
+
+
+def _learned_order(session: RequestContext, at: ReadPoint, parsed: Query, notes: list[str]) -> ActiveReranker | None:
+    """Return the learned reranker in use; add a note if it cannot be used."""
+    active = active_reranker(session, at.head.seq)
+    if active.fault is not None:
+        notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
+    elif (reason := active.unusable_reason(parsed.vector_model)) is not None:
+        notes.append(f"the learned reranker was left out: {reason}")
+    elif active.weights is not None:
+        return active
+    return None
 
 
 def _rerank(
@@ -343,7 +374,6 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
     from keepward.retrieval import persons
     from keepward.retrieval.advice import is_advice_or_task
     from keepward.retrieval.index import Query
-    from keepward.retrieval.ranking import project_out
     from keepward.retrieval.time_expressions import named_days
     from keepward.retrieval.tokenizer import terms
 
@@ -361,15 +391,19 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
         return parsed, ["no embedder: found by words alone"]
     try:
         vector = vectors_of(engine.embedder, [text])[0]
-        if renamed is not None:
-            # The average of both wordings finds facts in the first and in the third person.
-            vector = vector + vectors_of(engine.embedder, [renamed])[0]
-            vector /= max(float((vector @ vector) ** 0.5), 1e-9)
-        if advice:
-            vector = project_out(vector, mean_advice_vector(cast("Hashable", engine.embedder)))
+        named = None if renamed is None else vectors_of(engine.embedder, [renamed])[0]
+        common = mean_advice_vector(cast("Hashable", engine.embedder)) if advice else None
+        scale = model_scale(cast("Hashable", engine.embedder))
     except ModelUnavailable as exc:
         return parsed, [f"the embedder is unavailable: found by words alone ({exc})"]
-    return dataclasses.replace(parsed, vector=vector, vector_model=engine.embedder.id), []
+    person = names[0] if names else None
+    model = engine.embedder.id
+    return (
+        dataclasses.replace(
+            parsed, vector=vector, vector_model=model, named=named, person=person, common=common, scale=scale
+        ),
+        [],
+    )
 
 
 def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> RowFilter:

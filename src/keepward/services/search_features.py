@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust
@@ -27,6 +27,8 @@ from keepward.retrieval.preferences import mentions_liking, states_preference
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from keepward.retrieval.ranking import ModelScale
 
 logger = logging.getLogger(__name__)
 
@@ -207,6 +209,51 @@ def mean_advice_vector(embedder: Embedder) -> NDArray[np.float32]:
 
     mean = vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
     return np.asarray(mean / max(float(np.sqrt(np.dot(mean, mean))), 1e-9), dtype=np.float32)
+
+
+#: Texts that have nothing in common, to measure how close a model puts unrelated texts.
+_UNRELATED: Final = (
+    "The ferry leaves the island at dawn.",
+    "Our accountant prefers spreadsheets.",
+    "Rust is a systems language.",
+    "My sister planted tomatoes.",
+    "The museum is closed on Mondays.",
+    "He broke his ankle skiing.",
+    "Interest rates rose again.",
+    "Please restart the mail server.",
+    "The violin needs new strings.",
+    "They adopted a grey cat.",
+    "Volcanoes formed these hills.",
+    "Our lease ends in October.",
+    "Add salt before the water boils.",
+    "Judges read the verdict aloud.",
+    "The train driver waved.",
+    "Whales sleep upright.",
+)
+#: A lower baseline counts as 0.
+_MIN_BASELINE: Final = 0.2
+
+
+@lru_cache(maxsize=4)
+def model_scale(embedder: Embedder) -> ModelScale:
+    """Return how close an embedder puts unrelated texts.
+
+    Raises:
+        ModelUnavailable: the embedder is unavailable.
+    """
+    import numpy as np
+
+    from keepward.retrieval.ranking import ModelScale
+
+    known = getattr(embedder, "scale", None)
+    if known is not None:
+        return ModelScale(baseline=known[0], noise=known[1])
+    vectors = vectors_of(embedder, _UNRELATED).astype(np.float64)
+    vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+    mean = float(cosines.mean())
+    baseline = round(mean, 3) if mean >= _MIN_BASELINE else 0.0
+    return ModelScale(baseline=baseline, noise=round(float(cosines.std()) / (1.0 - baseline), 3))
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:
