@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
@@ -39,7 +39,7 @@ from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import active_reranker
-from keepward.services.search_features import mean_advice_vector, vectors_of
+from keepward.services.search_features import embedder_id, known_embedder_id, mean_advice_vector, query_vectors_of
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
@@ -296,9 +296,8 @@ def _rerank(
 
 def models_used(session: RequestContext, result: Recall) -> dict[str, str]:
     """Return what a receipt records of the models behind a result, and where its candidates came from."""
-    embedder = session.embedder.id if session.embedder else "none"
     return {
-        "embedder": embedder,
+        "embedder": known_embedder_id(session.embedder) or ("unavailable" if session.embedder else "none"),
         "reranker": result.reranker or "none",
         **result.origin,
     }
@@ -360,16 +359,16 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
     if engine.embedder is None:
         return parsed, ["no embedder: found by words alone"]
     try:
-        vector = vectors_of(engine.embedder, [text])[0]
+        # The average of both wordings finds facts in the first and in the third person.
+        vector = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed]).sum(axis=0)
         if renamed is not None:
-            # The average of both wordings finds facts in the first and in the third person.
-            vector = vector + vectors_of(engine.embedder, [renamed])[0]
             vector /= max(float((vector @ vector) ** 0.5), 1e-9)
         if advice:
-            vector = project_out(vector, mean_advice_vector(cast("Hashable", engine.embedder)))
+            vector = project_out(vector, mean_advice_vector(engine, engine.embedder))
+        model = embedder_id(engine.embedder)
     except ModelUnavailable as exc:
-        return parsed, [f"the embedder is unavailable: found by words alone ({exc})"]
-    return dataclasses.replace(parsed, vector=vector, vector_model=engine.embedder.id), []
+        return parsed, [f"the embedder is unavailable: found by words alone ({exc}); `keepward doctor` checks it"]
+    return dataclasses.replace(parsed, vector=vector, vector_model=model), []
 
 
 def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> RowFilter:
