@@ -17,6 +17,7 @@ import numpy as np
 from evals.recall_run import Answer, Pack
 from evals.recall_sets import Conversation, Told
 from keepward.ports.models import Embedder, TokenCounter
+from keepward.services.search_features import query_vectors_of
 
 #: Words; a character of a script without spaces is a word of its own.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
@@ -97,7 +98,7 @@ def rankers(told: Sequence[Told], embedder: Embedder | None) -> dict[str, Rank]:
 
         def near(query: str) -> list[int]:
             # Rounded: the last bits of a product depend on the machine.
-            close = np.round(vectors @ embedder.embed([query])[0], 6)
+            close = np.round(vectors @ query_vectors_of(embedder, [query])[0], 6)
             return [int(place) for place in np.argsort(-close, kind="stable")]
 
         found["rank fusion"] = lambda query: fused((words.rank(query), near(query)))

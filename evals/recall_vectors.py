@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +46,21 @@ class KeptVectors:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return float32 vectors, shape (len(texts), dim), rows L2-normalised."""
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        return self._looked_up(texts, b"", self._inner.embed)
+
+    def embed_query(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of queries, as the embedder inside makes them."""
+        ask = getattr(self._inner, "embed_query", None)
+        return self.embed(texts) if ask is None else self._looked_up(texts, b"query", ask)
+
+    def _looked_up(self, texts: Sequence[str], kind: bytes, ask: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        digest = partial(hashlib.blake2b, digest_size=16, person=kind)
+        keys = [digest(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
         if missing:
             rows = np.zeros(len(missing), dtype=self._row)
             rows["key"] = np.frombuffer(b"".join(missing), dtype="V16")
-            rows["vector"] = self._inner.embed(list(missing.values()))
+            rows["vector"] = ask(list(missing.values()))
             self._known |= {key: row["vector"] for key, row in zip(missing, rows, strict=True)}
             with self._path.open("ab") as file:
                 file.write(rows.tobytes())
@@ -76,6 +86,12 @@ class WordlessVectors:
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return float32 vectors, shape (len(texts), dim), rows L2-normalised."""
         return self._inner.embed([self._questions.get(text, text) for text in texts])
+
+    def embed_query(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of queries, as the embedder inside makes them."""
+        ask = getattr(self._inner, "embed_query", self._inner.embed)
+        vectors: np.ndarray = ask([self._questions.get(text, text) for text in texts])
+        return vectors
 
 
 def chosen(name: str, cache: Path | None) -> Embedder | None:

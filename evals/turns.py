@@ -119,7 +119,9 @@ class Store:
         self.texts.append(text)
         self._vectors = None
         if way in {"remember", "event"}:
-            given = {"kind": "event", "stability": "stable", "occurred_at": self.clock.instant} if way == "event" else {}
+            given = (
+                {"kind": "event", "stability": "stable", "occurred_at": self.clock.instant} if way == "event" else {}
+            )
             self.memory.remember(text, **(given | fields))
             return
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
@@ -179,9 +181,7 @@ class Turns:
         self._filler = [line[0] for line in sets_turns.lines(half, "filler")]
 
     @contextmanager
-    def _filled(
-        self, statements: Sequence[str], way: str = "remember", each: int = 1
-    ) -> Iterator[Store]:
+    def _filled(self, statements: Sequence[str], way: str = "remember", each: int = 1) -> Iterator[Store]:
         """Lend a store with statements between others, in one order; ``each`` memories come of one statement."""
         replies = [line[0] for line in sets_turns.lines(self._half, "replies")]
         others = self._filler[: max(0, self._size - len(statements))]

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from keepward.core.commit import Commit, Event, Head
     from keepward.core.copies import Backup, MigrationResult, RecoveryResult, Restored
     from keepward.core.proposal import Proposal, ProposedStep
+    from keepward.core.value import Duration
     from keepward.draft import Draft
     from keepward.gates.gate_types import Gate
     from keepward.jobs.maintenance import DeferredMaintenance, Maintenance
@@ -92,6 +93,8 @@ class Memory(Handles, Tools):
         token: str | None = None,
         policy: Policy | None = None,
         embedder: str | Embedder | None = "auto",
+        embedder_prefixes: str = "auto",
+        embedder_timeout: Duration = "5s",
         counter: str | TokenCounter = "estimate",
         summarizer: Summarizer | None = None,
         extractor: str | Extractor | None = None,
@@ -119,6 +122,8 @@ class Memory(Handles, Tools):
         ``identity`` and ``user_file`` are text files outside the store, read for each compiled context. Editions of the
         identity are proposed in the tenant of this handle.
 
+        * ``embedder_prefixes``: what a named model needs in front of queries and documents; see docs/howto/model.md.
+        * ``embedder_timeout``: how long a query waits for a server of embeddings; then words find memories.
         * ``summarizer``: a model that summarizes in jobs. Without one, jobs quote.
         * ``extractor``: a model that finds further facts for ``add``. A chat server's model is
           ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``.
@@ -163,6 +168,7 @@ class Memory(Handles, Tools):
         path = (_default_url(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
         keeper = _create_maintenance(maintenance, own_time=clock is not None or path == ":memory:")
         models: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
+        models |= {"embedder_prefixes": embedder_prefixes, "embedder_timeout": embedder_timeout}
         models |= {"summarizer": summarizer, "redactor": redactor, "reranker": reranker, "gates": gates}
         models |= {"identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}

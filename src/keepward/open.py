@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from keepward.adapters.identity_files import IdentityFile
 from keepward.adapters.trust_store import FileErasures, TrustStore, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
+from keepward.core.value import Duration, parse_duration
 from keepward.embedding import choose_embedder, choose_extractor, parse_server_name
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.gate_types import Gate
@@ -45,6 +47,8 @@ def open_engine(
     path: str,
     *,
     embedder: str | Embedder | None = None,
+    embedder_prefixes: str = "auto",
+    embedder_timeout: Duration | None = None,
     counter: str | TokenCounter = "estimate",
     extractor: str | Extractor | None = None,
     redactor: str | Redactor | None = None,
@@ -66,7 +70,11 @@ def open_engine(
     given |= {"redactor": redactor, "reranker": reranker}
     _check_parts(**given, clock=clock, ids=ids, **more)
     # Models come first, so that an unknown name does not leave a new store behind.
-    served = _served_model(choose_embedder, embedder, "embedder", config_dir)
+    seconds = None if embedder_timeout is None else parse_duration(embedder_timeout).total_seconds()
+    if not isinstance(embedder_prefixes, str) or (seconds is not None and seconds <= 0):
+        raise InvalidInput("embedder_prefixes is a text; embedder_timeout is a positive duration, such as 5s")
+    named_embedder = partial(choose_embedder, prefixes=embedder_prefixes, query_seconds=seconds)
+    served = _served_model(named_embedder, embedder, "embedder", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
     parts["extractor"] = _served_model(choose_extractor, extractor, "extractor", config_dir)
     parts |= {"redactor": _plugin_part("redactors", redactor), "reranker": _plugin_part("rerankers", reranker)}

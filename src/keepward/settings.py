@@ -87,6 +87,11 @@ class Settings(Data):
     actor: str | None = None
     #: The embedder: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
     embedder: str = "auto"
+    #: What its model needs in front of queries and documents: `auto` by the model's name, `none`, the name of a family
+    #: such as `e5`, or both as `QUERY||DOCUMENT`.
+    embedder_prefixes: str = "auto"
+    #: How long a query waits for a server of embeddings; then words find memories.
+    embedder_timeout: timedelta = timedelta(seconds=5)
     #: The extractor of facts from messages: `none`, or a chat server's model as `http:URL#MODEL`.
     extractor: str = "none"
     #: The redactor of names and the like, before texts are stored: `none`, or the name of a plug-in.
@@ -121,16 +126,16 @@ class Settings(Data):
     @property
     def opening(self) -> dict[str, Any]:
         """The arguments with which every command opens a store."""
-        names = ("policy", "extractor", "redactor", "reranker", "gates", "counter", "identity", "user_file")
-        return {name: getattr(self, name) for name in names}
+        names = ("embedder_prefixes", "embedder_timeout", "extractor", "redactor", "reranker", "gates", "counter")
+        return {name: getattr(self, name) for name in ("policy", *names, "identity", "user_file")}
 
 
 #: Text settings at the top of the file, and their environment variables.
 SETTING_VARIABLES = {
     name: f"KEEPWARD_{name.upper()}"
     for name in (
-        *("tenant", "scope", "actor", "embedder", "extractor", "redactor", "reranker", "gates"),
-        *("counter", "identity", "user_file"),
+        *("tenant", "scope", "actor", "embedder", "embedder_prefixes", "embedder_timeout", "extractor"),
+        *("redactor", "reranker", "gates", "counter", "identity", "user_file"),
     )
 }
 #: Variables with the keys of models' servers.
@@ -152,6 +157,7 @@ PATH_VARIABLES = {
 #: Variables that are read elsewhere.
 _OTHERS = ("KEEPWARD_HOOKS", "KEEPWARD_TRACE")
 _PATHS = ("identity", "user_file")
+_SPANS = ("embedder_timeout",)
 
 
 def load(*, store: Location, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -365,6 +371,7 @@ def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
     """Return the settings of the environment, including the switches of the policy."""
     chosen: dict[str, Any] = {name: env[variable] for name, variable in SETTING_VARIABLES.items() if env.get(variable)}
     chosen |= {name: Path(chosen[name]).expanduser() for name in _PATHS if name in chosen}
+    chosen |= {name: _positive_duration(chosen[name], (SETTING_VARIABLES[name],)) for name in _SPANS if name in chosen}
     if (maintenance := _switch(env, MAINTENANCE_VARIABLE)) is not None:
         chosen["maintenance"] = maintenance
     turned: dict[str, Any] = {
@@ -452,18 +459,20 @@ def _convert(hint: Any, value: Any, path: Path, *name_parts: str) -> Any:
             raise _invalid_setting(name_parts, "must be text" if kind is str else "must be the path of a file, as text")
         return value if kind is str else path.parent / Path(value).expanduser()
     if kind is timedelta:
-        try:
-            span = parse_duration(value)
-        except InvalidInput as exc:
-            raise _invalid_setting(name_parts, str(exc)) from exc
-        if span <= timedelta(0):
-            raise _invalid_setting(
-                name_parts, 'write a positive duration such as "24h" or "30d", or a number of seconds'
-            )
-        return span
+        return _positive_duration(value, name_parts)
     if kind is Literal or issubclass(kind, Enum):
         return _one_of(inner or kind, value, name_parts)
     return _convert_type(_NUMBERS.get(kind, kind), value, name_parts)
+
+
+def _positive_duration(value: Any, name_parts: tuple[str, ...]) -> timedelta:
+    try:
+        span = parse_duration(value)
+    except InvalidInput as exc:
+        raise _invalid_setting(name_parts, str(exc)) from exc
+    if span <= timedelta(0):
+        raise _invalid_setting(name_parts, 'write a positive duration such as "24h" or "30d", or a number of seconds')
+    return span
 
 
 def _one_of(known: Iterable[Any], value: Any, name_parts: tuple[str, ...]) -> Any:

@@ -20,6 +20,8 @@ class Script:
     headers: dict[str, str] = field(default_factory=dict)
     #: The bytes to answer with in place of ``answer``.
     body: bytes | None = None
+    #: Answers wait until it is set.
+    hold: threading.Event | None = None
     #: Path, authorisation and body of each call, in the order in which they came.
     seen: list[tuple[str, str | None, dict[str, Any]]] = field(default_factory=list)
 
@@ -47,6 +49,8 @@ def serving() -> Iterator[Server]:
             script: Script = self.server.script
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             script.seen.append((self.path, self.headers.get("Authorization"), asked))
+            if script.hold is not None:
+                script.hold.wait(60)
             status = script.statuses.pop(0) if script.statuses else 200
             body = script.body if script.body is not None else json.dumps(script.answer(asked)).encode()
             self.send_response(status)

@@ -6,8 +6,13 @@ import re
 
 
 def blocks(language: str, page: str) -> list[str]:
-    """Return the blocks of a language, in order."""
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    """Return the blocks of a language, in order, without those that say why they do not run."""
+    return re.findall(rf"(?<!-->\n\n)```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def unrun(language: str, page: str) -> list[str]:
+    """Return the blocks of a language that say why they do not run."""
+    return re.findall(rf"(?<=-->\n\n)```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def printed(page: str) -> list[str]:

@@ -75,6 +75,7 @@ PLAIN = {
     "scope": "orion",
     "actor": "agent:x",
     "embedder": "none",
+    "embedder_prefixes": "query: ||passage: ",
     "extractor": "http://localhost:9/v1#small",
     "redactor": "codename",
     "reranker": "shortest",
@@ -82,6 +83,7 @@ PLAIN = {
     "counter": "estimate",
 }
 FILES = {"identity": "SOUL.md", "user_file": "USER.md"}
+SPANS = {"embedder_timeout": ("800s", timedelta(seconds=800))}
 
 
 def read(folder: Path, text: str, environ: dict[str, str] | None = None) -> Settings:
@@ -104,7 +106,7 @@ def test_each_policy_setting_is_read(tmp_path, name):
 def test_every_choice_outside_policy_is_covered_here():
     assert (
         SETTING_VARIABLES.keys()
-        == {*PLAIN, *FILES}
+        == {*PLAIN, *FILES, *SPANS}
         == set(Settings.__struct_fields__)
         - {"policy", "server", "maintenance", "file", "digest", "named", "loosens", "withheld", "origins"}
     )
@@ -132,6 +134,22 @@ def test_a_path_is_taken_from_the_folder_of_the_file(tmp_path, name):
 def test_the_environment_beats_the_file(tmp_path, name):
     settings = read(tmp_path, f'{name} = "{PLAIN[name]}"', {SETTING_VARIABLES[name]: "other"})
     assert getattr(settings, name) == "other"
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_each_duration_is_read_from_the_file_and_the_environment(tmp_path, name):
+    text, meant = SPANS[name]
+    assert getattr(read(tmp_path, f'{name} = "{text}"'), name) == meant
+    assert getattr(read(tmp_path, "", {SETTING_VARIABLES[name]: text}), name) == meant
+
+
+@pytest.mark.parametrize("name", SPANS)
+@pytest.mark.parametrize("wrong", ["soon", "0s", "-1s"])
+def test_a_duration_that_cannot_be_meant_is_refused(tmp_path, name, wrong):
+    with pytest.raises(InvalidInput, match=name):
+        read(tmp_path, f'{name} = "{wrong}"')
+    with pytest.raises(InvalidInput, match=SETTING_VARIABLES[name]):
+        read(tmp_path, "", {SETTING_VARIABLES[name]: wrong})
 
 
 @pytest.mark.parametrize("name", SWITCH_VARIABLES)

@@ -25,14 +25,16 @@ NAMES = (
 )
 
 
-def choose_embedder(name: str, *, api_key: str | None = None) -> Embedder | None:
+def choose_embedder(
+    name: str, *, api_key: str | None = None, prefixes: str = "auto", query_seconds: float | None = None
+) -> Embedder | None:
     """Return the embedder with this name; None for "none", which means search by text only.
 
-    "auto" is MiniLM if its weights are installed, else hashed words. `api_key` is for "http:" only; a URL
-    such as "https://host/v1#model" needs no prefix.
+    "auto" is MiniLM if its weights are installed, else hashed words. `api_key` and `query_seconds` are for "http:"
+    only; a URL such as "https://host/v1#model" needs no prefix. `prefixes` are for servers and runners.
 
     Raises:
-        ValueError: the name is unknown; the message lists `NAMES`.
+        ValueError: the name is unknown; the message lists `NAMES`. Or `prefixes` are; see ``parse_prefixes``.
         ModelUnavailable: "minilm" was named and its weights or tokenizer are not installed.
     """
     kind, _, rest = name.strip().partition(":")
@@ -49,13 +51,16 @@ def choose_embedder(name: str, *, api_key: str | None = None) -> Embedder | None
 
             return HashedEmbedder()
         case (("http" | "https"), _) if server := parse_server_name(name):
-            from keepward.embedding.remote import HttpEmbedder
+            from keepward.embedding.prefixes import parse_prefixes
+            from keepward.embedding.remote import QUERY_SECONDS, HttpEmbedder
 
-            return HttpEmbedder(*server, api_key)
+            found = parse_prefixes(prefixes, server[1])
+            return HttpEmbedder(*server, api_key, prefixes=found, query_seconds=query_seconds or QUERY_SECONDS)
         case (("sentence-transformers" | "fastembed"), _) if rest:
+            from keepward.embedding.prefixes import parse_prefixes
             from keepward.embedding.remote import RunnerEmbedder
 
-            return RunnerEmbedder(kind, rest)
+            return RunnerEmbedder(kind, rest, prefixes=None if prefixes == "auto" else parse_prefixes(prefixes, rest))
     # The text after the colon may be a URL with a password, and errors are logged.
     shown = kind + (":..." if rest else "")
     raise ValueError(f"no embedder is named {shown!r}; {suggestion(kind, NAMES)}choose one of: {', '.join(NAMES)}")

@@ -30,7 +30,7 @@ _ASKED: Mapping[str, Any] = load_toml(__package__, "extractor.toml")
 class HttpExtractor:
     """Ask `model` at `url` for the facts of a conversation. A URL without `/v1/chat/completions` is completed.
 
-    If the server does not answer within `timeout_seconds`, the request is repeated once.
+    A busy server is asked twice; one that does not answer within `timeout_seconds` is asked once.
 
     Raises:
         ValueError: as `Server`.

@@ -53,6 +53,8 @@ class MiniLmEmbedder:
     """
 
     dim = DIM
+    #: What ``services.search_features.model_scale`` measures: mean and deviation of the cosines of unrelated texts.
+    cosine_scale = 0.0, 0.07
 
     #: Name, start of the weights' SHA-256, and dimension: equal exactly when vectors can be compared, as can those of
     #: earlier versions, which rounded nothing (0.99 of a cosine to ours).

@@ -8,7 +8,9 @@ Invariants
 (2) No error repeats a text, the key, or the server's response; it names the host, the status and what to do.
 (3) Waits use the injected `sleep`; attempts, waits and the size of a response are limited.
 (4) Rows are checked before use: count, dimension, finite, not zero.
-(5) A runner is imported and its model loaded once, at the first use of `id`, `dim` or `embed`.
+(5) A runner is imported and its model loaded once, at the first use.
+(6) A query and the question for the dimension wait for a limited time only, whatever the server does.
+(7) Embedders with other prefixes have other ids.
 
 The server decides whether one text gives the same bytes on every call.
 """
@@ -22,7 +24,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from importlib import import_module
-from typing import Any
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import BaseHandler, HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -32,14 +36,18 @@ from numpy.typing import NDArray
 
 from keepward.core.value import is_loopback
 from keepward.embedding.minilm import disable_telemetry
+from keepward.embedding.prefixes import Prefixes, parse_prefixes
 from keepward.errors import ModelUnavailable
 from keepward.locks import ForkSafeLock
 
 _BATCH = 64
 _ATTEMPTS = 4
+_QUERY_ATTEMPTS = 2
 _FIRST_WAIT_SECONDS = 0.5
 #: Seconds without requests after a server failed.
 PAUSE_SECONDS = 60.0
+#: Seconds that a query waits for its vector.
+QUERY_SECONDS = 5.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
 
@@ -47,8 +55,9 @@ _LARGEST_ANSWER_BYTES = 64 * 2**20
 class Server:
     """One endpoint for JSON requests and responses; thread safe.
 
-    `what` names it in errors, such as "embedding". A request to a busy server (429, 5xx, no answer in
-    `timeout_seconds`) is repeated up to `attempts` times, after 0.5, 1 and 2 seconds, or after `Retry-After` up to 30.
+    `what` names it in errors, such as "embedding". A request to a busy server (429, 5xx, no connection) is repeated up
+    to `attempts` times, after 0.5, 1 and 2 seconds, or after `Retry-After` up to 30. No attempt begins later than
+    `timeout_seconds` after the first, so a request without an answer in this time is not repeated.
 
     Raises:
         ValueError: `url` is not http or https, or contains a user name or password.
@@ -79,15 +88,15 @@ class Server:
         self._attempts = attempts
         self._sleep = sleep
         self._clock = clock
-        self._paused_until = -math.inf
+        self._paused_until, self._trouble = -math.inf, ""
         handlers: list[BaseHandler] = [_NoRedirect()]
         if is_loopback(parts.hostname):
             # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
             handlers.append(ProxyHandler({}))
         self._opener = build_opener(*handlers)
 
-    def send(self, body: dict[str, Any]) -> bytes:
-        """Post JSON and return the bytes of the answer.
+    def send(self, body: dict[str, Any], *, attempts: int | None = None) -> bytes:
+        """Post JSON and return the bytes of the answer; ``attempts`` are the server's by default.
 
         Raises:
             ModelUnavailable: no answer, a status that is an error, or more than 64 MiB.
@@ -96,9 +105,9 @@ class Server:
         if self._key:
             headers["Authorization"] = "Bearer " + self._key
         if self._clock() < self._paused_until:
-            raise self.error("failed less than a minute ago and is not asked; it is asked again after the minute")
-        wait = _FIRST_WAIT_SECONDS
-        for attempt in range(1, self._attempts + 1):
+            raise self._paused()
+        wait, last, began = _FIRST_WAIT_SECONDS, attempts or self._attempts, self._clock()
+        for attempt in range(1, last + 1):
             asked_to_wait: float | None = None
             try:
                 # The scheme was checked when the endpoint was named.
@@ -118,11 +127,19 @@ class Server:
                 trouble = f"answered with status {status}"
             except (OSError, HTTPException) as error:
                 trouble = f"did not answer ({type(error).__name__})"
-            if attempt < self._attempts:
-                self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
-                wait *= 2
-        self._paused_until = self._clock() + PAUSE_SECONDS
-        raise self.error(f"{trouble} in {self._attempts} attempts; it is asked again in a minute")
+            if attempt == last or self._clock() - began >= self._timeout:
+                break
+            self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
+            wait *= 2
+        raise self.pause(trouble if attempt == 1 else f"{trouble} in {attempt} attempts")
+
+    def pause(self, trouble: str) -> ModelUnavailable:
+        """Ask nothing for a minute, unless an answer arrives after all; return the error that says so."""
+        self._trouble, self._paused_until = trouble, self._clock() + PAUSE_SECONDS
+        return self._paused()
+
+    def _paused(self) -> ModelUnavailable:
+        return self.error(f"{self._trouble}; it is asked again in a minute")
 
     def error(self, trouble: str) -> ModelUnavailable:
         """Return an error with the name of this server."""
@@ -138,7 +155,9 @@ class HttpEmbedder:
     """Ask `model` at `url` for vectors, 64 texts a request; thread safe.
 
     `url` is the endpoint, or its beginning: `/v1/embeddings` or `/embeddings` is added if missing. `dim` is the
-    required dimension; without it, the first use of `dim` or `id` asks the server once.
+    required dimension; without it, the first use of `dim` or `id` asks the server once. `prefixes` are those of the
+    model's family by default. A query waits `query_seconds` and is repeated once at most. If its vector arrives later,
+    the server is asked again at once.
 
     Raises:
         ValueError: as `Server`.
@@ -151,6 +170,8 @@ class HttpEmbedder:
         api_key: str | None = None,
         dim: int | None = None,
         *,
+        prefixes: Prefixes | None = None,
+        query_seconds: float = QUERY_SECONDS,
         timeout_seconds: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -159,13 +180,15 @@ class HttpEmbedder:
             "embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep, clock=clock
         )
         self._model = model
+        self.prefixes = parse_prefixes("auto", model) if prefixes is None else prefixes
+        self._query_seconds = query_seconds
         self._dim = dim
         self._lock = ForkSafeLock()
 
     @property
     def id(self) -> str:
-        """Host, model and dimension; new weights of a server under the same name cannot be noticed."""
-        return f"http:{self._server.host}:{self._model}:{self.dim}"
+        """Host, model, dimension and prefixes; new weights of a server under the same name cannot be noticed."""
+        return f"http:{self._server.host}:{self._model}:{self.dim}{self.prefixes.mark}"
 
     @property
     def dim(self) -> int:
@@ -175,19 +198,46 @@ class HttpEmbedder:
             ModelUnavailable: the server does not answer or answers nonsense.
         """
         if self._dim is None:
-            self._request(["dimension"])
+            self._ask_in_time(["dimension"])
         assert self._dim is not None
         return self._dim
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._ask([self.prefixes.document + text for text in texts])
+
+    def embed_query(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries; unlike ``embed``, this waits a short time only."""
+        return self._ask_in_time([self.prefixes.query + text for text in texts])
+
+    def _ask_in_time(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        # A time limit of the connection is one for each of its steps, and a slow server can make many.
+        answers: SimpleQueue[NDArray[np.float32] | Exception] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                answers.put(self._ask(texts, attempts=_QUERY_ATTEMPTS))
+            except Exception as exc:  # noqa: BLE001  raised in the caller's thread
+                answers.put(exc)
+
+        Thread(target=ask, name="keepward-query", daemon=True).start()
+        try:
+            answer = answers.get(timeout=self._query_seconds)
+        except Empty:
+            raise self._server.pause(f"did not answer a query within {self._query_seconds:g} seconds") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _ask(self, texts: Sequence[str], *, attempts: int | None = None) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
-        return np.concatenate([self._request(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
+        parts = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+        return np.concatenate([self._request(part, attempts) for part in parts])
 
-    def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _request(self, texts: Sequence[str], attempts: int | None) -> NDArray[np.float32]:
         # Servers refuse empty input and bytes that are not UTF-8, and with them the other 63 texts.
         body = {"model": self._model, "input": [as_utf8_text(text) for text in texts], "encoding_format": "float"}
-        rows = self._rows(self._server.send(body), len(texts))
+        rows = self._rows(self._server.send(body, attempts=attempts), len(texts))
         with self._lock:
             if self._dim is None:
                 self._dim = rows.shape[1]
@@ -200,7 +250,7 @@ class HttpEmbedder:
         try:
             entries = sorted(json.loads(data)["data"], key=lambda entry: int(entry["index"]))
             rows = np.array([entry["embedding"] for entry in entries], dtype=np.float64)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise self._server.error("sent something that is not an embeddings answer; check the url") from None
         if rows.ndim != 2 or len(rows) != count or [entry["index"] for entry in entries] != list(range(count)):
             raise self._server.error(f"did not send exactly one vector for each of {count} texts")
@@ -241,46 +291,87 @@ def _advice(status: int) -> str:
 
 
 class RunnerEmbedder:
-    """A model of sentence-transformers or fastembed; one text at a time, so that a batch changes no vector."""
+    """A model of sentence-transformers or fastembed; one text at a time, so that a batch changes no vector.
 
-    def __init__(self, runner: str, model: str) -> None:
+    ``prefixes`` are those of the model's family by default, else those that the model itself names, if any.
+    """
+
+    def __init__(self, runner: str, model: str, *, prefixes: Prefixes | None = None) -> None:
         self._runner = runner
         self._name = model
+        self._chosen = prefixes
         self._lock = ForkSafeLock()
-        self._opened: tuple[Callable[[str], Any], int] | None = None
+        self._opened: tuple[_Runner, int] | None = None
 
     @property
     def id(self) -> str:
-        """Runner, model and dimension; loads the model."""
-        return f"{self._runner}:{self._name}:{self.dim}"
+        """Runner, model, dimension and prefixes; loads the model."""
+        return f"{self._runner}:{self._name}:{self.dim}{self.prefixes.mark}"
 
     @property
     def dim(self) -> int:
         """Components of a vector; loads the model and embeds one word."""
         return self._open()[1]
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        encode, dim = self._open()
-        return _unit(np.array([encode(text) for text in texts], dtype=np.float64).reshape(len(texts), dim))
+    @property
+    def prefixes(self) -> Prefixes:
+        """What is put in front of texts; loads the model."""
+        return self._open()[0].prefixes
 
-    def _open(self) -> tuple[Callable[[str], Any], int]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        runner = self._open()[0]
+        return self._vectors(runner.document, runner.prefixes.document, texts)
+
+    def embed_query(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries."""
+        runner = self._open()[0]
+        return self._vectors(runner.query, runner.prefixes.query, texts)
+
+    def _vectors(self, encode: Callable[[str], Any], prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = np.array([encode(prefix + text) for text in texts], dtype=np.float64)
+        return _unit(rows.reshape(len(texts), self.dim))
+
+    def _open(self) -> tuple[_Runner, int]:
         with self._lock:
             if self._opened is None:
-                encode = _RUNNERS[self._runner](self._name)
-                self._opened = encode, len(encode("dimension"))
+                runner = _RUNNERS[self._runner](self._name)
+                chosen = self._chosen
+                if chosen is None:
+                    chosen = parse_prefixes("auto", self._name)
+                    chosen = chosen if any(chosen) else runner.prefixes
+                runner = runner._replace(prefixes=chosen)
+                self._opened = runner, len(runner.document("dimension"))
             return self._opened
 
 
-def _sentence_transformers(name: str) -> Callable[[str], Any]:
+class _Runner(NamedTuple):
+    """A loaded model: functions from a text to its vector, and the prefixes that the model names."""
+
+    document: Callable[[str], Any]
+    query: Callable[[str], Any]
+    prefixes: Prefixes = Prefixes()
+
+
+def _sentence_transformers(name: str) -> _Runner:
     model = _import("sentence_transformers").SentenceTransformer(name)
-    return lambda text: model.encode(text, show_progress_bar=False)
+    named = getattr(model, "prompts", None) or {}
+    prefixes = Prefixes(named.get("query") or "", named.get("document") or named.get("passage") or "")
+
+    def encode(text: str) -> Any:
+        # With an empty prompt the model adds none of its own.
+        return model.encode(text, prompt="", show_progress_bar=False)
+
+    return _Runner(encode, encode, prefixes)
 
 
-def _fastembed(name: str) -> Callable[[str], Any]:
+def _fastembed(name: str) -> _Runner:
     with suppress(ImportError):
         disable_telemetry()
     model = _import("fastembed").TextEmbedding(name)
-    return lambda text: next(iter(model.embed([text])))
+    return _Runner(
+        document=lambda text: next(iter(model.passage_embed([text]))),
+        query=lambda text: next(iter(model.query_embed(text))),
+    )
 
 
 _RUNNERS = {"sentence-transformers": _sentence_transformers, "fastembed": _fastembed}

@@ -18,10 +18,20 @@ class FunctionEmbedder:
     id: str
     dim: int
     function: Callable[[list[str]], Sequence[Sequence[float]]]
+    #: For one query; without it, ``function`` is for queries too.
+    query_function: Callable[[str], Sequence[float]] | None = None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Return vectors of length 1, float32, shape (len(texts), dim)."""
-        found = np.asarray(self.function(list(texts)), dtype=np.float32)
+        return self._unit(self.function(list(texts)))
+
+    def embed_query(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Return the vectors of queries."""
+        return self.embed(texts) if self.query_function is None else self._unit([*map(self.query_function, texts)])
+
+    @staticmethod
+    def _unit(vectors: Sequence[Sequence[float]]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        found = np.asarray(vectors, dtype=np.float32)
         return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), dtype=np.float32)
 
 

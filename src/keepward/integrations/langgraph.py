@@ -31,7 +31,12 @@ _FILTER = re.compile(r"[a-zA-Z0-9_.-]+")
 def embedder_of(index: base.IndexConfig) -> FunctionEmbedder:
     """Return the embeddings of an index configuration as the embedder that a store is opened with."""
     found, dims = base.ensure_embeddings(index["embed"]), index["dims"]
-    return FunctionEmbedder(id=f"langchain:{type(found).__name__}:{dims}", dim=dims, function=found.embed_documents)
+    return FunctionEmbedder(
+        id=f"langchain:{type(found).__name__}:{dims}",
+        dim=dims,
+        function=found.embed_documents,
+        query_function=found.embed_query,
+    )
 
 
 class KeepwardStore(base.BaseStore):

@@ -41,7 +41,7 @@ from keepward.core.query import Filter
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import compare
-from keepward.ports.models import Embedder, Summarizer
+from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.chunking import sentences, speaker_name
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
@@ -80,8 +80,8 @@ class JobContext:
     job: str
     new_id: Callable[[], str]
     summarizer: Summarizer | None = None
-    #: The embedder of recall; vectors of another one do not count.
-    embedder: Embedder | None = None
+    #: Id of the embedder of recall; vectors of another one do not count.
+    model: str | None = None
     #: Versions of memories in this job's pending or rejected proposals, by memory id.
     proposed: Mapping[str, int] = field(default_factory=dict)
     #: Sources of the memories in those proposals.
@@ -459,7 +459,7 @@ def _compare_pair(context: JobContext, a: IndexedMemory, b: IndexedMemory, floor
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
     from keepward.retrieval.vector_index import unpack
 
-    policy, model, cosine = context.policy, context.embedder.id if context.embedder else None, None
+    policy, model, cosine = context.policy, context.model, None
     if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:
         # Rounded, so that a floor copied from a shown score includes that pair.
         cosine = round(float(unpack(a.features.vectors)[0] @ unpack(b.features.vectors)[0]), 4)

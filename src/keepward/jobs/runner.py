@@ -43,6 +43,7 @@ from keepward.jobs.registry import JOBS, Job, RunCounts
 from keepward.services.index_cache import lacks_embedding
 from keepward.services.read import find
 from keepward.services.request_context import RequestContext
+from keepward.services.search_features import known_embedder_id
 from keepward.services.transaction import receipt_of
 from keepward.services.write import propose, propose_each
 
@@ -358,7 +359,7 @@ def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = 
         job=job,
         new_id=lambda: engine.ids.new_id(now),
         summarizer=engine.summarizer,
-        embedder=engine.embedder,
+        model=known_embedder_id(engine.embedder),
         proposed={memory_id: version for item in queue for memory_id, version in item.base.items()},
         proposed_sources=frozenset(
             name for item in queue for step in item.steps if step.op == "insert" for name in step.after.derived_from

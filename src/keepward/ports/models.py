@@ -32,6 +32,20 @@ class Embedder(Protocol):
         """
 
 
+class QueryEmbedder(Embedder, Protocol):
+    """An embedder that gives a query another vector than a document, for example by a prefix.
+
+    ``embed_query`` is optional: an embedder without it embeds queries with ``embed``.
+    """
+
+    def embed_query(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of queries, as ``embed`` returns those of documents.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now.
+        """
+
+
 class Summarizer(Protocol):
     """Summarises several texts."""
 

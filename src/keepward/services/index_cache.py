@@ -21,7 +21,13 @@ from keepward.errors import ModelUnavailable
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import Features, IndexedMemory, RankingRow
 from keepward.retrieval.chunking import CURRENT_VERSIONS, PROVIDED, PROVIDED_PREFIX
-from keepward.services.search_features import answered_questions, text_features, with_vectors
+from keepward.services.search_features import (
+    answered_questions,
+    embedder_id,
+    known_embedder_id,
+    text_features,
+    with_vectors,
+)
 from keepward.storage.reads import Reader
 
 if TYPE_CHECKING:
@@ -199,11 +205,9 @@ def rebuild(session: RequestContext) -> int:
 
 
 def lacks_embedding(session: RequestContext) -> bool:
-    """Whether an active memory has no vectors of the present embedder and version."""
-    model = session.embedder
-    return model is not None and session.store.unembedded(
-        session.tenant, session.clock.now(), model.id, CURRENT_VERSIONS
-    )
+    """Whether an active memory has no vectors of the present embedder and version; False while it has no id."""
+    model = known_embedder_id(session.embedder)
+    return model is not None and session.store.unembedded(session.tenant, session.clock.now(), model, CURRENT_VERSIONS)
 
 
 def reindex(
@@ -225,7 +229,9 @@ def reindex(
     Raises:
         ModelUnavailable: the embedder failed; what was computed before stays, and the rest keeps its old features.
     """
-    model = session.embedder.id if session.embedder else None
+    model = known_embedder_id(session.embedder)
+    if model is None and session.embedder is not None and not ended:
+        model = embedder_id(session.embedder)
     if ended:
         _recompute_inactive(session)
     active = list(session.store.indexed(session.tenant))
@@ -239,9 +245,12 @@ def reindex(
         part = stale[start : start + batch]
         records = [memory.record for memory in part]
         features = [_recomputed_features(memory, model) for memory in part]
-        computed = with_vectors(session.embedder, records, features, questions)
-        if model is not None and computed[0].model != model and not ended:
-            raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
+        try:
+            computed = with_vectors(session.embedder, records, features, questions)
+        except ModelUnavailable as exc:
+            if not ended:
+                raise ModelUnavailable(f"{exc}; try again, and this goes on where it stopped") from exc
+            computed = features
         _write_features(session, records, computed)
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))

@@ -100,6 +100,8 @@ def add(
         batch = new[start : start + MESSAGE_BATCH]
         outcomes = propose_each(session, batch, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
+        missing = dict.fromkeys(each.detail for one in outcomes for each in one.reasons if each.code == "no_vector")
+        notes += [detail for detail in missing if detail not in notes]
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
             new_facts, fact_notes = propose_facts(session, stored, subject or user_of(session.scope))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
@@ -39,7 +39,13 @@ from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import ActiveReranker, active_reranker
-from keepward.services.search_features import mean_advice_vector, model_scale, vectors_of
+from keepward.services.search_features import (
+    embedder_id,
+    known_embedder_id,
+    mean_advice_vector,
+    model_scale,
+    query_vectors_of,
+)
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
@@ -327,9 +333,8 @@ def _rerank(
 
 def models_used(session: RequestContext, result: Recall) -> dict[str, str]:
     """Return what a receipt records of the models behind a result, and where its candidates came from."""
-    embedder = session.embedder.id if session.embedder else "none"
     return {
-        "embedder": embedder,
+        "embedder": known_embedder_id(session.embedder) or ("unavailable" if session.embedder else "none"),
         "reranker": result.reranker or "none",
         **result.origin,
     }
@@ -390,17 +395,16 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
     if engine.embedder is None:
         return parsed, ["no embedder: found by words alone"]
     try:
-        vector = vectors_of(engine.embedder, [text])[0]
-        named = None if renamed is None else vectors_of(engine.embedder, [renamed])[0]
-        common = mean_advice_vector(cast("Hashable", engine.embedder)) if advice else None
-        scale = model_scale(cast("Hashable", engine.embedder))
+        vectors = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed])
+        common = mean_advice_vector(engine, engine.embedder) if advice else None
+        scale = model_scale(engine, engine.embedder)
+        model = embedder_id(engine.embedder)
     except ModelUnavailable as exc:
-        return parsed, [f"the embedder is unavailable: found by words alone ({exc})"]
-    person = names[0] if names else None
-    model = engine.embedder.id
+        return parsed, [f"the embedder is unavailable: found by words alone ({exc}); `keepward doctor` checks it"]
+    named, person = (None, None) if renamed is None else (vectors[1], names[0])
     return (
         dataclasses.replace(
-            parsed, vector=vector, vector_model=model, named=named, person=person, common=common, scale=scale
+            parsed, vector=vectors[0], vector_model=model, named=named, person=person, common=common, scale=scale
         ),
         [],
     )

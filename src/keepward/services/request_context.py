@@ -91,6 +91,10 @@ class Engine:
     read_taint: dict[str, ReadTaint] = field(default_factory=dict)
     #: Cached rerankers, by tenant and commit number.
     rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
+    #: Mean vectors of requests for advice, by the embedder's id.
+    advice_vectors: dict[str, Any] = field(default_factory=dict)
+    #: How close models put unrelated texts, by the embedder's id.
+    model_scales: dict[str, Any] = field(default_factory=dict)
     #: Records erasures outside the store; None if this machine has no configuration directory.
     erasures: ErasureList | None = None
     #: Starts maintenance.

@@ -22,7 +22,7 @@ from keepward.core.query import Feedback, Training
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Conflict, Tampered
 from keepward.services.access import items_of
-from keepward.services.search_features import vectors_of
+from keepward.services.search_features import embedder_id, known_embedder_id, query_vectors_of
 from keepward.services.system_records import RERANKER, system_record_step, system_records
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.reads import Reader
@@ -71,6 +71,8 @@ class ActiveReranker:
         """Return why the weights cannot be used with this embedder, or None."""
         if self.weights is None or self.weights.model == model:
             return None
+        if model is None:
+            return "it was trained with another embedder, or with one that is unavailable now"
         return "it was trained with another embedder; run `keepward train` to train it with this one"
 
 
@@ -127,7 +129,7 @@ def unseen_feedback(session: RequestContext, active: ActiveReranker) -> int:
 def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
     """Return what ``status`` reports of the reranker, as JSON values."""
     active = read_reranker(session.store, session.tenant, seq)
-    unusable = active.unusable_reason(session.embedder.id if session.embedder else None)
+    unusable = active.unusable_reason(known_embedder_id(session.embedder))
     untrained = "it was never trained; give feedback, then run `keepward train`"
     return {
         "version": active.version,
@@ -158,7 +160,7 @@ def train_reranker(session: RequestContext) -> Training:
     if not (session.policy.enabled and session.policy.capture):
         return _training_result(active, HeldOutResult(why="memory is switched off by policy; nothing was done"))
     examples = training_examples(session)
-    model, dim = (session.embedder.id, session.embedder.dim) if session.embedder else (None, 0)
+    model, dim = (embedder_id(session.embedder), session.embedder.dim) if session.embedder else (None, 0)
     weights, share = train(examples, model=model, dim=dim, share=session.policy.agent_feedback_share)
     result = evaluate_held_out(weights, examples)
     seen = session.store.feedback_count(session.tenant)
@@ -254,8 +256,8 @@ def training_examples(session: RequestContext) -> list[Example]:
     records = {record.id: record for record in session.store.records(session.tenant, named).records} if named else {}
     objectives = sorted({receipt["inputs"]["objective"] for receipt in receipts.values() if receipt})
     texts, embedder = objectives, session.embedder
-    model, dim = (embedder.id, embedder.dim) if embedder else ("", 0)
-    vectors = vectors_of(embedder, texts) if embedder and texts else np.zeros((len(texts), 0), dtype=np.float32)
+    model, dim = (embedder_id(embedder), embedder.dim) if embedder else ("", 0)
+    vectors = query_vectors_of(embedder, texts) if embedder and texts else np.zeros((len(texts), 0), dtype=np.float32)
     queries = dict(zip(texts, vectors, strict=True))
     examples = []
     with session.indexes.lock:

@@ -245,7 +245,7 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
         receipt_kind="approval",
     )
     records = tuple(step.after for step in steps)
-    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=approval.reasons)
+    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=stored.receipt.reasons)
 
 
 def amend(

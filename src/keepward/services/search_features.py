@@ -1,23 +1,22 @@
 """Features: what recall and the duplicate gate need of a memory, computed once when it is written.
 
 Vectors of a slow model are computed before any transaction, in one batch for a proposal. Without an embedder, or if it
-fails, the memory is stored with its words alone. A memory without text has no words: its key and tags do not make it a
-hit.
+fails, the memory is stored with its words alone. Every vector of a query comes from ``query_vectors_of``. A memory
+without text has no words: its key and tags do not make it a hit.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust
 from keepward.core.value import to_micros
-from keepward.errors import KeepwardError, ModelUnavailable
+from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import NormalizedText, normalise
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keepward.retrieval.ranking import ModelScale
-
-logger = logging.getLogger(__name__)
+    from keepward.services.request_context import Engine
 
 #: Number of minhashes of a text. Texts that share half of their words share at least one in 98 of 100 cases
 #: (Broder 1997, "On the resemblance and containment of documents").
@@ -133,7 +131,11 @@ def may_answer(record: Record, previous: Record) -> bool:
 def with_vectors(
     embedder: Embedder | None, records: Sequence[Record], base: Sequence[Features], questions: Mapping[str, str]
 ) -> list[Features]:
-    """Add vectors to features without any; ``questions`` has, by memory id, the question that it answers."""
+    """Add vectors to features without any; ``questions`` has, by memory id, the question that it answers.
+
+    Raises:
+        ModelUnavailable: as in ``vectors_of``.
+    """
     if embedder is None or not records:
         return list(base)
     missing = [n for n, features in enumerate(base) if not features.vectors]
@@ -157,49 +159,92 @@ def with_vectors(
     ]
     if not any(texts):
         # Marked as embedded: a memory with metadata only has no text, and must not be checked again.
-        return [replace(features, model=embedder.id, recipe=chunking.EMBEDDING_VERSION) for features in base]
-    try:
-        vectors = vectors_of(embedder, [unit for group in texts for unit in group])
-    except ModelUnavailable as exc:
-        logger.warning("embedding failed: %s", exc, extra={"action": "embedding_failed", "model": embedder.id})
-        return list(base)
+        model = embedder_id(embedder)
+        return [replace(features, model=model, recipe=chunking.EMBEDDING_VERSION) for features in base]
+    vectors = vectors_of(embedder, [unit for group in texts for unit in group])
+    model = embedder_id(embedder)
     result, start = [], 0
     for features, group in zip(base, texts, strict=True):
         rows = vectors[start : start + len(group)]
         start += len(group)
         packed_units = pack(rows) if group else b""
-        with_model = replace(features, model=embedder.id, recipe=chunking.EMBEDDING_VERSION)
+        with_model = replace(features, model=model, recipe=chunking.EMBEDDING_VERSION)
         result.append(replace(with_model, vectors=packed_units, units=len(group)))
     return result
 
 
 def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the vectors of texts, one row each.
+    """Return the vectors of documents, one row each.
 
     Raises:
         ModelUnavailable: the embedder is unavailable, fails, or returns something else than it promises.
     """
+    return _checked_vectors(embedder, "embed", texts)
+
+
+def query_vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the vectors of queries: by ``embed_query`` if the embedder has it, else by ``embed``.
+
+    Raises:
+        ModelUnavailable: as in ``vectors_of``.
+    """
+    return _checked_vectors(embedder, "embed_query" if hasattr(embedder, "embed_query") else "embed", texts)
+
+
+def _checked_vectors(embedder: Embedder, method: str, texts: Sequence[str]) -> NDArray[np.float32]:
     import numpy as np
 
     try:
-        vectors = embedder.embed(texts)
-    except KeepwardError:
+        found = getattr(embedder, method)(texts)
+        vectors = list(found) if isinstance(found, Iterator) else found
+        rows, dim = _as_rows(vectors), embedder.dim
+    except ModelUnavailable:
         raise
     except Exception as exc:
         # Only the type: the embedder's message may quote a memory.
-        raise ModelUnavailable(f"the embedder {embedder.id} raised {type(exc).__name__}; fix its `embed`") from exc
-    try:
-        rows = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError):
-        rows = np.zeros(0, dtype=np.float32)
-    if rows.shape != (len(texts), embedder.dim) or not np.isfinite(rows).all() or not rows.any(axis=1).all():
-        promised = f"{embedder.dim} finite numbers, not all zero, for each text"
-        raise ModelUnavailable(f"the embedder {embedder.id} did not return {promised}; fix its `embed`")
+        raise ModelUnavailable(f"{_shown(embedder)} raised {type(exc).__name__}; fix its `{method}`") from exc
+    if rows.shape != (len(texts), dim) or not np.isfinite(rows).all() or not rows.any(axis=1).all():
+        promised = f"{dim} finite numbers, not all zero, for each text"
+        raise ModelUnavailable(f"{_shown(embedder)} did not return {promised}; fix its `{method}`")
     return rows
 
 
-@lru_cache(maxsize=4)
-def mean_advice_vector(embedder: Embedder) -> NDArray[np.float32]:
+def _as_rows(vectors: Any) -> NDArray[np.float32]:
+    import numpy as np
+
+    try:
+        return np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError):
+        return np.zeros(0, dtype=np.float32)
+
+
+def _shown(embedder: Embedder) -> str:
+    return f"the embedder {known_embedder_id(embedder) or type(embedder).__name__}"
+
+
+def embedder_id(embedder: Embedder) -> str:
+    """Return the id of an embedder.
+
+    Raises:
+        ModelUnavailable: it has none now. A server says by its first answer how long its vectors are.
+    """
+    try:
+        return embedder.id
+    except ModelUnavailable:
+        raise
+    except Exception as exc:
+        raise ModelUnavailable(f"the embedder raised {type(exc).__name__}; fix its `id`") from exc
+
+
+def known_embedder_id(embedder: Embedder | None) -> str | None:
+    """Return the id of an embedder; None without an embedder, or while it has no id."""
+    try:
+        return None if embedder is None else embedder_id(embedder)
+    except ModelUnavailable:
+        return None
+
+
+def mean_advice_vector(engine: Engine, embedder: Embedder) -> NDArray[np.float32]:
     """Return the mean vector of requests for advice by an embedder, of length 1.
 
     Raises:
@@ -207,8 +252,13 @@ def mean_advice_vector(embedder: Embedder) -> NDArray[np.float32]:
     """
     import numpy as np
 
-    mean = vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
-    return np.asarray(mean / max(float(np.sqrt(np.dot(mean, mean))), 1e-9), dtype=np.float32)
+    model = embedder_id(embedder)
+    if model not in engine.advice_vectors:
+        mean = query_vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
+        length = max(float(np.sqrt(np.dot(mean, mean))), 1e-9)
+        engine.advice_vectors[model] = np.asarray(mean / length, dtype=np.float32)
+    vector: NDArray[np.float32] = engine.advice_vectors[model]
+    return vector
 
 
 #: Texts that have nothing in common, to measure how close a model puts unrelated texts.
@@ -234,9 +284,8 @@ _UNRELATED: Final = (
 _MIN_BASELINE: Final = 0.2
 
 
-@lru_cache(maxsize=4)
-def model_scale(embedder: Embedder) -> ModelScale:
-    """Return how close an embedder puts unrelated texts.
+def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
+    """Return how close an embedder puts unrelated texts; its own ``cosine_scale`` if it has one.
 
     Raises:
         ModelUnavailable: the embedder is unavailable.
@@ -245,15 +294,18 @@ def model_scale(embedder: Embedder) -> ModelScale:
 
     from keepward.retrieval.ranking import ModelScale
 
-    known = getattr(embedder, "scale", None)
-    if known is not None:
-        return ModelScale(baseline=known[0], noise=known[1])
-    vectors = vectors_of(embedder, _UNRELATED).astype(np.float64)
-    vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
-    mean = float(cosines.mean())
-    baseline = round(mean, 3) if mean >= _MIN_BASELINE else 0.0
-    return ModelScale(baseline=baseline, noise=round(float(cosines.std()) / (1.0 - baseline), 3))
+    model = embedder_id(embedder)
+    if model not in engine.model_scales:
+        known: tuple[float, float] | None = getattr(embedder, "cosine_scale", None)
+        if known is None:
+            vectors = query_vectors_of(embedder, _UNRELATED).astype(np.float64)
+            vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+            cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+            mean = float(cosines.mean())
+            baseline = round(mean, 3) if mean >= _MIN_BASELINE else 0.0
+            known = baseline, round(float(cosines.std()) / (1.0 - baseline), 3)
+        engine.model_scales[model] = ModelScale(baseline=known[0], noise=known[1])
+    return engine.model_scales[model]
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from json import dumps
 from typing import Any
 
 from keepward import deadline
@@ -12,6 +13,7 @@ from keepward.core.journal import Check, Verification
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import pluralize
+from keepward.errors import ModelUnavailable
 from keepward.ports.store import ReadResult
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import blobs, identity
@@ -19,6 +21,7 @@ from keepward.services.index_cache import uses_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
 from keepward.services.review import expired_count, proposals
+from keepward.services.search_features import embedder_id, known_embedder_id, query_vectors_of, vectors_of
 
 #: How each embedder without meaning adds to words.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
@@ -76,8 +79,9 @@ def _status(session: RequestContext) -> dict[str, Any]:
     oldest = min(created, default=None)
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")
-    if session.embedder is not None:
-        current = sum(recipes.get(session.embedder.id, {}).get(version, 0) for version in CURRENT_VERSIONS)
+    model = known_embedder_id(session.embedder)
+    if model is not None:
+        current = sum(recipes.get(model, {}).get(version, 0) for version in CURRENT_VERSIONS)
         facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - current
     jobs = {
         job.name: {
@@ -98,7 +102,7 @@ def _status(session: RequestContext) -> dict[str, Any]:
         "enabled": session.policy.enabled,
         "capture": session.policy.capture,
         "recall": session.policy.recall,
-        "embedder": session.embedder.id if session.embedder else None,
+        "embedder": "unavailable" if model is None and session.embedder else model,
         "counter": session.engine.counter.name,
         **facts,
         "candidates": "database" if uses_database_index(session.engine, session.tenant) else "process",
@@ -201,13 +205,7 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "memory is on" if policy.enabled else "memory is switched off",
         "set enabled, capture and recall in the settings",
     )
-    embedder = facts["embedder"] or "none"
-    yield check(
-        "embedder",
-        session.embedder is not None,
-        f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
-        "run `keepward model install` and leave `embedder` out of the settings, or choose another embedder",
-    )
+    yield _embedder_check(session, facts["embedder"] or "none")
     yield check(
         "vectors",
         not facts["vectors_pending"],
@@ -242,6 +240,26 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         f"{'serves' if reranker['serving'] else 'does not serve'}: {reranker['why']}",
         "recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
     )
+
+
+def _embedder_check(session: RequestContext, name: str) -> Check:
+    """Ask the embedder for the vectors of a query and of a document, and name their prefixes."""
+    detail = f"{name}: recall by words{_MEANING.get(name.partition(':')[0], ' and meaning')}"
+    remedy = "run `keepward model install` and leave `embedder` out of the settings, or choose another embedder"
+    try:
+        if session.embedder is not None:
+            query_vectors_of(session.embedder, ["check"])
+            vectors_of(session.embedder, ["check"])
+            embedder_id(session.embedder)
+            prefixes = getattr(session.embedder, "prefixes", None)
+            if prefixes is not None:
+                query, document = (dumps(prefix, ensure_ascii=False) if prefix else "none" for prefix in prefixes)
+                detail += f"; prefix of queries: {query}, of documents: {document}"
+    except ModelUnavailable as exc:
+        detail = f"recall by words alone, and new memories wait for a vector: {exc}"
+        remedy = "start the server or correct `embedder` in the settings; then run `keepward reindex`"
+        return Check(name="embedder", ok=False, detail=detail, remedy=remedy)
+    return Check(name="embedder", ok=session.embedder is not None, detail=detail, remedy=remedy)
 
 
 def _erasures_are_listed(session: RequestContext) -> Check:

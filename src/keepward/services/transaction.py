@@ -9,12 +9,14 @@ A commit and its receipt become visible together.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,12 +24,14 @@ from keepward import idempotency
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.core.memory import Record, Status
-from keepward.errors import Conflict, StoreUnavailable
+from keepward.errors import Conflict, ModelUnavailable, StoreUnavailable
 from keepward.ports.store import Features, PendingCommit
 from keepward.services.gate_context import FEATURE_FIELDS, feature_fields_of
 from keepward.services.request_context import ModelCallInTransaction, RequestContext, taint_fields
-from keepward.services.search_features import answered_questions, text_features, with_vectors
+from keepward.services.search_features import answered_questions, known_embedder_id, text_features, with_vectors
 from keepward.storage.writer import UnitOfWork
+
+logger = logging.getLogger(__name__)
 
 #: Fields that recall uses: if one of them changes, the stored features are recomputed.
 _search_fields_of = attrgetter(
@@ -85,6 +89,8 @@ class Transaction:
     writer: UnitOfWork
     #: Embeddings that were computed before the transaction.
     vectors: Mapping[_SearchedText, Features] = field(default_factory=dict)
+    #: Why memories are stored without vectors; every receipt and outcome of a commit says so.
+    notes: tuple[Reason, ...] = ()
     #: Whether the transaction has a commit.
     wrote: bool = False
     #: Functions to call once the transaction is durable.
@@ -139,6 +145,7 @@ class Transaction:
             **{name: list(value) if isinstance(value, tuple) else value for name, value in extra.items()},
             **session.credential,
         }
+        reasons = (*reasons, *self.notes)
         receipt = receipt_of(session, receipt_kind, facts, reasons, id=commit_id, at=now, head="-")
         pending = PendingCommit(
             commit_id=commit_id,
@@ -190,7 +197,7 @@ def transact(
     default if a slow model is needed. ``on_snapshot`` makes that first decision on one snapshot. If ``early_result``
     returns a result for a decision, nothing is written.
     """
-    decision, head, vectors = None, None, dict[_SearchedText, Features]()
+    decision, head, embedded = None, None, _Embedded()
     if decide_first or (decide_first is None and session.asks_models):
         with session.store.read_snapshot(session.tenant) if on_snapshot else nullcontext():
             head = session.store.head(session.tenant)
@@ -198,7 +205,7 @@ def transact(
         result = early_result(decision)
         if result is not None:
             return result
-        vectors = _embed_changes(session, decision)
+        embedded = _embed_changes(session, decision)
     try:
         with session.store.write() as writer:
             inside = session.for_transaction(writer)
@@ -206,8 +213,8 @@ def transact(
             if decision is None or changed or not _blobs_exist(writer, session, decision.steps):
                 decision = decide(inside)
                 if session.embeds_inside:
-                    vectors = _embed_changes(inside, decision)
-            transaction = Transaction(inside, writer, vectors)
+                    embedded = _embed_changes(inside, decision)
+            transaction = Transaction(inside, writer, *embedded)
             early = early_result(decision)
             result = apply(transaction, decision) if early is None else early
     except ModelCallInTransaction:
@@ -304,18 +311,34 @@ def _blobs_exist(writer: UnitOfWork, session: RequestContext, steps: Sequence[St
     return not blobs or len(writer.documents(StoredBlob, session.tenant).rows(ids=blobs)) == len(blobs)
 
 
-def _embed_changes(session: RequestContext, decision: Decision) -> dict[_SearchedText, Features]:
+class _Embedded(NamedTuple):
+    """Vectors by text, and why some are missing."""
+
+    vectors: Mapping[_SearchedText, Features] = MappingProxyType({})
+    notes: tuple[Reason, ...] = ()
+
+
+def _embed_changes(session: RequestContext, decision: Decision) -> _Embedded:
     """Embed, in one batch, every memory whose searchable fields change."""
     if session.embedder is None:
-        return {}
+        return _Embedded()
     records = [step.after for step in decision.steps if _changes_search_fields(step)]
     questions = answered_questions(records, lambda name: session.store.session_tail(session.tenant, name))
-    embedded = with_vectors(session.embedder, records, [decision.features(record) for record in records], questions)
-    return {
+    embedded = [decision.features(record) for record in records]
+    notes: tuple[Reason, ...] = ()
+    try:
+        embedded = with_vectors(session.embedder, records, embedded, questions)
+    except ModelUnavailable as exc:
+        model = known_embedder_id(session.embedder)
+        logger.warning("embedding failed: %s", exc, extra={"action": "embedding_failed", "model": model})
+        detail = f"stored without a vector and found by words ({exc}); `keepward reindex` adds it later"
+        notes = (Reason(gate="recall", code="no_vector", detail=detail),)
+    vectors = {
         _searched_text(record): features
         for record, features in zip(records, embedded, strict=True)
         if features.model is not None
     }
+    return _Embedded(vectors, notes)
 
 
 def _changes_search_fields(step: Step) -> bool:

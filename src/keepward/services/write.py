@@ -256,7 +256,8 @@ def store_proposal(
                 return _quarantine(transaction, steps, base, items[-1].reason, reasons)
             result = stored or commit(items, reasons)
             records = tuple(session.reader.own_step(step).after for step in steps)
-            return Committed(records=records, commit=result.commit, receipt=result.receipt, reasons=reasons)
+            noted = (*reasons, *transaction.notes)
+            return Committed(records=records, commit=result.commit, receipt=result.receipt, reasons=noted)
 
         if draft.atomic:
             return [conclude(draft.items, operations)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -171,3 +172,29 @@ def test_a_server_that_failed_is_not_asked_for_a_minute() -> None:
     with pytest.raises(ModelUnavailable, match="asked again in a minute"):
         away.embed(["x"])
     assert len(waits) == 6
+
+
+def test_no_attempt_begins_after_the_time_limit(url: str, script: Vectors) -> None:
+    script.statuses = [503] * 4
+    # Every look at the clock is 40 seconds after the last one.
+    slow = HttpEmbedder(url, "small", dim=3, timeout_seconds=30, sleep=script.waits.append, clock=count(0, 40).__next__)
+    with pytest.raises(ModelUnavailable, match="status 503; it is asked again in a minute"):
+        slow.embed(["x"])
+    assert (len(script.seen), script.waits) == (1, [])
+
+
+def test_query_is_repeated_once(embedder: HttpEmbedder, script: Vectors) -> None:
+    script.statuses = [503]
+    assert embedder.embed_query(["x"]).shape == (1, 3)
+    script.statuses = [503] * 3
+    with pytest.raises(ModelUnavailable, match="status 503 in 2 attempts"):
+        embedder.embed_query(["x"])
+    assert len(script.seen) == 4
+
+
+def test_pause_repeats_why_the_server_failed(embedder: HttpEmbedder, script: Vectors) -> None:
+    script.statuses = [503] * 9
+    for _ in range(2):
+        with pytest.raises(ModelUnavailable, match="status 503 in 4 attempts; it is asked again in a minute"):
+            embedder.embed(["x"])
+    assert len(script.seen) == 4
