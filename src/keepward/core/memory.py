@@ -20,6 +20,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from keepward.core.foreign_words import ForeignKeys
 from keepward.core.principals import Trust
 from keepward.core.value import Value
 
@@ -98,7 +99,7 @@ class ContentType(StrEnum):
 CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
 
 
-class Record(Value, eq=False):
+class Record(ForeignKeys, Value, eq=False):
     """One memory at one version."""
 
     id: str

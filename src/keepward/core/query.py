@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
+from keepward.core.foreign_words import ForeignFields
 from keepward.core.memory import ContentType, Kind, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.value import Data, ResultMixin, Value, one_of
@@ -123,7 +124,7 @@ class Filters(Data):
     include_sensitive: bool = True
 
 
-class Memories(list[Record], ResultMixin):
+class Memories(ForeignFields, list[Record], ResultMixin):
     """The memories that passed a filter, and notes on those that could not be shown."""
 
     __slots__ = ("head", "notes", "total", "withheld")
@@ -152,7 +153,7 @@ class Memories(list[Record], ResultMixin):
         return {"memories": items, "withheld": list(self.withheld), "notes": list(self.notes)}
 
 
-class Hit(Value):
+class Hit(ForeignFields, Value):
     """One recalled memory."""
 
     #: From 1.
@@ -170,7 +171,7 @@ class Hit(Value):
     weak: bool = False
 
 
-class Recall(Value):
+class Recall(ForeignFields, Value):
     """The result of a query: hits, best first, and how they were found."""
 
     hits: tuple[Hit, ...]
@@ -200,7 +201,7 @@ class Recall(Value):
         return len(self.hits)
 
     def __getitem__(self, index: int) -> Hit:
-        return self.hits[index]
+        return super().__getitem__(index) if isinstance(index, str) else self.hits[index]
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
