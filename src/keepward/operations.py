@@ -111,7 +111,9 @@ class Operation:
             session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own; omitted fields stay unchanged.
         params = args if self.makes is not None else {**self._defaults, **args}
-        return self.function(session, **params, **local)
+        from keepward.services.scope_notes import with_notes
+
+        return with_notes(session, args, self.function(session, **params, **local))
 
     @cached_property
     def function(self) -> Callable[..., Any]:

@@ -109,8 +109,10 @@ PLACES: Mapping[str, str] = {
     **dict.fromkeys(("session", "session_id", "run_id", "thread_id", "conversation_id"), "session"),
 }
 
-_OF_A_MEMORY = ("id", "key", "kind", "tier", "tags", "metadata", "category", "subject", "scope", "session", "source")
-_OF_A_MEMORY += ("created_at", "updated_at", "occurred_at", "confidence", "importance")
+_OF_A_MEMORY = (
+    *("id", "key", "kind", "tier", "tags", "metadata", "category", "subject", "scope", "session", "source"),
+    *("created_at", "updated_at", "occurred_at", "confidence", "importance"),
+)
 _TEXT = "text content page_content memory value data fact body"
 _LIST = "results memories items hits documents relations get"
 #: Fields and keys of results, by the class of the result.
