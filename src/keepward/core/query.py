@@ -177,7 +177,7 @@ class Recall(ForeignFields, Value):
     hits: tuple[Hit, ...]
     #: Signals that were used: ``text``, ``vector``.
     used: tuple[str, ...]
-    #: Sentences about what could not be used and why.
+    #: Sentences about what could not be used and why, and about scopes that were not read.
     notes: tuple[str, ...]
     head: str
     now: datetime

@@ -122,10 +122,10 @@ class ListReads(Snapshot):
         """
         # No name of a scope starts with a character before "0"; that of the store's own scope does.
         low = "/0" if scope == SHARED_SCOPE else f"{scope}/"
-        limits = {"low": low, "high": f"{scope.removesuffix('/')}/{MAX_CHARACTER}", "limit": limit}
-        rows = self._run(
-            "scopes_between", tenant, **limits, now=to_micros(now), include_sensitive=int(include_sensitive)
-        )
+        high = f"{scope.removesuffix('/')}/{MAX_CHARACTER}"
+        between = {"low": low, "high": high, "low_folded": low.lower(), "high_folded": high.lower()}
+        values = {**between, "now": to_micros(now), "include_sensitive": int(include_sensitive), "limit": limit}
+        rows = self._run("scopes_between", tenant, **values)
         counts = {name: int(visible) for name, visible, _ in rows if visible}
         return counts, sum(read for *_, read in rows) >= limit
 

@@ -389,8 +389,10 @@ SELECT scope, sum(visible), count(*) FROM (
        SELECT r.scope AS scope, CASE WHEN (r.expires_at IS NULL OR r.expires_at > :now)
               AND (:include_sensitive = 1 OR r.sensitivity = 'normal') THEN 1 ELSE 0 END AS visible
          FROM records r INDEXED BY records_scope
-        WHERE r.tenant = :tenant AND r.status = 'active' AND lower(r.scope) >= lower(:low) AND lower(r.scope) < lower(:high)
-          AND r.scope >= :low AND r.scope < :high ORDER BY lower(r.scope), r.scope LIMIT :limit) AS first
+        WHERE r.tenant = :tenant AND r.status = 'active' AND lower(r.scope) >= :low_folded
+          AND lower(r.scope) < :high_folded
+          AND r.scope >= :low AND r.scope < :high
+        ORDER BY lower(r.scope), r.scope LIMIT :limit) AS first
  GROUP BY scope ORDER BY scope;
 
 -- scopes_in_other_case --
