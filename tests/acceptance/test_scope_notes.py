@@ -180,3 +180,13 @@ def test_a_name_whose_memories_all_ended_is_not_said(owner: Memory) -> None:
     gone = owner.user("ana").remember("Ana prefers tabs")
     owner.user("ana").forget(gone.id, reason="left")
     assert in_other_case(owner.user("Ana").recall("tabs")) == []
+
+
+def test_tools_tell_a_model_the_notes(owner: Memory) -> None:
+    owner.user("ana").remember("Ana prefers tabs")
+    owner.at(scope="/users/Ana/tasks/1").remember("The task is to sort the tabs")
+    for tool, arguments in (("recall", {"query": "tabs"}), ("get_context", {"objective": "tabs"})):
+        at_all, of_ana = (handle.call_tool(tool, arguments).text for handle in (owner, owner.user("Ana")))
+        assert ("scopes below" in at_all, "lower case" in at_all) == (False, False)
+        assert (of_ana.count("scopes below"), of_ana.count("lower case")) == (1, 1)
+    assert owner.user("Ana").call_tool("remember", {"text": "Ana rows on Sundays"}).text.count("lower case") == 1
