@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 
 from keepward.core.change import Append, Insert, Move, Replace
-from keepward.core.foreign_words import PLACES, known_argument
+from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
@@ -47,7 +47,7 @@ REQUIRED: Any = Parameter.empty
 #: Operations by name, in the order of ``api.py``.
 OPERATIONS: dict[str, Operation] = {}
 #: By what an argument names: the sentence about it. No operation has such an argument.
-_PLACE_HINTS = {
+_HANDLE_HINTS = {
     "user": 'a user has a handle: memory.user("ana").{name}(...)',
     "agent": 'an agent has a handle: memory.agent("planner").{name}(...)',
     "project": 'a project has a handle: memory.project("shop").{name}(...)',
@@ -278,8 +278,8 @@ def operation(
 def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:
     """Return the message about an unknown argument; the call here for one that names whose memory is meant."""
     if known_argument(given, known) is None:
-        if given in PLACES:
-            return _PLACE_HINTS[PLACES[given]].format(name=operation)
+        if given in HANDLES:
+            return _HANDLE_HINTS[HANDLES[given]].format(name=operation)
         if given == "id":
             return "the store assigns ids; put a foreign id into `aliases`"
     return unknown_field_message("argument", given, known)

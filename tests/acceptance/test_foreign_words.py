@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keepward import AsyncMemory, Client, InvalidInput, Memory
-from keepward.core.foreign_words import ARGUMENTS, METHODS, PLACES
+from keepward.core.foreign_words import ARGUMENTS, HANDLES, METHODS
 from keepward.operations import OPERATIONS
 
 HELLO = [{"role": "user", "content": "I like tea"}]
@@ -136,7 +136,7 @@ def test_a_text_is_no_message_and_the_error_shows_one(handles: list[Any], messag
         (lambda got: got["recall"][0]["score"], ".score"),
         (lambda got: got["listed"]["results"], "for memory in memories: memory.text"),
         (lambda got: got["listed"][0]["memory"], "memory.text"),
-        (lambda got: got["added"]["results"], "added.turns"),
+        (lambda got: got["added"]["results"], "for fact in added.facts: fact.record.text"),
         (lambda got: got["outcome"]["id"], ".id"),
         (lambda got: got["outcome"].memory_id, "outcome.id"),
         (lambda got: got["context"].content, "context.text"),
@@ -160,4 +160,4 @@ def test_every_word_shows_a_call_that_exists(mem: Memory) -> None:
         assert hasattr(Memory, name) or name.startswith(("Memory.open", "the command ")), call
     arguments = {wire for about in OPERATIONS.values() for wire in (*about.arguments, *about.signature.parameters)}
     assert {name for names in ARGUMENTS.values() for name in names} <= arguments
-    assert {"user", "agent", "project"} <= {*PLACES.values()}
+    assert {"user", "agent", "project"} <= {*HANDLES.values()}

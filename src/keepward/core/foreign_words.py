@@ -6,7 +6,7 @@ A word is never a second name: it always raises an error that shows the right on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 
 def _each(words: str, call: str) -> Iterator[tuple[str, str]]:
@@ -99,8 +99,8 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("offset", "skip", "page"), ("offset",)),
 }
 
-#: Arguments that name whose memory is meant; here a handle or a header does.
-PLACES: Mapping[str, str] = {
+#: Arguments that name whose memory is meant: what a handle, or a header, names here.
+HANDLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "user_id", "userid", "user_name"), "user"),
     **dict.fromkeys(("agent", "agent_id", "assistant_id"), "agent"),
     **dict.fromkeys(("project", "project_id", "app", "app_id"), "project"),
@@ -124,9 +124,7 @@ RESULTS: Mapping[str, Mapping[str, str]] = {
     "Recall": dict(_each(f"{_LIST} {_TEXT}", "for hit in recall: hit.memory.text")),
     "Memories": dict(_each(f"{_LIST} {_TEXT}", "for memory in memories: memory.text")),
     "Record": dict(_each(_TEXT, "memory.text")),
-    "Added": dict(
-        _each(f"{_LIST} id memory_id", "added.turns for the messages, added.facts for what was found in them")
-    ),
+    "Added": dict(_each(f"{_LIST} id memory_id", "for fact in added.facts: fact.record.text")),
     "CompiledContext": dict(_each(f"{_TEXT} context prompt history messages memories get", "context.text")),
     **{
         name: dict((*_each("memory_id", "outcome.id"), *_each(f"{_LIST} {_TEXT}", "outcome.record.text")))
@@ -149,6 +147,15 @@ def missing_method(kind: str, name: str) -> str:
     return f"{kind} has no {name}{_here(METHODS, name)}"
 
 
+def refuse_key(result: object, key: object) -> NoReturn:
+    """Raise the TypeError about a key of a result that has attributes."""
+    kind = type(result).__name__
+    # A key of a dictionary is often the name of an attribute.
+    is_own = isinstance(key, str) and key[:1] != "_" and hasattr(type(result), key)
+    own = f"; here it is .{key}" if is_own else ""
+    raise TypeError(f"{kind} has attributes, not keys{_here(RESULTS.get(kind, {}), key) or own}")
+
+
 class ForeignKeys:
     """A result with attributes, whose TypeError about a key names the attribute here."""
 
@@ -159,11 +166,7 @@ class ForeignKeys:
         def __getitem__(self, key: object) -> Any:
             if not isinstance(key, str) and hasattr(super(), "__getitem__"):
                 return super().__getitem__(key)
-            kind = type(self).__name__
-            # A key of a dictionary is often the name of an attribute.
-            is_own = isinstance(key, str) and key[:1] != "_" and hasattr(type(self), key)
-            own = f"; here it is .{key}" if is_own else ""
-            raise TypeError(f"{kind} has attributes, not keys{_here(RESULTS.get(kind, {}), key) or own}")
+            refuse_key(self, key)
 
 
 class ForeignFields(ForeignKeys):

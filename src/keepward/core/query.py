@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
-from keepward.core.foreign_words import ForeignFields
+from keepward.core.foreign_words import ForeignFields, refuse_key
 from keepward.core.memory import ContentType, Kind, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.value import Data, ResultMixin, Value, one_of
@@ -201,7 +202,9 @@ class Recall(ForeignFields, Value):
         return len(self.hits)
 
     def __getitem__(self, index: int) -> Hit:
-        return super().__getitem__(index) if isinstance(index, str) else self.hits[index]
+        with suppress(TypeError):
+            return self.hits[index]
+        return refuse_key(self, index)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

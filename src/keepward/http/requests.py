@@ -33,7 +33,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keepward import errors
-from keepward.core.foreign_words import PLACES, known_argument
+from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
 from keepward.core.serialization import encode_record
@@ -48,7 +48,7 @@ from keepward.types import MAX_PAGE_SIZE
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
 SCOPE_HEADERS = (TENANT, SCOPE, *NAMED_HANDLE_HEADERS.values())
-_HEADERS_BY_PLACE = {**NAMED_HANDLE_HEADERS, "tenant": TENANT, "scope": SCOPE}
+_HEADERS_BY_HANDLE = {**NAMED_HANDLE_HEADERS, "tenant": TENANT, "scope": SCOPE}
 MEDIA_TYPE = "application/problem+json"
 _PROBLEMS = load_toml(__package__, "problems.toml")
 #: Status and title by error code; any other store error is 500.
@@ -233,7 +233,7 @@ def check_query(request: Request, known: Mapping[str, bool]) -> None:
 
 def unknown_input_message(what: str, given: str, known: Collection[str]) -> str:
     """Return the message about an unknown parameter or field; a header for one that names whose memory is meant."""
-    header = _HEADERS_BY_PLACE.get(PLACES.get(given, "")) if known_argument(given, known) is None else None
+    header = _HEADERS_BY_HANDLE.get(HANDLES.get(given, "")) if known_argument(given, known) is None else None
     return (
         unknown_field_message(what, given, known)
         if header is None

@@ -172,7 +172,7 @@ def _to_declared_type(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value in the type of its argument if it can only mean one value of it; else the value itself."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
         return int(value)
-    kind = schema.get("type")
+    kind = str(schema.get("type"))
     if not isinstance(value, str) or kind not in _TYPES_AS_TEXT or len(value) > MAX_LENGTH:
         return value
     text = value.strip()

@@ -15,7 +15,7 @@ from keepward.core.commit import Reason
 from keepward.core.compiled import CompiledContext
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.core.principals import SHARED_SCOPE, visible_from
+from keepward.core.principals import SHARED_SCOPE
 from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined
 from keepward.core.query import Memories, Recall
 from keepward.core.value import pluralize
@@ -31,7 +31,7 @@ _STORED = (Committed, Quarantined, Duplicate)
 def with_notes(session: RequestContext, args: Mapping[str, Any], result: Any) -> Any:
     """Return the result of a read or a write of memories with the notes on scopes that it needs."""
     if isinstance(result, Recall | CompiledContext | Memories):
-        notes = (*_below_notes(session, args), *_case_notes(session, visible_from(session.scope)))
+        notes = (*_below_notes(session, args), *_case_notes(session, session.reader.scopes))
         if not notes:
             return result
         if isinstance(result, Memories):
@@ -39,7 +39,7 @@ def with_notes(session: RequestContext, args: Mapping[str, Any], result: Any) ->
             return result
         return replace(result, notes=(*result.notes, *notes))
     if isinstance(result, Added):
-        notes = _case_notes(session, _scopes_of(result.turns))
+        notes = _case_notes(session, [session.scope])
         return replace(result, notes=(*result.notes, *notes)) if notes else result
     if isinstance(result, _STORED):
         return _with_reasons(result, _case_notes(session, _scopes_of([result])))
