@@ -282,7 +282,7 @@ def _groups(records: Iterable[Record], also: Callable[[Record], str]) -> Iterato
             clusters[-1].append(record)
         for cluster in (*clusters, lasting):
             if cluster:
-                yield sorted(cluster, key=lambda record: (_happened(record), record.created_at, record.id))
+                yield sorted(cluster, key=lambda record: (record.said_at, record.created_at, record.id))
 
 
 def _chunk_group(group: Sequence[Record], least: int, most: int) -> Iterator[list[Record]]:
@@ -309,7 +309,7 @@ def _summary_batch(
     context: JobContext, sources: Sequence[Record], *, heading: str, reason: str, extracted: Sequence[Insert] = ()
 ) -> ProposedBatch:
     """Return a batch that replaces volatile sources by a summary."""
-    first, last = _happened(sources[0]), _happened(sources[-1])
+    first, last = sources[0].said_at, sources[-1].said_at
     span = f"{first:%Y-%m-%d %H:%M}" if first == last else f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
     heading = f"{heading}, {span} UTC, {len(sources)} in all:"
     body, notes = _summary_text(context, sources, context.policy.text_limit[sources[0].tier] - len(heading) - 1)
@@ -344,16 +344,12 @@ def _derived_memory(context: JobContext, sources: Sequence[Record], text: str, *
         "sensitivity": (Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL).value,
         "stability": (Stability.VOLATILE if volatile else Stability.STABLE).value,
         "ttl": None if expires_at is None else expires_at - context.now,
-        "occurred_at": _happened(sources[0]),
+        "occurred_at": sources[0].said_at,
         "job": context.job,
         # Identifiers in a sensitive source were stored with consent.
         "consent": sensitive,
     }
     return Insert(id=context.new_id(), text=text, **{**derived, **fields})
-
-
-def _happened(record: Record) -> datetime:
-    return record.occurred_at or record.created_at
 
 
 def _summary_text(context: JobContext, sources: Sequence[Record], limit: int) -> tuple[str, tuple[Reason, ...]]:
@@ -407,7 +403,7 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     for source in sources:
         if len(events) >= len(sources) // _SOURCES_PER_EVENT:
             break
-        said_at = _happened(source)
+        said_at = source.said_at
         for sentence in sentences(source.text):
             phrases = [day for day in resolve(sentence, to_micros(said_at)) if day != phrase(said_at.date())]
             days = [day.split(" ") for day in phrases]
@@ -520,7 +516,7 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
 
     def worth(record: Record) -> tuple[object, ...]:
         decayed = importance_at(record, context.now), confidence_at(record, context.now)
-        return record.trust, *decayed, record.created_at, record.id
+        return record.trust, *decayed, record.text_at, record.id
 
     taken: set[str] = set()
     for best in sorted(records.values(), key=worth, reverse=True):

@@ -45,7 +45,7 @@ def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
                 score=hit.score,
                 why=hit.why,
                 tier=hit.memory.tier,
-                created_at=hit.memory.created_at,
+                text_at=hit.memory.text_at,
             )
             for hit in matches
         ),

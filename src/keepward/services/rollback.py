@@ -289,7 +289,8 @@ def contain(
         )
         shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
-        result = Containment(applied=False, impact=affected, items=items, digest=plan_digest)
+        notes = _notes_on_corrected(affected.corrected)
+        result = Containment(applied=False, impact=affected, items=items, digest=plan_digest, notes=notes)
         if digest is None or not items:
             return _ContainmentSteps(result=result)
         if digest != plan_digest:
@@ -313,6 +314,16 @@ def contain(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ContainmentSteps(StepList):
     result: Containment
+
+
+def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
+    """Return a sentence on the memories that stay in use because another writer has corrected them."""
+    count = sum(record.status is Status.ACTIVE for record in corrected)
+    if not count:
+        return ()
+    stays = "1 memory was corrected since by another writer and stays"
+    stay = f"{count} memories were corrected since by another writer and stay"
+    return (f"{stays if count == 1 else stay} in use; to take one out too, contain it by its id",)
 
 
 def _is_contained_or_erased(session: RequestContext, record: Record) -> bool:
