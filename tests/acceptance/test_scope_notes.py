@@ -130,7 +130,7 @@ def test_a_read_says_that_a_name_differs_only_in_case(owner: Memory, kind: str, 
     handle("ana").remember("Ana prefers tabs")
     assert in_other_case(read(handle("ana"))) == in_other_case(read(handle("bob"))) == []
     assert in_other_case(read(getattr(owner, kind)("Ana"))) == [
-        f"/{kind}s/Ana and /{kind}s/ana differ only in upper and lower case and are kept apart; use one spelling"
+        f"/{kind}s/Ana and /{kind}s/ana differ only in upper and lower case and are two names; use one spelling"
     ]
 
 

@@ -69,7 +69,7 @@ def _case_notes(session: RequestContext, scopes: Iterable[str]) -> tuple[str, ..
     wanted = sorted({*scopes} - {SHARED_SCOPE})
     pairs = session.reader.scopes_in_other_case(wanted) if wanted else []
     return tuple(
-        f"{scope} and {other} differ only in upper and lower case and are kept apart; use one spelling"
+        f"{scope} and {other} differ only in upper and lower case and are two names; use one spelling"
         for scope, other in pairs[:MAX_NAMED]
     )
 
