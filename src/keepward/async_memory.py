@@ -31,7 +31,7 @@ from keepward.draft import Draft
 from keepward.errors import InvalidInput
 from keepward.handles import ForeignMethodHints
 from keepward.memory import Memory
-from keepward.operations import async_method
+from keepward.operations import UnknownParameter, async_method
 
 if TYPE_CHECKING:
     from typing import Self
@@ -194,6 +194,12 @@ class AsyncConversation(_AsyncBlock):
 
 class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
     """A handle on a store of memories, with coroutine methods."""
+
+    def __new__(cls, *given: Any, **_: Any) -> Self:
+        """Refuse a call without a handle, as ``AsyncMemory()`` opens a store in other systems."""
+        if not given or not isinstance(given[0], Memory):
+            raise UnknownParameter(f'a store is opened by name: await {cls.__name__}.open("memory.db")')
+        return super().__new__(cls)
 
     def __init__(self, memory: Memory, threads: ThreadPool | None = None) -> None:
         """Wrap a handle. Closing this one closes it. Handles on one store share their threads."""

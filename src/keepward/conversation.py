@@ -63,9 +63,9 @@ class Conversation:
             message = {**message, "timestamp": timestamp}
         return self._memory.add([message], session=self.name, subject=self.subject)
 
-    def context(self, /, query: str, **options: Any) -> CompiledContext:
+    def context(self, /, objective: str, **options: Any) -> CompiledContext:
         """Compile the memories that the next answer needs; ``options`` are those of ``Memory.context``."""
-        return self._memory.context(query, **options)
+        return self._memory.context(objective, **options)
 
 
 def propose_summaries(

@@ -14,11 +14,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from keepward.api import MemoryAPI
+from keepward.core.foreign_words import missing_method
 from keepward.core.principals import is_scope, project_of, user_of
 from keepward.errors import InvalidInput
 
@@ -34,23 +35,24 @@ NAMED_HANDLE_HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "pro
 NAMES_HEADER = "Keepward-User-Names"
 #: Maximum number of further names of a user, and of characters of each.
 MAX_NAMES, MAX_NAME_LENGTH = 8, 64
-#: Methods of other memory systems, each with the equivalent call.
-FOREIGN_METHOD_HINTS: Mapping[str, str] = {
-    "search": 'recall("Where does Ana live?", limit=5)',
-    "get_all": "list_memories(limit=None)",
-    "delete": 'forget(memory_id, reason="asked to")',
-    "delete_all": 'user("ana").erase(), which plans it, and erase(plan.digest)',
-}
 
 
-class ForeignMethodHints:
+class _HandleType(ABCMeta):
+    """The type of handles: the AttributeError about a class names the call here, as for ``from_config``."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise AttributeError(missing_method(cls.__name__, name), name=name, obj=cls)
+
+
+class ForeignMethodHints(metaclass=_HandleType):
     """A handle whose AttributeError names the equivalent of a method of another memory system."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = f"; here it is {FOREIGN_METHOD_HINTS[name]}" if name in FOREIGN_METHOD_HINTS else ""
-            raise AttributeError(f"{type(self).__name__} has no {name}{hint}", name=name, obj=self)
+            raise AttributeError(missing_method(type(self).__name__, name), name=name, obj=self)
 
 
 def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:

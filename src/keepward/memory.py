@@ -35,7 +35,7 @@ from keepward.core.principals import (
 )
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.handles import Handles, scope_for
-from keepward.operations import Operation, split_arguments
+from keepward.operations import Operation, UnknownParameter, split_arguments
 from keepward.services.arguments import DEFAULT, valid_scope, valid_tenant
 from keepward.tools import Tools
 
@@ -78,6 +78,12 @@ class OpenStore:
 
 class Memory(Handles, Tools):
     """A handle on a store of memories."""
+
+    def __new__(cls, *given: Any, **_: Any) -> Self:
+        """Refuse a call without an open store, as ``Memory()`` opens one in other systems."""
+        if not given or not isinstance(given[0], OpenStore):
+            raise UnknownParameter(f'a store is opened by name: {cls.__name__}.open("memory.db")')
+        return super().__new__(cls)
 
     def __init__(self, shared: OpenStore, session: RequestContext) -> None:
         self._shared, self._unconfirmed = shared, session

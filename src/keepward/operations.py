@@ -6,7 +6,7 @@ The library, the async handle, the client, HTTP routes, MCP tools and commands a
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
@@ -28,6 +28,7 @@ from typing import (
 import msgspec
 
 from keepward.core.change import Append, Insert, Move, Replace
+from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
@@ -45,14 +46,14 @@ T = TypeVar("T")
 REQUIRED: Any = Parameter.empty
 #: Operations by name, in the order of ``api.py``.
 OPERATIONS: dict[str, Operation] = {}
-#: Hints for arguments of other systems.
-_HINTS = {
-    **dict.fromkeys(("scope", "tenant"), "it is that of the handle: `at(scope=...)` returns another handle"),
-    "id": "the store assigns ids; put a foreign id into `aliases`",
-    "user_id": 'a user has a handle: memory.user("ana").add(...)',
-    "agent_id": 'an agent has a handle: memory.agent("planner").add(...)',
-    "run_id": 'a run is a session: add(..., session="run-1")',
-    **dict.fromkeys(("top_k", "k"), 'the number of hits is `limit`: recall("...", limit=5)'),
+#: By what an argument names: the sentence about it. No operation has such an argument.
+_HANDLE_HINTS = {
+    "user": 'a user has a handle: memory.user("ana").{name}(...)',
+    "agent": 'an agent has a handle: memory.agent("planner").{name}(...)',
+    "project": 'a project has a handle: memory.project("shop").{name}(...)',
+    "scope": 'it is that of the handle: memory.at(scope="/agents/planner").{name}(...)',
+    "tenant": 'it is that of the handle: memory.at(tenant="acme").{name}(...)',
+    "session": 'it is about all sessions; one session is read by memory.recall("...", session="s1")',
 }
 
 
@@ -110,7 +111,9 @@ class Operation:
             session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own; omitted fields stay unchanged.
         params = args if self.makes is not None else {**self._defaults, **args}
-        return self.function(session, **params, **local)
+        from keepward.services.scope_notes import with_notes
+
+        return with_notes(session, args, self.function(session, **params, **local))
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -259,9 +262,7 @@ def operation(
             params = dict(zip(positional, args, strict=False))
             for param, value in named.items():
                 if param not in known:
-                    raise UnknownParameter(
-                        f"{own_name}: {_HINTS.get(param) or unknown_field_message('argument', param, known)}"
-                    )
+                    raise UnknownParameter(f"{own_name}: {_unknown_argument(own_name, param, (*positional, *known))}")
                 if param in params:
                     raise UnknownParameter(f"{own_name} got {param} twice")
                 params[param] = value
@@ -272,6 +273,16 @@ def operation(
         return call  # type: ignore[return-value]
 
     return made
+
+
+def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:
+    """Return the message about an unknown argument; the call here for one that names whose memory is meant."""
+    if known_argument(given, known) is None:
+        if given in HANDLES:
+            return _HANDLE_HINTS[HANDLES[given]].format(name=operation)
+        if given == "id":
+            return "the store assigns ids; put a foreign id into `aliases`"
+    return unknown_field_message("argument", given, known)
 
 
 def async_method(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:

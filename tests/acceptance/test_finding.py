@@ -534,32 +534,6 @@ def test_a_token_of_an_agent_lists_what_lies_below_it(owner: Memory, nested: Cal
     assert len(owner.with_token(token).list_memories(within="/agents/orion")) == 2
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda mem: mem.list_memories(), lambda mem: mem.recall("crane"), lambda mem: mem.list_memories(key="k")]
-)
-def test_empty_answer_names_scopes_below_to_those_who_may_list(
-    owner: Memory, nested: Callable[..., Memory], ask: Callable[[Memory], Any]
-) -> None:
-    told = "no memory is seen from /; 3 scopes below it hold some: /agents/orio (1), /agents/orion (1), "
-    assert [note for note in ask(owner).notes if "below it" in note] == [
-        f"{told}/agents/orion/tasks/1 (1); name one as the scope"
-    ]
-    nested("/agents/orion").archive("-agents-orion", reason="cleared")
-    for token, names in (
-        (owner.create_token("lyra").secret, ""),
-        (owner.create_token("o", scope="/agents/orion").secret, "tasks/1 (1)"),
-    ):
-        notes = " ".join(ask(owner.with_token(token)).notes)
-        assert ("below it" in notes, names in notes) == (bool(names), True)
-
-
-def test_empty_answer_of_a_nonempty_scope_names_no_other(owner: Memory, nested: Callable[..., Memory]) -> None:
-    kept(owner.remember("The office is in Linz"))
-    assert not any(
-        "below it" in note for found in (owner.list_memories(key="k"), owner.recall("crane")) for note in found.notes
-    )
-
-
 @pytest.fixture
 def told_of_spring(mem: Memory) -> Memory:
     """A store of 1 January 2026, with memories that tell of the spring of 2025 and of no time."""

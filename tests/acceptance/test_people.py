@@ -172,35 +172,6 @@ def test_further_names_are_a_few_short_lines(mem: Memory, names: Any) -> None:
         mem.user("ana", names=names)
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("search", "recall"), ("delete", "forget"), ("delete_all", "erase"), ("get_all", "list_memories")],
-)
-def test_a_method_of_another_system_shows_the_call_here(mem: Memory, name: str, shown: str) -> None:
-    for handle in (mem, mem.user("ana"), AsyncMemory(mem)):
-        with pytest.raises(AttributeError, match=shown):
-            getattr(handle, name)
-        assert not hasattr(handle, "nothing_of_the_sort")
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"),
-    [
-        (lambda mem: mem.add([{"role": "user", "content": "x"}], user_id="ana"), r"memory\.user\("),
-        (lambda mem: mem.remember("x", user_id="ana"), r"memory\.user\("),
-        (lambda mem: mem.recall("x", user_id="ana"), r"memory\.user\("),
-        (lambda mem: mem.remember("x", agent_id="planner"), r"memory\.agent\("),
-        (lambda mem: mem.add([{"role": "user", "content": "x"}], run_id="r1"), "session="),
-        (lambda mem: mem.recall("x", top_k=3), "limit="),
-        (lambda mem: mem.recall("x", k=3), "limit="),
-        (lambda mem: mem.list_memories(top_k=3), "limit="),
-    ],
-)
-def test_an_argument_of_another_system_shows_the_call_here(mem: Memory, call: Callable[[Memory], Any], shown: str):
-    with pytest.raises(TypeError, match=shown):
-        call(mem)
-
-
 #: Ways to name somebody else, or another place.
 PLACES: list[Callable[[Memory], Memory]] = [
     lambda mem: mem,

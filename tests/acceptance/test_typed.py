@@ -294,7 +294,7 @@ def test_results_and_policy_survive_pickling(owner: Memory) -> None:
         (lambda mem: mem.recall("tabs", 3), "recall takes query by position, the rest by name"),
         (lambda mem: mem.recall("tabs", lmit=3), "no argument `lmit`; did you mean `limit`?"),
         (lambda mem: mem.remember(), "remember needs text"),
-        (lambda mem: mem.recall("tabs", scope="/app"), "it is that of the handle: `at(scope=...)`"),
+        (lambda mem: mem.recall("tabs", scope="/app"), 'it is that of the handle: memory.at(scope="'),
         (pickle.dumps, "open the store, or create a client, in each process"),
     ],
 )

@@ -57,6 +57,39 @@ class Ground:
 class ReadSuite(Ground):
     """Filters, likeness, the index and counts."""
 
+    # --- scopes
+
+    def test_scopes_below_are_counted_up_to_a_limit(self, store: EventStore, make: RecordFactory) -> None:
+        scopes = ("/", "/users/ana", "/users/Ana", "/users/ana", "/users/anabel", "/users/ana/tasks/1", "/.keepward")
+        for scope in scopes:
+            self.put(store, make, make.record(scope=scope))
+        self.put(store, make, make.record(scope="/users/ana", sensitivity=Sensitivity.SENSITIVE))
+        self.put(store, make, make.record(scope="/users/bob", expires_at=make.now))
+
+        def below(scope: str, *, sensitive: bool = False, limit: int = 50) -> tuple[dict[str, int], bool]:
+            return store.scopes_below(TENANT, scope, make.now, include_sensitive=sensitive, limit=limit)
+
+        ana = {"/users/ana": 2, "/users/ana/tasks/1": 1}
+        assert below("/") == ({"/users/Ana": 1, **ana, "/users/anabel": 1}, False)
+        assert below("/", sensitive=True)[0]["/users/ana"] == 3
+        assert below("/users/ana") == ({"/users/ana/tasks/1": 1}, False)
+        assert below("/users/Ana") == ({}, False)
+        assert below("/", limit=2) == ({"/users/Ana": 1, "/users/ana": 1}, True)
+
+    def test_scopes_that_differ_only_in_case_are_found(self, store: EventStore, make: RecordFactory) -> None:
+        for scope in ("/users/ANA", "/users/ana", "/users/Anabel"):
+            self.put(store, make, make.record(scope=scope))
+        gone = make.record(scope="/users/bob")
+        self.put(store, make, gone)
+        self.put(store, make, make.revised(gone, status=Status.RETIRED))
+        asked = ["/users/Ana", "/users/ana", "/users/Bob", "/users/anabel"]
+        assert sorted(store.scopes_in_other_case(TENANT, asked)) == [
+            ("/users/Ana", "/users/ANA"),
+            ("/users/Ana", "/users/ana"),
+            ("/users/ana", "/users/ANA"),
+            ("/users/anabel", "/users/Anabel"),
+        ]
+
     # --- find
 
     def test_newest_arrivals_come_first_although_older_ones_were_revised(

@@ -96,6 +96,8 @@ def test_a_usage_error_exits_2_with_one_object_on_stdout(run, arguments):
         (("remember", "-tea"), "put -- before"),
         (("recall", "x", "--limit", "many"), "'many' is not a valid integer"),
         (("remembr", "x"), "did you mean `remember`?"),
+        (("search", "x"), "did you mean `recall`?"),
+        (("get-all",), "did you mean `list`?"),
     ],
 )
 def test_a_usage_error_says_what_helps(run, arguments, told):

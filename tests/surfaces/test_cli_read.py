@@ -9,11 +9,36 @@ def test_a_missing_embedder_is_one_visible_line(run, saved):
     assert run("recall", "indentation").err.splitlines() == ["no embedder: found by words alone"]
 
 
-def test_empty_list_names_scopes_below_to_the_owner_only(run):
+READS = [("list",), ("recall", "tabs"), ("context", "tabs")]
+
+
+@pytest.mark.parametrize("found", [False, True])
+@pytest.mark.parametrize("read", READS)
+def test_a_read_names_scopes_below_to_the_owner_only(run, read, found):
     run("remember", "Ana prefers tabs", "--scope", "orion")
-    told = "no memory is seen from /; 1 scope below it holds some: /agents/orion (1); name one as the scope"
-    assert (run("list", "--json").json["notes"], told in run("recall", "tabs").err) == ([told], True)
-    assert [told in run(*ask, "--as", "agent").err for ask in (("list",), ("recall", "tabs"))] == [False, False]
+    if found:
+        run("remember", "We all prefer tabs", "--as", "operator")
+    told = (
+        'in scopes below was not read (/agents/orion); at(scope="/agents/orion") or --scope /agents/orion reads there'
+    )
+    assert [told in note for note in run(*read, "--json").json["notes"]].count(True) == 1
+    assert [run(*read, *more).err.count(told) for more in ([], ["--as", "operator"], ["--as", "agent"])] == [1, 1, 0]
+    assert "not read" not in run(*read, "--scope", "/agents/orion").err
+
+
+@pytest.mark.parametrize("read", [("list", "--within", "/"), ("recall", "tabs", "--within", "/")])
+def test_a_read_of_what_lies_below_names_no_scope(run, read):
+    run("remember", "Ana prefers tabs", "--scope", "orion")
+    assert "not read" not in run(*read, "--as", "operator").err
+
+
+@pytest.mark.parametrize("option", ["--user", "--agent", "--project"])
+def test_a_name_in_another_case_is_said(run, option):
+    run("remember", "Ana prefers tabs", option, "ana", "--as", "operator")
+    told = f"/{option[2:]}s/Ana and /{option[2:]}s/ana differ only in upper and lower case"
+    assert [" ".join(run(*read, option, "Ana").err.split()).count(told) for read in READS] == [1, 1, 1]
+    wrote = run("remember", "Ana rows on Sundays", option, "Ana", "--as", "operator", "--json")
+    assert [told in each["detail"] for each in wrote.json["reasons"]].count(True) == 1
 
 
 def test_a_list_that_is_cut_says_so(run, saved):

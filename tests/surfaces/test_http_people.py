@@ -202,3 +202,39 @@ def test_a_client_of_an_agent_erases_nothing(world):
     with Client("http://127.0.0.1:8321", token, transport=_to(world)) as client, pytest.raises(Unauthorised):
         client.user("ana").erase()
     assert world.memory.actor == Actor.operator("olga")
+
+
+def test_a_read_says_which_scopes_below_were_not_read(world, client):
+    world.memory.remember("Lunch is at noon")
+    world.memory.user("ana").remember("Ana prefers tabs")
+    told = 'in scopes below was not read (/users/ana); at(scope="/users/ana")'
+    asks = (
+        lambda reader: reader.get("/memory/search?query=tabs"),
+        lambda reader: reader.get("/memory/items"),
+        lambda reader: reader.get("/memory/items?sort=importance"),
+        lambda reader: reader.post("/memory/compile", json={"objective": "tabs"}),
+    )
+    for ask in asks:
+        assert [" ".join(ask(reader).json()["notes"]).count(told) for reader in (world.owner, world.bearer())] == [1, 0]
+    for result in (client.recall("tabs"), client.list_memories(), client.context("tabs")):
+        assert [told in note for note in result.notes].count(True) == 1
+
+
+def test_a_name_in_another_case_is_said_at_a_read_and_a_write(world, client):
+    world.memory.user("ana").remember("Ana prefers tabs")
+    told, proxy = "/users/Ana and /users/ana differ only in upper and lower case", world.bearer("proxy")
+    listed = proxy.get("/memory/items", headers={"Keepward-User": "Ana"}).json()
+    wrote = proxy.post("/memory/items", json={"text": "Ana rows"}, headers={"Keepward-User": "Ana"}).json()
+    assert [told in note for note in listed["notes"]] == [True]
+    assert [told in reason["detail"] for reason in wrote["reasons"]].count(True) == 1
+    outcome = client.user("Ana").remember("Ana has a boat")
+    assert [told in reason.detail for reason in outcome.reasons].count(True) == 1
+    with Client("http://127.0.0.1:8321", _token(world, "/users/Ana"), transport=_to(world)) as own:
+        assert (own.recall("tabs").notes, own.remember("Ana sings").reasons) == (
+            ("no embedder: found by words alone",),
+            (),
+        )
+
+
+def _token(world, scope):
+    return world.memory.create_token("own", scope=scope).secret

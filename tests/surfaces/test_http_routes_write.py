@@ -240,6 +240,30 @@ MISSPELT = {
         "body.changes.0: no field `subjct`; did you mean `subject`?",
     ),
     "a context": ("POST", "/memory/compile", {"objectve": "x"}, "body: no field `objectve`; did you mean `objective`?"),
+    "a query for a task": (
+        "POST",
+        "/memory/compile",
+        {"query": "x"},
+        "body: no field `query`; did you mean `objective`?",
+    ),
+    "a task for a query": (
+        "GET",
+        "/memory/search?objective=x",
+        None,
+        "query: no parameter `objective`; did you mean `query`?",
+    ),
+    "a user in a body": (
+        "POST",
+        "/memory/items",
+        {"text": "x", "user_id": "ana"},
+        "body: no field `user_id`; it is the header Keepward-User",
+    ),
+    "a user in a query": (
+        "GET",
+        "/memory/items?user_id=ana",
+        None,
+        "query: no parameter `user_id`; it is the header Keepward-User",
+    ),
     "a query": ("GET", "/memory/search?query=x&limt=3", None, "query: no parameter `limt`; did you mean `limit`?"),
     "a list": ("GET", "/memory/items?subjct=Ana", None, "query: no parameter `subjct`; did you mean `subject`?"),
 }

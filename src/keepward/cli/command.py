@@ -17,6 +17,7 @@ import click
 
 from keepward import errors
 from keepward.cli.command_context import CommandContext, CommandResult
+from keepward.core.foreign_words import METHODS
 from keepward.core.query import check_limit
 
 EXIT_CODES = {
@@ -188,7 +189,8 @@ class Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; the error for an unknown name suggests the most similar one."""
         if args[0] not in self.paths and not args[0].startswith("-"):
-            guess = difflib.get_close_matches(args[0], self.paths, 1)
+            own = METHODS.get(args[0].replace("-", "_"), "").partition("(")[0].partition("_")[0]
+            guess = [own] if own in self.paths else difflib.get_close_matches(args[0], self.paths, 1)
             ctx.fail(f"no such command: {args[0]}" + (f"; did you mean `{guess[0]}`?" if guess else ""))
         return super().resolve_command(ctx, args)
 

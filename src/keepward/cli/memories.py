@@ -24,6 +24,7 @@ from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.blob import Blob
+    from keepward.core.compiled import CompiledContext
     from keepward.core.proposal import Outcome
     from keepward.core.query import Memories, Recall
     from keepward.memory import Memory
@@ -326,13 +327,15 @@ def recall(call: CommandContext, as_of: str | None = None, **args: Any) -> Comma
     """Find memories by words and meaning, best first, and show why each was found. Weak hits are labelled."""
     result = call.memory().recall(as_of=as_of, **args)
     warn_if_missing(call)
-    notes = _notes(call, result, as_of)
+    notes = _notes(call, result, as_of, args.get("within"))
     return CommandResult({**result.to_dict(), "notes": list(notes)}, _show_recall, messages=notes)
 
 
-def _notes(call: CommandContext, result: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
-    """Return the notes of a result. If it is empty, the owner also gets the notes on the complete store."""
-    if len(result) or as_of is not None or not call.is_owner:
+def _notes(
+    call: CommandContext, result: Recall | Memories | CompiledContext, as_of: str | None, within: str | None = None
+) -> tuple[str, ...]:
+    """Return the notes of a result. The owner also gets those on scopes that an agent does not see."""
+    if as_of is not None or within is not None or not call.is_owner:
         return result.notes
     return tuple(dict.fromkeys((*result.notes, *call.memory("decide").list_memories(limit=1).notes)))
 
@@ -355,7 +358,8 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
 @operation_command(without="preview")
 def context(call: CommandContext, **args: Any) -> CommandResult:
     """Compile the context for a model within a token budget. A receipt records what is in it and what is not."""
-    data = compiled_data(call.memory().context(**args))
+    compiled = call.memory().context(**args)
+    data = compiled_data(compiled) | {"notes": list(_notes(call, compiled, args.get("as_of")))}
     parts = ", ".join(f"{section['name']} {section['tokens']}" for section in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
@@ -403,7 +407,7 @@ def list_(
     records = call.memory().list_memories(limit=None if everything else limit + 1, as_of=as_of, **args)
     shown = records if everything else records[:limit]
     cut = [] if len(shown) == len(records) else [f"only the newest {limit} are shown; --no-limit shows all"]
-    notes = [*_notes(call, records, as_of), *cut]
+    notes = [*_notes(call, records, as_of, args.get("within")), *cut]
     memories = [record.to_dict() for record in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(records.withheld), "notes": notes}
     return CommandResult(data, messages=tuple(notes), hidden=("count", "notes", "withheld"))

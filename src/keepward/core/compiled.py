@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import field
 
 from keepward.core.commit import Reason, Receipt
+from keepward.core.foreign_words import ForeignFields
 from keepward.core.value import Data, Value
 
 #: A masked span: start and end in characters, and the name that replaces it.
@@ -103,7 +104,7 @@ class Explanation(Data):
     candidates: tuple[Considered, ...]
 
 
-class CompiledContext(Value):
+class CompiledContext(ForeignFields, Value):
     """The text for a model, and the record of its origin."""
 
     text: str

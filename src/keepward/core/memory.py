@@ -20,6 +20,7 @@ from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
+from keepward.core.foreign_words import ForeignKeys
 from keepward.core.principals import Trust
 from keepward.core.value import Value
 
@@ -102,7 +103,7 @@ CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_stat
 _AS_FIRST_SAID: Any = None
 
 
-class Record(Value, eq=False):
+class Record(ForeignKeys, Value, eq=False):
     """One memory at one version."""
 
     id: str

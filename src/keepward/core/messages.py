@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from keepward.core.foreign_words import ForeignFields
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, Value, from_micros, parse_instant
 from keepward.errors import InvalidInput
@@ -44,7 +45,7 @@ def parse_message(value: Any) -> Message:
         InvalidInput: it is not a message. The error does not repeat the value.
     """
     if not isinstance(value, dict):
-        raise InvalidInput("a message is an object with role and content")
+        raise InvalidInput('a message is an object, such as {"role": "user", "content": "..."}')
     role, name, own = value.get("role"), value.get("name"), value.get("id")
     if not isinstance(role, str) or role not in ROLES:
         raise InvalidInput(f"the role is one of {', '.join(ROLES)}")
@@ -137,7 +138,7 @@ class Fact(Data, kw_only=False):
     confidence: float = 0.8
 
 
-class Added(Value):
+class Added(ForeignFields, Value):
     """The result of ``add``: the outcomes of the messages and of the facts."""
 
     #: Outcome of each message with text that is not an instruction to the model, in order. A long message has one

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from keepward.core.commit import Commit, Reason, Receipt, Step
+from keepward.core.foreign_words import ForeignFields
 from keepward.core.journal import Delivery
 from keepward.core.memory import Record, Tier
 from keepward.core.principals import Actor
@@ -123,7 +124,7 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 # ``reasons``, ``redacted``.
 
 
-class _Outcome:
+class _Outcome(ForeignFields):
     """Base of all outcomes."""
 
     __slots__ = ()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
+from keepward.core.foreign_words import ForeignFields, refuse_key
 from keepward.core.memory import ContentType, Kind, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.value import Data, ResultMixin, Value, one_of
@@ -123,7 +125,7 @@ class Filters(Data):
     include_sensitive: bool = True
 
 
-class Memories(list[Record], ResultMixin):
+class Memories(ForeignFields, list[Record], ResultMixin):
     """The memories that passed a filter, and notes on those that could not be shown."""
 
     __slots__ = ("head", "notes", "total", "withheld")
@@ -152,7 +154,7 @@ class Memories(list[Record], ResultMixin):
         return {"memories": items, "withheld": list(self.withheld), "notes": list(self.notes)}
 
 
-class Hit(Value):
+class Hit(ForeignFields, Value):
     """One recalled memory."""
 
     #: From 1.
@@ -170,13 +172,13 @@ class Hit(Value):
     weak: bool = False
 
 
-class Recall(Value):
+class Recall(ForeignFields, Value):
     """The result of a query: hits, best first, and how they were found."""
 
     hits: tuple[Hit, ...]
     #: Signals that were used: ``text``, ``vector``.
     used: tuple[str, ...]
-    #: Sentences about what could not be used and why.
+    #: Sentences about what could not be used and why, and about scopes that were not read.
     notes: tuple[str, ...]
     head: str
     now: datetime
@@ -200,7 +202,9 @@ class Recall(Value):
         return len(self.hits)
 
     def __getitem__(self, index: int) -> Hit:
-        return self.hits[index]
+        with suppress(TypeError):
+            return self.hits[index]
+        return refuse_key(self, index)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

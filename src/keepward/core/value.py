@@ -16,6 +16,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from keepward.core.foreign_words import known_argument
 from keepward.errors import InvalidInput
 
 
@@ -172,14 +173,15 @@ def unknown_name_message(what: str, given: Any, known: Collection[str]) -> str:
 
 
 def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
-    """Return the message about an unknown field or parameter, with the nearest name or all names.
+    """Return the message about an unknown field or parameter, with the name that is meant or all names.
 
     A name that might be a value, such as one with digits, is not repeated.
     """
     shown = f"`{given}`" if isinstance(given, str) and _FIELD.fullmatch(given) else "by that name"
-    near = get_close_matches(given.casefold(), list(known), n=1, cutoff=0.6) if shown.startswith("`") else []
-    if near:
-        return f"no {what} {shown}; did you mean `{near[0]}`?"
+    if shown.startswith("`"):
+        near = [known_argument(given, known), *get_close_matches(given.casefold(), list(known), n=1, cutoff=0.6)]
+        if meant := next(filter(None, near), None):
+            return f"no {what} {shown}; did you mean `{meant}`?"
     return f"no {what} {shown}; there are: {', '.join(known)}" if known else f"no {what} {shown}; there are none"
 
 

@@ -21,8 +21,7 @@ import msgspec
 
 from keepward.api import OPERATIONS
 from keepward.core import change
-from keepward.core.value import unknown_field_message
-from keepward.http.requests import StrictRequest, invalid_input
+from keepward.http.requests import StrictRequest, invalid_input, unknown_input_message
 from keepward.http.schemas import SCHEMAS, Field, NamedObject, Schema, named_object, schema_of
 from keepward.mcp.tool import describe_type
 from keepward.operations import REQUIRED, Operation
@@ -126,7 +125,7 @@ def read_object(kinds: list[type[NamedObject]], value: Any, path: list[Any], err
     fields, given = kinds[0].fields, {}
     unknown = next((name for name in value if name not in fields), None)
     if unknown is not None and not kinds[0].is_open:
-        errors.append((path, unknown_field_message("field", unknown, fields)))
+        errors.append((path, unknown_input_message("field", unknown, fields)))
     for name, field in fields.items():
         if name in value:
             given[name] = _read_value(field.kind, value[name], [*path, name], errors)

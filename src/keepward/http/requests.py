@@ -22,7 +22,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -33,6 +33,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keepward import errors
+from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
 from keepward.core.serialization import encode_record
@@ -47,6 +48,7 @@ from keepward.types import MAX_PAGE_SIZE
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
 SCOPE_HEADERS = (TENANT, SCOPE, *NAMED_HANDLE_HEADERS.values())
+_HEADERS_BY_HANDLE = {**NAMED_HANDLE_HEADERS, "tenant": TENANT, "scope": SCOPE}
 MEDIA_TYPE = "application/problem+json"
 _PROBLEMS = load_toml(__package__, "problems.toml")
 #: Status and title by error code; any other store error is 500.
@@ -224,9 +226,19 @@ def check_query(request: Request, known: Mapping[str, bool]) -> None:
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if name not in known:
-            raise Problem(400, "invalid_input", f"query: {unknown_field_message('parameter', name, sorted(known))}")
+            raise Problem(400, "invalid_input", f"query: {unknown_input_message('parameter', name, sorted(known))}")
         if not known[name] and names.count(name) > 1:
             raise Problem(400, "invalid_input", f"{name} may occur only once in the query")
+
+
+def unknown_input_message(what: str, given: str, known: Collection[str]) -> str:
+    """Return the message about an unknown parameter or field; a header for one that names whose memory is meant."""
+    header = _HEADERS_BY_HANDLE.get(HANDLES.get(given, "")) if known_argument(given, known) is None else None
+    return (
+        unknown_field_message(what, given, known)
+        if header is None
+        else f"no {what} `{given}`; it is the header {header}"
+    )
 
 
 def memory_etag(record: Record) -> str:

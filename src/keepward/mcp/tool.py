@@ -4,7 +4,8 @@ Invariants
 (1) A tool knows no transport and imports no SDK.
 (2) A tool that fails raises a `KeepwardError`; the outcome of a write is data, never an error.
 (3) The types of the arguments define the schema and the check. An optional argument counts as missing if it is null, an
-    empty text or list, "null" or "None", because models write these.
+    empty text or list, "null" or "None", because models write these. For the same reason a text that can only mean one
+    number, boolean, list or object counts as that: "5" as 5, and "work" as ["work"].
 (4) An error about an argument names it and its type; it never repeats the value.
 """
 
@@ -32,6 +33,15 @@ _EMPTY_VALUES = frozenset({"", "null", "None", "none", "undefined"})
 _FREE_TEXT_ARGUMENTS = frozenset({"text", "reason", "old", "new"})
 #: All JSON parsers read integers up to this one exactly.
 _MAX_EXACT_INTEGER = 2**53
+#: Types of arguments that models also write as a text.
+_TYPES_AS_TEXT: Mapping[str, Any] = {
+    "integer": int | float,
+    "number": int | float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+_SEPARATOR = re.compile(r"[,;\n]")
 _PATH = re.compile(r" - at `\$\.(\w+)")
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -86,7 +96,7 @@ class Tool:
         if unknown is not None:
             raise InvalidInput(f"{self.name}: {unknown_field_message('argument', unknown, properties)}")
         given = {
-            key: _to_integer(value)
+            key: _to_declared_type(value, properties[key])
             for key, value in (args or {}).items()
             if value is not None and (key in needed or not _is_left_out(key, value))
         }
@@ -103,10 +113,9 @@ class Tool:
             if path is None:
                 raise InvalidInput(f"{self.name}: an argument has a wrong type") from None
             schema = properties[path[1]]
-            guess = suggestion(given[path[1]], schema.get("enum", ()))
-            raise InvalidInput(
-                "; ".join(filter(None, (f"`{path[1]}` is {describe_type(schema)}", guess.rstrip())))
-            ) from None
+            several = schema.get("type") == "array" and isinstance(given[path[1]], str)
+            hint = 'write ["one", "two"]' if several else suggestion(given[path[1]], schema.get("enum", ())).rstrip()
+            raise InvalidInput("; ".join(filter(None, (f"`{path[1]}` is {describe_type(schema)}", hint)))) from None
         return converted
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,9 +168,23 @@ def describe_type(schema: Mapping[str, Any]) -> str:
             return names.get(str(kind), "an object") + bounds
 
 
-def _to_integer(value: Any) -> Any:
-    """Return a float without a fraction as an int, because models write 5.0 for 5."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER else value
+def _to_declared_type(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a value in the type of its argument if it can only mean one value of it; else the value itself."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
+        return int(value)
+    kind = str(schema.get("type"))
+    if not isinstance(value, str) or kind not in _TYPES_AS_TEXT or len(value) > MAX_LENGTH:
+        return value
+    text = value.strip()
+    try:
+        read = msgspec.json.decode(text.lower() if kind == "boolean" else text)
+    except (msgspec.DecodeError, RecursionError):
+        # A separator may part several items, or belong to one.
+        return [text] if kind == "array" and not text.startswith("[") and not _SEPARATOR.search(text) else value
+    if kind == "array" and isinstance(read, int | float):
+        return [text]
+    fits = isinstance(read, _TYPES_AS_TEXT[kind]) and isinstance(read, bool) is (kind == "boolean")
+    return _to_declared_type(read, schema) if fits else value
 
 
 def _is_left_out(name: str, value: Any) -> bool:

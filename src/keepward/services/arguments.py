@@ -39,6 +39,8 @@ def argument_reader(name: str, kind: Any) -> Reader | None:
     """Return the parser of an argument by its JSON type; None if its operation parses it."""
     if name == "ids":
         return lambda name, value: (value,) if isinstance(value, str) else texts(name, value)
+    if name == "messages":
+        return _messages
     types = tuple(dict.fromkeys(_types(kind)))
     return None if name in _SEVERAL_FORMS and str in types else _READERS_BY_TYPE.get(types)
 
@@ -205,6 +207,16 @@ def _list(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         raise _type_error(name, what, value)
     return tuple(value)
+
+
+def _messages(name: str, value: Any) -> tuple[Any, ...]:
+    """Return messages as a tuple. A text is none: it does not say whether a user or a tool said it."""
+    if isinstance(value, str | Mapping):
+        raise InvalidInput(
+            f'{name} is a list that says who spoke: add([{{"role": "user", "content": "..."}}]); a statement of your '
+            'own is remember("...")'
+        )
+    return _list(name, value)
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros, one_of, to_micros
 from keepward.core.wording import Wording
-from keepward.errors import InvalidInput, Unauthorised
+from keepward.errors import InvalidInput
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
@@ -263,28 +263,6 @@ def _members(session: RequestContext, name_of: Callable[[str], str | None]) -> l
         if name := name_of(scope):
             counts[name] += count
     return [Member(name=name, memories=count) for name, count in sorted(counts.items())]
-
-
-def other_scope_notes(session: RequestContext) -> tuple[str, ...]:
-    """Return a note for an empty result if the handle sees no memory at all: which scopes below have some.
-
-    The note says what ``facets`` would return, so it is empty if the handle may not list the scopes below.
-    """
-    found = session.reader.find(Filter(scopes=(), include_sensitive=True), live_at=session.clock.now(), limit=1)
-    if found.records or found.damaged:
-        return ()
-    try:
-        below = facets(session, Selection(within=session.scope), of=("scope",), most=3)
-    except Unauthorised:
-        return ()
-    scopes = below.facets["scope"]
-    if not scopes:
-        return ()
-    count = len(scopes) + below.more.get("scope", 0)
-    named = ", ".join(f"{scope.value} ({scope.count})" for scope in scopes)
-    held = "1 scope below it holds some" if count == 1 else f"{count} scopes below it hold some"
-    rest = f" and {count - len(scopes)} more" if count > len(scopes) else ""
-    return (f"no memory is seen from {session.scope}; {held}: {named}{rest}; name one as the scope",)
 
 
 def activity(session: RequestContext, selection: Selection, *, by: str, days: int, zone: int) -> Activity:

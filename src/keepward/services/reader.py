@@ -77,7 +77,7 @@ class Reader:
         if scope is None:
             return self
         if is_within_scope(scope, self.session.scope) and (
-            (self._token_scope() or self.session.scope) != SHARED_SCOPE or self._sees_whole_store
+            self._sees_whole_store or (self._token_scope() or self.session.scope) != SHARED_SCOPE
         ):
             return Reader(self.session, scope)
         raise Unauthorised(
@@ -178,6 +178,32 @@ class Reader:
         scopes = [scope for scope in session.store.scopes(session.tenant) if is_within_scope(scope, session.scope)]
         counts: dict[str, int] = session.store.facts(session.tenant, session.clock.now(), scopes=scopes)["by_scope"]
         return counts
+
+    def scopes_below(self, *, limit: int) -> tuple[dict[str, int], bool]:
+        """Return the scopes below its own with their number of active memories, and whether there may be more.
+
+        It is empty if the handle may not list them. At most ``limit`` memories are read.
+        """
+        session = self.session
+        with suppress(Unauthorised):
+            self.within(session.scope)
+            return session.store.scopes_below(
+                session.tenant,
+                session.scope,
+                session.clock.now(),
+                include_sensitive=self.may_ask_for_sensitive,
+                limit=limit,
+            )
+        return {}, False
+
+    def scopes_in_other_case(self, scopes: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (scope, other) where the other has memories and differs only in case.
+
+        A token learns only of scopes that it reaches.
+        """
+        pairs: list[tuple[str, str]] = self.session.store.scopes_in_other_case(self.session.tenant, scopes)
+        bound = None if self.session.actor.is_owner or not pairs else self._token_scope()
+        return [pair for pair in pairs if bound is None or is_within_scope(pair[1], bound)]
 
     def write_scope(self) -> str:
         """Return the scope at and below which it may write: that of its token, unless it has the right ``share``."""

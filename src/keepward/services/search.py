@@ -57,11 +57,7 @@ def recall(
 
         saved = save_recall_receipt(session, query, purpose, result)
         result = saved if receipt else result
-    hits = tuple(replace(hit, memory=as_read(hit.memory, result.now)) for hit in result.hits)
-    result = replace(result, hits=hits)
-    if hits or as_of is not None:
-        return result
-    return replace(result, notes=(*result.notes, *browse.other_scope_notes(session)))
+    return replace(result, hits=tuple(replace(hit, memory=as_read(hit.memory, result.now)) for hit in result.hits))
 
 
 def find(
@@ -86,8 +82,6 @@ def find(
         narrow = _narrowed(session, filters, key=None if key is None else plain_key(key), job=job)
         memories = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
     record_read(session, memories)
-    if not memories and as_of is None:
-        memories.notes += browse.other_scope_notes(session)
     return memories
 
 

@@ -9,16 +9,17 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from keepward.core.memory import Record
-from keepward.core.principals import Trust
+from keepward.core.principals import SHARED_SCOPE, Trust
 from keepward.core.serialization import is_new_text
-from keepward.core.value import name_forms
+from keepward.core.value import name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, Body, RecordRow, json_array, parse_body, record_of
-from keepward.storage.sql import Snapshot
+from keepward.storage.sql import MAX_CHARACTER, Snapshot
 
 #: Columns that facets count by, and fields of the body.
 COUNTED = ("tier", "kind", "scope", "source", "trust", "status", "session", "subject", "category", "content_type")
@@ -114,6 +115,27 @@ class ListReads(Snapshot):
     def scopes(self, tenant: str) -> list[str]:
         """Return the scopes that have memories, whatever their status."""
         return [scope for (scope,) in self._run("scopes", tenant)]
+
+    def scopes_below(
+        self, tenant: str, scope: str, now: datetime, *, include_sensitive: bool, limit: int
+    ) -> tuple[dict[str, int], bool]:
+        """Return scopes below one with their number of active memories, and whether there may be more.
+
+        At most ``limit`` memories are read, in the order of their scopes.
+        """
+        # No name of a scope starts with a character before "0"; that of the store's own scope does.
+        low = "/0" if scope == SHARED_SCOPE else f"{scope}/"
+        high = f"{scope.removesuffix('/')}/{MAX_CHARACTER}"
+        between = {"low": low, "high": high, "low_folded": low.lower(), "high_folded": high.lower()}
+        values = {**between, "now": to_micros(now), "include_sensitive": int(include_sensitive), "limit": limit}
+        rows = self._run("scopes_between", tenant, **values)
+        counts = {name: int(visible) for name, visible, _ in rows if visible}
+        return counts, sum(read for *_, read in rows) >= limit
+
+    def scopes_in_other_case(self, tenant: str, scopes: Collection[str]) -> list[tuple[str, str]]:
+        """Return (scope, other) where the other has active memories and differs only in upper and lower case."""
+        rows = self._run("scopes_in_other_case", tenant, scopes=json_array(scopes))
+        return [(scope, other) for scope, *others in rows for other in others if other is not None]
 
     def list_rows(self, tenant: str, asked: Listing) -> list[ListedRow]:
         """Return the rows of the matching memories."""

@@ -382,6 +382,27 @@ SELECT e.memory_id, e.op, e.payload, c.at
 -- scopes --
 SELECT DISTINCT scope FROM records WHERE tenant = :tenant ORDER BY scope;
 
+-- scopes_between --
+-- Scopes of the first active memories between two scopes: how many of them a reader may see, and how many were read.
+SELECT scope, sum(visible), count(*) FROM (
+       SELECT r.scope AS scope, CASE WHEN (r.expires_at IS NULL OR r.expires_at > :now)
+              AND (:include_sensitive = 1 OR r.sensitivity = 'normal') THEN 1 ELSE 0 END AS visible
+         FROM records r INDEXED BY records_scope
+        WHERE r.tenant = :tenant AND r.status = 'active' AND lower(r.scope) >= :low_folded
+          AND lower(r.scope) < :high_folded
+          AND r.scope >= :low AND r.scope < :high
+        ORDER BY lower(r.scope), r.scope LIMIT :limit) AS first
+ GROUP BY scope ORDER BY scope;
+
+-- scopes_in_other_case --
+-- Each scope with the nearest ones that have active memories and differ only in upper and lower case.
+SELECT j.value,
+       (SELECT r.scope FROM records r INDEXED BY records_scope WHERE r.tenant = :tenant AND r.status = 'active'
+           AND lower(r.scope) = lower(j.value) AND r.scope < j.value ORDER BY r.scope DESC LIMIT 1),
+       (SELECT r.scope FROM records r INDEXED BY records_scope WHERE r.tenant = :tenant AND r.status = 'active'
+           AND lower(r.scope) = lower(j.value) AND r.scope > j.value ORDER BY r.scope LIMIT 1)
+  FROM json_each(:scopes) AS j;
+
 -- minhash_holders --
 -- The memories with each minhash that were changed last: positions rise with time.
 SELECT j.value, (SELECT group_concat(position, ' ') FROM (
