@@ -20,8 +20,8 @@ from keepward.core.value import Data
 
 #: Fields of the metadata: lines by source, and the words of the only source.
 LINES, QUOTE = "quotes", "quote"
-#: The op of a step by which a memory loses quotes, or is forgotten with what it quotes.
-UNQUOTE = "unquote"
+#: The op of a step by which a memory follows its sources: it loses quotes, is forgotten, or gets both back.
+FOLLOW = "follow"
 
 
 class Shortened(Data):

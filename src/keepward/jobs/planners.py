@@ -41,7 +41,7 @@ from keepward.core.memory import (
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
-from keepward.core.quotes import LINES, QUOTE, UNQUOTE, lines_by_source, quotes_metadata
+from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import compare
@@ -271,7 +271,7 @@ def _was_forgotten(context: JobContext, summary: Record) -> bool:
     """Whether a summary was forgotten with one of its sources, so that the others need a new one."""
     if summary.status is not Status.RETIRED:
         return False
-    return context.reader.steps(context.tenant, summary.id)[-1].op == UNQUOTE
+    return context.reader.steps(context.tenant, summary.id)[-1].op == FOLLOW
 
 
 def _outlived(context: JobContext, summaries: Sequence[Record]) -> list[Record]:

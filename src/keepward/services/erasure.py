@@ -42,7 +42,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.principals import RESERVED_SCOPE, user_of
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Feedback
-from keepward.core.quotes import without_forgotten
+from keepward.core.quotes import lines_by_source
 from keepward.core.serialization import decode_record, digest, encode
 from keepward.core.value import plain_name
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
@@ -352,7 +352,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
             queued |= citing_proposals.keys()
             proposed |= _proposed_records(session, replace(chosen, ids=tuple(citing_proposals)), set(citing_proposals))
             continue
-        quoting = {name: _versions_with_lines(session, name, following) for name in kept}
+        quoting = _versions_with_lines(session, following, ids)
         seen = _scan_journal(session, ids, lineage, traces, quoting)
         if seen.copies <= copies:
             break
@@ -409,14 +409,25 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
     return found
 
 
-def _versions_with_lines(session: RequestContext, name: str, found: Followers) -> set[int]:
-    """Return the versions of a summary of quotes that have a line of a target."""
-    versions = (step.after for step in session.store.steps(session.tenant, name))
-    return {
-        version.version
-        for version in versions
-        if version.status is not Status.ERASED and without_forgotten(version, found.sources) is not version
-    }
+def _versions_with_lines(session: RequestContext, found: Followers, gone: Collection[str]) -> dict[str, set[int]]:
+    """Return, by id of each summary of quotes that stays, its versions with a line of a target."""
+    histories = [
+        [step.after for step in session.store.steps(session.tenant, name)] for name in (*found.shortened, *found.clean)
+    ]
+    #: By id of a summary, the lines of targets that some version has. Sources are older than what quotes them.
+    lines: dict[str, set[str]] = {}
+    quoting: dict[str, set[int]] = {}
+    for versions in sorted(histories, key=lambda versions: (versions[-1].created_at, versions[-1].id)):
+        name = versions[-1].id
+        own, places = lines.setdefault(name, set()), quoting.setdefault(name, set())
+        for version in versions:
+            _, parts = lines_by_source(version) or ([], [])
+            for source, part in zip(version.derived_from, parts, strict=False):
+                taken = part if source in gone else [line for line in part if line in lines.get(source, ())]
+                if taken:
+                    own.update(taken)
+                    places.add(version.version)
+    return quoting
 
 
 def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:

@@ -1,7 +1,8 @@
 """Forgetting reaches what quotes: which memories say what a forgotten one says, and what is left of each.
 
 Only provenance decides; see ``core.quotes``. A memory that follows is forgotten or shortened in the commit that forgets
-its source, by the op ``unquote``. One rollback of that commit restores it, except for what another commit forgot.
+its source, by the op ``follow``. A rollback restores it, except for what another commit forgot: whatever was forgotten
+and restored in between, it says what its newest version by another op says, without what is forgotten now.
 A follower needs a decision of its own only if it is core, permanent, closed to the actor, or trusted more.
 """
 
@@ -12,13 +13,14 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Reason, Step
 from keepward.core.memory import Access, Record, Stability, Status, Tier
 from keepward.core.policy import access_for
 from keepward.core.principals import default_source, trust_of
 from keepward.core.quotes import (
+    FOLLOW,
     LINES,
-    UNQUOTE,
     Shortened,
     lines_by_source,
     lost_lines,
@@ -29,7 +31,7 @@ from keepward.services.access import descendants
 from keepward.services.request_context import RequestContext
 
 #: Ops that change a text without making a summary of quotes another text.
-_KEEPS_QUOTES = frozenset({UNQUOTE, "revert", "redact"})
+_KEEPS_QUOTES = frozenset({FOLLOW, "revert", "redact"})
 _ENDED = frozenset({Status.RETIRED, Status.ERASED})
 
 
@@ -43,8 +45,6 @@ class Followers:
     shortened: Mapping[str, tuple[Record, Record]] = field(default_factory=dict)
     #: Ids of other summaries of quotes: they have no line of what is forgotten.
     clean: frozenset[str] = frozenset()
-    #: The forgotten memories as None, and the shortened ones as they are now.
-    sources: Mapping[str, Record | None] = field(default_factory=dict)
 
 
 def followers(
@@ -61,7 +61,7 @@ def followers(
     forgotten, changed = set(gone), staged or {}
     lineage = descendants(session, forgotten)
     if not lineage:
-        return Followers(sources=dict.fromkeys(forgotten))
+        return Followers()
     stored = {record.id: record for record in session.store.records(session.tenant, [*lineage, *forgotten]).records}
     records = {name: changed.get(name, record) for name, record in stored.items()}
     edited = {
@@ -92,7 +92,6 @@ def followers(
             for record in candidates
             if record.id not in fates and record.id not in edited and lines_by_source(record) is not None
         ),
-        sources=sources,
     )
 
 
@@ -101,7 +100,7 @@ def is_contained(session: RequestContext, record: Record) -> bool:
     if record.status is not Status.ARCHIVED:
         return False
     ops = [step.op for step in session.store.steps(session.tenant, record.id)]
-    return next(op for op in reversed(ops) if op != UNQUOTE) == "contain"
+    return next(op for op in reversed(ops) if op != FOLLOW) == "contain"
 
 
 def _is_edited(session: RequestContext, record: Record) -> bool:
@@ -121,7 +120,7 @@ def following_steps(session: RequestContext, found: Followers, *, status: Status
         found.shortened
     )
     return [
-        Step(op=UNQUOTE, before=before, after=replace(after, version=before.version + 1, updated_at=now))
+        Step(op=FOLLOW, before=before, after=replace(after, version=before.version + 1, updated_at=now))
         for _, (before, after) in sorted(left.items())
     ]
 
@@ -189,8 +188,34 @@ def without_forgotten_sources(
     return changed
 
 
+def unfollowed(session: RequestContext, record: Record) -> Record | None:
+    """Return a memory as it was before it followed any source; None if it did not.
+
+    Versions that an erasure destroyed do not count.
+    """
+    versions: list[Record] = []
+    followed = False
+    for step in reversed(session.store.steps(session.tenant, record.id)):
+        if step.after.status is not Status.ERASED:
+            versions.append(step.after)
+        if step.op in BOOKKEEPING:
+            continue
+        if step.op != FOLLOW:
+            break
+        followed = True
+    if not followed or not versions:
+        return None
+
+    def told(version: Record) -> tuple[int, bool, int]:
+        parsed = lines_by_source(version)
+        lines = sum(map(len, parsed[1])) if parsed else 0
+        return lines, version.status is not Status.RETIRED, version.version
+
+    return max(versions, key=told)
+
+
 def _has_lost_lines(session: RequestContext, record: Record) -> bool:
-    return any(step.op == UNQUOTE for step in session.store.steps(session.tenant, record.id))
+    return any(step.op == FOLLOW for step in session.store.steps(session.tenant, record.id))
 
 
 def shortened_in(session: RequestContext, found: Followers) -> tuple[Shortened, ...]:

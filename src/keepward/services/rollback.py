@@ -5,7 +5,7 @@ It is idempotent: for a commit that is already undone the first receipt is retur
 If a later commit changed the same targets, the rollback changes nothing and reports the conflict, unless all of the
 later commits are undone too. Bookkeeping, such as a reinforcement or an expiry, is no conflict. Nor is a later commit
 that was itself rolled back.
-What another commit forgot stays forgotten: a restored summary of quotes comes back without its lines.
+What quotes or sums up a restored memory is restored with it, unless another commit forgot what it says.
 A rollback is a commit like any other: it passes the gates and can be rolled back.
 A containment applies to the set and versions that were shown, or changes nothing. It deletes nothing: a contained
 memory is archived by the op ``contain``. It is in no prompt, recall or duplicate result, and only the owner restores
@@ -27,7 +27,7 @@ from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, Role
-from keepward.core.quotes import UNQUOTE
+from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
@@ -43,6 +43,7 @@ from keepward.services.following import (
     is_contained,
     review_reasons,
     shortened_in,
+    unfollowed,
     without_forgotten_sources,
 )
 from keepward.services.gate_context import case_of, evaluate
@@ -51,7 +52,7 @@ from keepward.services.request_context import RequestContext
 from keepward.services.review import check_reason
 from keepward.services.transaction import StepList, Transaction, transact
 
-_NEVER_BLOCKING = BOOKKEEPING | {"expire", UNQUOTE}
+_NEVER_BLOCKING = BOOKKEEPING | {"expire", FOLLOW}
 #: Fields that differ between versions with the same content.
 _VERSION_FIELDS: dict[str, Any] = {"version": 0, "updated_at": None}
 
@@ -135,8 +136,8 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
     for later in views:
         _check_permitted(session, later)
         targets |= {step.after.id: step.before.version if step.before else 0 for step in reversed(later.steps)}
-    followed = targets.keys() - {step.after.id for later in views for step in later.steps if step.op != UNQUOTE}
-    steps, reasons = _steps(session, targets, followed)
+    followed = targets.keys() - {step.after.id for later in views for step in later.steps if step.op != FOLLOW}
+    steps, reasons = _steps(session, {name: targets[name] for name in targets.keys() - followed}, followed)
     plan = replace(
         plan,
         undone=tuple(later.commit.id for later in views),
@@ -254,27 +255,48 @@ def _steps(
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
         after = apply(change, before, session.change_context(earlier=earlier))
-        step = Step(op="revert", before=before, after=after)
-        if memory_id in followed:
-            gate_reasons: Sequence[Reason] = review_reasons(session, [step])
-            allowed = not gate_reasons
-        else:
-            gates = evaluate(session, change, before, after)
-            gate_reasons, allowed = gates.reasons, gates.decision == "allow"
-        if not allowed:
-            raise Unauthorised(gate_reasons[0].detail)
-        reasons += gate_reasons
-        steps.append(step)
-    changed = without_forgotten_sources(session, [step.after for step in steps])
+        gates = evaluate(session, change, before, after)
+        if gates.decision != "allow":
+            raise Unauthorised(gates.reasons[0].detail)
+        reasons += gates.reasons
+        steps.append(Step(op="revert", before=before, after=after))
+    following, more = _following(session, steps, followed)
+    return [*steps, *following], (*reasons, *more)
+
+
+def _following(
+    session: RequestContext, steps: list[Step], followed: Collection[str]
+) -> tuple[list[Step], tuple[Reason, ...]]:
+    """Return the steps of what follows the restored memories; a restored quote of a forgotten one is removed again."""
+    own = {step.after.id for step in steps}
+    names = sorted({*followed, *descendants(session, {*own, *followed})} - own)
+    now, before, after = session.clock.now(), {}, {}
+    for record in session.store.records(session.tenant, names).records:
+        earlier = unfollowed(session, record)
+        if earlier is not None:
+            before[record.id] = record
+            after[record.id] = replace(earlier, version=record.version + 1, updated_at=now)
+    changed = without_forgotten_sources(session, [*(step.after for step in steps), *after.values()])
+    for name, record in after.items():
+        left = changed.get(name, record)
+        after[name] = replace(record, status=Status.RETIRED) if left is None else left
+    following = [
+        Step(op=FOLLOW, before=before[name], after=record)
+        for name, record in sorted(after.items())
+        if replace(record, **_VERSION_FIELDS) != replace(before[name], **_VERSION_FIELDS)
+    ]
+    needs_review = review_reasons(session, following)
+    if needs_review:
+        raise Unauthorised(needs_review[0].detail)
+    reasons: list[Reason] = []
     for index, step in enumerate(steps):
         left = changed.get(step.after.id, step.after)
-        if left is step.after:
-            continue
-        after = replace(step.after, status=Status.RETIRED) if left is None else left
-        steps[index] = replace(step, after=after)
-        detail = f"memory {after.id} quotes or sums up a memory that is forgotten: it comes back without that"
+        if left is not step.after:
+            steps[index] = replace(step, after=replace(step.after, status=Status.RETIRED) if left is None else left)
+    for name in sorted(changed):
+        detail = f"memory {name} quotes or sums up a memory that is still forgotten: it comes back without that"
         reasons.append(Reason(gate="quotes", code="forgotten_source", detail=detail))
-    return steps, tuple(reasons)
+    return following, tuple(reasons)
 
 
 def _taken_keys(session: RequestContext, steps: list[Step]) -> list[Conflicting]:

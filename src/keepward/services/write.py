@@ -33,7 +33,7 @@ from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import ActorKind, Trust
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
-from keepward.core.quotes import UNQUOTE
+from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import ChangeContext, apply, reinforced_by
 from keepward.core.value import plain_key, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
@@ -293,7 +293,7 @@ def store_proposal(
             records = tuple(
                 session.reader.own_step(step).after
                 for step in steps
-                if step.op != UNQUOTE or session.reader.can_see(step.after.scope)
+                if step.op != FOLLOW or session.reader.can_see(step.after.scope)
             )
             return Committed(records=records, commit=result.commit, receipt=result.receipt, reasons=reasons)
 
