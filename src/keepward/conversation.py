@@ -11,7 +11,6 @@ from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust, user_of
 from keepward.core.quotes import quotes_metadata
-from keepward.jobs.extracts import by_expiry, session_extract
 
 if TYPE_CHECKING:
     from typing import Self
@@ -72,6 +71,9 @@ def propose_summaries(memory: MemoryAPI, session: str, *, subject: str | None = 
 
     Sensitive messages, and messages below the trust of an agent, are left out.
     """
+    # Imported here, as a program without sessions starts faster without.
+    from keepward.jobs.extracts import by_expiry, session_extract
+
     subject = user_of(memory.scope) if subject is None else subject
     events = [
         event

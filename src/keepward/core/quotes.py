@@ -2,7 +2,7 @@
 
 * A summary of quotes records in its metadata how many of its lines come from each memory of ``derived_from``, in that
   order, after an optional heading: ``{"quotes": [1, 0, 2]}``. It loses exactly the lines of a forgotten source.
-* Another text that says what a source says is forgotten as a whole: a summary that a model or a person wrote, a merged
+* Another text that says what a source says is forgotten entirely: a summary that a model or a person wrote, a merged
   text, and a fact with the words of its source in ``{"quote": "..."}``.
 * Any other memory stays: its author said something of their own. Words are never compared with those of a source.
 """
@@ -72,7 +72,7 @@ def without_forgotten(
     """Return a derived memory without what forgotten sources say; the same object if it says nothing of them.
 
     ``sources`` has the forgotten ones as None, and those that lost lines themselves as they are now. None means that
-    the memory is forgotten as a whole. ``edited`` means that a person changed the text of a summary of quotes.
+    the memory is forgotten entirely. ``edited`` means that a person changed the text of a summary of quotes.
     """
     affected = [name for name in record.derived_from if name in sources]
     if not affected:
@@ -81,22 +81,22 @@ def without_forgotten(
     if parsed is None:
         return None if says_the_same(record, known) else record
     heading, parts = parsed
-    kept = []
+    remaining = []
     for name, part in zip(record.derived_from, parts, strict=True):
         source = sources.get(name)
         if name not in sources:
-            kept.append(part)
+            remaining.append(part)
         elif source is None:
-            kept.append([])
+            remaining.append([])
         else:
             left = set(source.text.split("\n"))
-            kept.append([line for line in part if line in left])
-    if kept == parts:
+            remaining.append([line for line in part if line in left])
+    if remaining == parts:
         return record
-    if not any(kept):
+    if not any(remaining):
         return None
-    text = "\n".join([*heading, *(line for part in kept for line in part)])
-    metadata = {**record.metadata, **quotes_metadata([len(part) for part in kept])}
+    text = "\n".join([*heading, *(line for part in remaining for line in part)])
+    metadata = {**record.metadata, **quotes_metadata([len(part) for part in remaining])}
     return replace(record, text=text, metadata_json=metadata_text(metadata))
 
 

@@ -112,9 +112,9 @@ def _fitted(parts: Sequence[Sequence[str]], openings: Sequence[str], limit: int)
     If not everything fits, each source gets its first sentence before any gets its second, and a sentence is quoted
     once. A source that gets none has an empty line.
     """
-    whole = [opening + " ".join(own) if own else "" for opening, own in zip(openings, parts, strict=True)]
-    if len("\n".join(filter(None, whole))) <= limit:
-        return whole
+    complete = [opening + " ".join(own) if own else "" for opening, own in zip(openings, parts, strict=True)]
+    if len("\n".join(filter(None, complete))) <= limit:
+        return complete
     chosen: list[list[str]] = [[] for _ in parts]
     left = limit + 1
     for n in range(max(map(len, parts), default=0)):
@@ -127,7 +127,7 @@ def _fitted(parts: Sequence[Sequence[str]], openings: Sequence[str], limit: int)
                 own.append(own_sentences[n])
                 left -= length
     if not any(chosen):
-        first = next(index for index, line in enumerate(whole) if line)
-        cut = whole[first][: max(limit - len(_ELLIPSIS), 0)].rstrip() + _ELLIPSIS
-        return [cut if index == first else "" for index in range(len(whole))]
+        first = next(index for index, line in enumerate(complete) if line)
+        cut = complete[first][: max(limit - len(_ELLIPSIS), 0)].rstrip() + _ELLIPSIS
+        return [cut if index == first else "" for index in range(len(complete))]
     return [opening + " ".join(own) if own else "" for opening, own in zip(openings, chosen, strict=True)]

@@ -234,7 +234,7 @@ def compact(context: JobContext) -> Iterator[ProposedBatch]:
 
 
 def summarize(context: JobContext) -> Iterator[ProposedBatch]:
-    """Summarise the events of each session, archive summaries whose events are gone, and extract events of other days.
+    """Summarise the events of each session, archive summaries that outlive theirs, and extract events of other days.
 
     A model's summary replaces the extract of the same events.
     """
@@ -244,24 +244,24 @@ def summarize(context: JobContext) -> Iterator[ProposedBatch]:
         for summary in context.reader.find(context.tenant, filters, live_at=None, limit=None).records
         if summary.session and summary.derived_from and not _was_forgotten(context, summary)
     ]
-    yield from _batches(_archive_changes(_outlived(context, written)), "the messages that it sums up are gone")
+    yield from _batches(_archive_changes(_outlived(context, written)), "the messages that it sums up have ended")
     extracts = [summary for summary in written if LINES in summary.metadata]
     extracted = {name for summary in extracts for name in summary.derived_from}
-    settled = {name for summary in written if LINES not in summary.metadata for name in summary.derived_from}
-    settled |= context.proposed_sources
-    done = settled if context.summarizer is not None else settled | extracted
+    covered = {name for summary in written if LINES not in summary.metadata for name in summary.derived_from}
+    covered |= context.proposed_sources
+    done = covered if context.summarizer is not None else covered | extracted
     events = [record for record in context.active(Tier.EPISODIC) if record.kind is Kind.EVENT and record.session]
     new = [record for record in events if record.id not in done and context.is_source(record)]
     for group in _groups(new, lambda record: record.session or ""):
         for part in _chunk_group(group, context.policy.summary_least, context.policy.summary_most):
             ids = {record.id for record in part}
-            settled |= ids
+            covered |= ids
             replaced = [
                 summary
                 for summary in extracts
                 if summary.is_live(context.now)
                 and not ids.isdisjoint(summary.derived_from)
-                and settled.issuperset({record.id for record in events} & {*summary.derived_from})
+                and covered.issuperset({record.id for record in events} & {*summary.derived_from})
                 and context.may_modify(summary)
             ]
             yield from _session_batches(context, part, replaced, extracted)

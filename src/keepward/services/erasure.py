@@ -339,14 +339,14 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         held += editions_of(session, ids, queued)
         traces = erased_text_of([*(record for versions in histories.values() for record in versions), *held])
         following = followers(session, ids, ended=True)
-        if following.whole:
-            included |= dict.fromkeys(following.whole, "quotes")
+        if following.removed:
+            included |= dict.fromkeys(following.removed, "quotes")
             continue
-        kept = {*following.shortened, *following.clean}
-        lineage = set(descendants(session, ids)) - ids - kept
+        extracts = {*following.shortened, *following.clean}
+        lineage = set(descendants(session, ids)) - ids - extracts
         names = _citing_names(every, histories | proposed, lineage)
-        citing = {record.id for record in every if record.id in names} - ids - lineage - kept
-        citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *kept, *citing}, queued)
+        citing = {record.id for record in every if record.id in names} - ids - lineage - extracts
+        citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *extracts, *citing}, queued)
         if chosen.include_citing and (lineage or citing or citing_proposals):
             included |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= citing_proposals.keys()
@@ -409,7 +409,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
     return found
 
 
-def _versions_with_lines(session: RequestContext, found: Followers, gone: Collection[str]) -> dict[str, set[int]]:
+def _versions_with_lines(session: RequestContext, found: Followers, targets: Collection[str]) -> dict[str, set[int]]:
     """Return, by id of each summary of quotes that stays, its versions with a line of a target."""
     histories = [
         [step.after for step in session.store.steps(session.tenant, name)] for name in (*found.shortened, *found.clean)
@@ -423,7 +423,7 @@ def _versions_with_lines(session: RequestContext, found: Followers, gone: Collec
         for version in versions:
             _, parts = lines_by_source(version) or ([], [])
             for source, part in zip(version.derived_from, parts, strict=False):
-                taken = part if source in gone else [line for line in part if line in lines.get(source, ())]
+                taken = part if source in targets else [line for line in part if line in lines.get(source, ())]
                 if taken:
                     own.update(taken)
                     places.add(version.version)

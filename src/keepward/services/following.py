@@ -31,7 +31,7 @@ from keepward.services.access import descendants
 from keepward.services.request_context import RequestContext
 
 #: Ops that change a text without making a summary of quotes another text.
-_KEEPS_QUOTES = frozenset({FOLLOW, "revert", "redact"})
+_QUOTING_OPS = frozenset({FOLLOW, "revert", "redact"})
 _ENDED = frozenset({Status.RETIRED, Status.ERASED})
 
 
@@ -39,8 +39,8 @@ _ENDED = frozenset({Status.RETIRED, Status.ERASED})
 class Followers:
     """What becomes of the memories that derive from forgotten ones."""
 
-    #: By id, the newest version of a memory that is forgotten as a whole.
-    whole: Mapping[str, Record] = field(default_factory=dict)
+    #: By id, the newest version of a memory that is forgotten entirely.
+    removed: Mapping[str, Record] = field(default_factory=dict)
     #: By id, the newest version of a summary of quotes and what is left of it.
     shortened: Mapping[str, tuple[Record, Record]] = field(default_factory=dict)
     #: Ids of other summaries of quotes: they have no line of what is forgotten.
@@ -49,7 +49,7 @@ class Followers:
 
 def followers(
     session: RequestContext,
-    gone: Iterable[str],
+    names: Iterable[str],
     staged: Mapping[str, Record] | None = None,
     *,
     ended: bool = False,
@@ -58,7 +58,7 @@ def followers(
 
     ``staged`` are records that a proposal changed. With ``ended``, memories count that were forgotten before.
     """
-    forgotten, changed = set(gone), staged or {}
+    forgotten, changed = set(names), staged or {}
     lineage = descendants(session, forgotten)
     if not lineage:
         return Followers()
@@ -85,7 +85,7 @@ def followers(
         if fates == before:
             break
     return Followers(
-        whole={record.id: record for record in candidates if fates.get(record.id, record) is None},
+        removed={record.id: record for record in candidates if fates.get(record.id, record) is None},
         shortened={record.id: (record, left) for record in candidates if (left := fates.get(record.id)) is not None},
         clean=frozenset(
             record.id
@@ -108,7 +108,7 @@ def _is_edited(session: RequestContext, record: Record) -> bool:
     if record.version == 1 or LINES not in record.metadata:
         return False
     return any(
-        step.before is not None and step.before.text != step.after.text and step.op not in _KEEPS_QUOTES
+        step.before is not None and step.before.text != step.after.text and step.op not in _QUOTING_OPS
         for step in session.store.steps(session.tenant, record.id)
     )
 
@@ -116,7 +116,7 @@ def _is_edited(session: RequestContext, record: Record) -> bool:
 def following_steps(session: RequestContext, found: Followers, *, status: Status = Status.RETIRED) -> list[Step]:
     """Return the steps that forget or shorten what follows, by id."""
     now = session.clock.now()
-    left = {name: (record, replace(record, status=status)) for name, record in found.whole.items()} | dict(
+    left = {name: (record, replace(record, status=status)) for name, record in found.removed.items()} | dict(
         found.shortened
     )
     return [
@@ -127,9 +127,9 @@ def following_steps(session: RequestContext, found: Followers, *, status: Status
 
 def following_reason(steps: Sequence[Step]) -> Reason:
     """Return the reason that names what follows."""
-    whole = [step.after.id for step in steps if step.after.status is not (step.before or step.after).status]
-    short = [step.after.id for step in steps if step.after.id not in whole]
-    parts = [f"forgotten, as they quote or sum it up: {', '.join(whole)}"] if whole else []
+    removed = [step.after.id for step in steps if step.after.status is not (step.before or step.after).status]
+    short = [step.after.id for step in steps if step.after.id not in removed]
+    parts = [f"forgotten, as they quote or sum it up: {', '.join(removed)}"] if removed else []
     parts += [f"shortened by the lines that quote it: {', '.join(short)}"] if short else []
     return Reason(gate="quotes", code="followed", detail="; ".join(parts))
 
@@ -206,12 +206,12 @@ def unfollowed(session: RequestContext, record: Record) -> Record | None:
     if not followed or not versions:
         return None
 
-    def told(version: Record) -> tuple[int, bool, int]:
+    def content(version: Record) -> tuple[int, bool, int]:
         parsed = lines_by_source(version)
         lines = sum(map(len, parsed[1])) if parsed else 0
         return lines, version.status is not Status.RETIRED, version.version
 
-    return max(versions, key=told)
+    return max(versions, key=content)
 
 
 def _has_lost_lines(session: RequestContext, record: Record) -> bool:

@@ -50,17 +50,17 @@ def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
     matches = replace(result, hits=tuple(found.values()))
     if record_read(session, [hit.memory for hit in matches]) is not None:
         save_recall_receipt(session, text, "answer", matches)
-    whole = [record for _, record in sorted(quotes.whole.items()) if session.reader.can_see(record.scope)]
+    removed = [record for _, record in sorted(quotes.removed.items()) if session.reader.can_see(record.scope)]
     lines = shortened_in(session, quotes)
     changed = [
         *([hit.memory.id, hit.memory.version] for hit in matches),
-        *([name, record.version] for name, record in sorted(quotes.whole.items())),
+        *([name, record.version] for name, record in sorted(quotes.removed.items())),
         *([name, before.version] for name, (before, _) in sorted(quotes.shortened.items())),
     ]
     return Forgetting(
         matches=(
             *(_match(hit.memory, score=hit.score, why=hit.why) for hit in matches),
-            *(_match(session.reader.hide_content(record), score=0.0, why=QUOTES) for record in whole),
+            *(_match(session.reader.hide_content(record), score=0.0, why=QUOTES) for record in removed),
         ),
         shortened=lines,
         digest=keyless_digest("forgetting", canonical([session.tenant, session.scope, text, changed])).hex(),

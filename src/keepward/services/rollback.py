@@ -377,13 +377,13 @@ class _ContainmentSteps(StepList):
 
 
 def _containment_followers(session: RequestContext, affected: Impact) -> Followers:
-    """Return the summaries of quotes that lose lines or have none of what is contained; all else is contained whole."""
+    """Return the summaries of quotes that lose lines or have none of what is contained; all else is contained."""
     direct = {record.id for record in affected.direct}
     contained = set(direct)
     while True:
         found = followers(session, contained)
-        kept = found.shortened.keys() | found.clean
-        more = direct | {record.id for record in affected.derived if record.id not in kept}
+        extracts = found.shortened.keys() | found.clean
+        more = direct | {record.id for record in affected.derived if record.id not in extracts}
         if more == contained:
             return Followers(shortened=found.shortened, clean=found.clean)
         contained = more
