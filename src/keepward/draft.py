@@ -111,6 +111,8 @@ class Draft:
         metadata: Mapping[str, Any] | None = UNSET,
         source: SourceName | None = None,
         evidence: Sequence[str] = UNSET,
+        speaker: str | None = UNSET,
+        occurred_at: datetime | str | None = UNSET,
         confidence: float | None = None,
         importance: float | None = None,
         sensitivity: SensitivityName | None = None,

@@ -31,7 +31,7 @@ WITHOUT_READER = {
     "registry": {"find"},
     "erasure": {"Proposal", "events", "find", "receipts", "records", "steps"},
     "planners": {"find", "records", "steps"},
-    "provenance": {"Proposal", "commit", "events"},
+    "provenance": {"Proposal", "commit", "events", "history"},
     "runner": {"Proposal"},
     "erasure_references": {"commit", "events", "history"},
     # They find and rank, count tokens and bytes, or find the instant of a commit.

@@ -216,14 +216,21 @@ def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, t
         while len(acknowledged) < most and time.monotonic() < until:
             time.sleep(0.01)
 
+    def await_busy(connection: psycopg.Connection) -> int:
+        """Return the process of a connection that is in a statement or a transaction."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if busy := connection.execute(f"SELECT pid {OTHERS} AND state <> 'idle' LIMIT 1".encode()).fetchone():
+                return int(busy[0])
+        raise AssertionError("no connection was busy for 60 s")
+
     with ThreadPoolExecutor(3) as pool:
         writers = [pool.submit(write, n) for n in range(3)]
         try:
             for _ in range(3):
                 await_writes(20)
                 with suppress(psycopg.Error), psycopg.connect(database, autocommit=True) as connection:
-                    ((pid,),) = connection.execute(f"SELECT pid {OTHERS} AND state <> 'idle' LIMIT 1".encode())
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(await_busy(connection), signal.SIGKILL)
             await_writes(20)
         finally:
             done.set()

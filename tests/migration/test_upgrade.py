@@ -57,6 +57,10 @@ def test_a_stored_store_is_read_written_and_verified(tmp_path: Path, schema: int
         assert "Never deploy on Friday" in mem.snapshot().text
         assert [each.record.version for each in mem.history(mem.list_memories(tags=["boats"])[0].id)] == [1, 2]
         assert len(mem.pending()) == 1
+        # Schema 1 did not store who wrote the present text, so it is the first author.
+        assert {each.text_by == each.author and each.text_at == each.created_at for each in mem.list_memories()} == {
+            True
+        }
         assert mem.remember("The quay is closed in winter", tier="archival").ok
         assert mem.status()["schema"] == file.newest_schema()
         assert mem.verify().faults == ()

@@ -22,6 +22,15 @@ def test_contain_says_how_to_undo_it(run, poison):
     assert "undo it with `keepward rollback " in done.err
 
 
+def test_contain_says_that_a_correction_stays_in_use(run, poison):
+    (memory,) = run("list", "--json").json["memories"]
+    run("revise", memory["id"], "Tabs are fine", "--reason", "checked", "--as", "operator", "--speaker", "Ana")
+    plan = run("contain", "--source", "web")
+    assert "1 memory was corrected since by another writer and stays in use" in plan.err
+    (now,) = run("list", "--json").json["memories"]
+    assert (now["speaker"], now["text_by"] == now["author"], "Tabs are fine" in run("list").out) == ("Ana", False, True)
+
+
 def test_contradictions_show_both_texts_and_the_command_that_settles_them(run):
     older, newer = (
         run("remember", f"the API runs on port {port}", "--tier", "archival", "--json").json["id"]

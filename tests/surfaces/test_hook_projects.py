@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import itertools
 import json
 import re
 import shlex
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from keepward import Memory
+from keepward.cli.repository import project_of
+from keepward.handles import check_name
 
 RATE = "Remember that the rate of this client is 90 euros an hour."
 ASKED = "What is the rate of this client?"
@@ -69,7 +72,7 @@ def test_memory_of_the_login_is_shown_in_every_project(run, prompt, folders):
 
 def test_prompt_is_stored_at_the_login_in_the_project(run, prompt, folders):
     prompt(folders[0], RATE)
-    scope = f"/projects/acme.site/users/{getpass.getuser()}"
+    scope = f"/projects/example.org.acme.site/users/{getpass.getuser()}"
     assert {each["scope"] for each in run("list", "--scope", scope, "--json").json["memories"]} == {scope}
 
 
@@ -95,11 +98,14 @@ def test_token_of_one_user_limits_a_hook_there(run, prompt, folders, monkeypatch
 @pytest.mark.parametrize(
     ("remote", "name"),
     [
-        ("git@example.org:acme/shop.git", "acme.shop"),
-        ("https://ana:secret@example.org/acme/shop", "acme.shop"),
-        ("ssh://git@example.org:22/acme/tools/shop.git/", "acme.tools.shop"),
-        ("git@example.org:acme/my shop.git", "acme.my-shop-[0-9a-f]{8}"),
-        ("git@example.org:acme/" + "s" * 90, "acme.s{50}-[0-9a-f]{8}"),
+        ("git@example.org:acme/shop.git", "example.org.acme.shop"),
+        ("https://ana:secret@example.org/acme/shop", "example.org.acme.shop"),
+        ("ssh://git@example.org:22/acme/tools/shop.git/", "example.org.acme.tools.shop-[0-9a-f]{8}"),
+        ("git@example.org:acme/my shop.git", "example.org.acme.my-shop-[0-9a-f]{8}"),
+        ("git@example.org:acme/" + "s" * 90, "example.org.acme.s{38}-[0-9a-f]{8}"),
+        ("git@example.org:acme/shop-1f0a77c2", "example.org.acme.shop-1f0a77c2-[0-9a-f]{8}"),
+        ("/srv/git/shop.git", "srv.git.shop-[0-9a-f]{8}"),
+        ("https://example.org/", "shop-[0-9a-f]{8}"),
         ("", "shop-[0-9a-f]{8}"),
     ],
 )
@@ -108,6 +114,84 @@ def test_project_is_named_after_its_remote(run, tmp_path, monkeypatch, remote, n
     found = run("connect", "claude", "--no-token", "--dry-run", "--json").json
     assert found["user"] == getpass.getuser()
     assert re.fullmatch(name, found["project"])
+    assert check_name("project", found["project"]) == found["project"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return the project of a new repository with a remote."""
+    numbers = itertools.count()
+    return lambda remote: project_of(repository(tmp_path / f"clone{next(numbers)}", remote))
+
+
+@pytest.mark.parametrize(
+    "remotes",
+    [
+        (
+            *("git@example.org:Acme/shop.git", "example.org:/Acme/shop", "[ana@example.org:2222]:Acme/shop.git"),
+            *("ssh://git@EXAMPLE.org:2222/Acme/shop.git/", "https://ana:pass@word@example.org.:8443//Acme//shop.GIT//"),
+            *("https://example.org/Acme%2Fshop", "git+ssh://example.org/Acme/shop"),
+        ),
+        ("git@github.com:acme/shop.git", "https://GitHub.com/Acme/Shop", "ssh://git@ssh.github.com:443/Acme/shop.git"),
+        ("git@gitlab.com:acme/tools/shop", "ssh://git@altssh.gitlab.com:443/Acme/Tools/Shop.git"),
+        ("git@bitbucket.org:acme/shop", "https://ana@bitbucket.org/Acme/Shop.git"),
+        ("git@codeberg.org:acme/shop", "https://codeberg.org/Acme/Shop"),
+        (
+            *("git@ssh.dev.azure.com:v3/Acme/Web/Shop", "https://acme@dev.azure.com/acme/web/_git/shop"),
+            "ssh://git@ssh.dev.azure.com/v3/acme/web/shop",
+        ),
+        ("/srv/git/shop.git", "file:///srv/git/shop", "file://localhost/srv/git/shop.git/"),
+    ],
+    ids=lambda remotes: remotes[0],
+)
+def test_forms_of_one_remote_are_one_project(project, remotes):
+    assert len({project(remote) for remote in remotes}) == 1
+
+
+@pytest.mark.parametrize(
+    "remotes",
+    [
+        ("git@github.com:acme/shop.git", "https://gitlab.example/acme/shop.git", "/github.com/acme/shop"),
+        ("https://git.example/org/shop", "https://git.example.org/shop", "https://git.example/org.shop"),
+        ("https://example.org/acme/shop", "https://example.org/Acme/shop", "https://example.org/acme/Shop"),
+        ("https://example.org/acme/my-shop", "https://example.org/acme/my shop", "https://example.org/acme/my+shop"),
+        ("https://example.org/acme/shop.web", "https://example.org/acme.shop/web", "https://example.org/acme/shop/web"),
+        ("../shop.git", "/srv/shop.git", "shop.git"),
+        ("codecommit::us-east-1://shop", "codecommit::eu-west-1://shop"),
+    ],
+    ids=lambda remotes: remotes[0],
+)
+def test_two_remotes_are_two_projects(project, remotes):
+    assert len({project(remote) for remote in remotes}) == len(remotes)
+
+
+def test_what_is_told_in_one_host_is_not_shown_in_another(run, tmp_path, prompt):
+    mine, other = (
+        repository(tmp_path / name, remote)
+        for name, remote in (("a", "git@github.com:acme/shop.git"), ("b", "https://gitlab.example/acme/shop.git"))
+    )
+    prompt(mine, RATE)
+    assert prompt(other, ASKED, session="s2") == ""
+
+
+def test_password_of_a_remote_is_in_no_name(project):
+    remotes = (
+        "https://ana:hunter2@example.org",
+        "p4::https://ana:hunter2@example.org/shop",
+        "x://ana:hunter2@[::1/shop",
+    )
+    assert not any("hunter2" in project(remote) for remote in remotes)
+
+
+def test_origin_names_the_project_among_several_remotes(tmp_path):
+    one = repository(tmp_path / "one", "git@example.org:acme/shop.git")
+    two = repository(tmp_path / "two")
+    config = two / ".git" / "config"
+    config.write_text(
+        '[remote "fork"]\n\turl = git@example.org:ana/shop.git\n'
+        '[remote "origin"]\n\turl = "git@example.org:acme/shop.git"\n'
+    )
+    assert project_of(one) == project_of(two) == "example.org.acme.shop"
 
 
 def test_worktree_is_the_project_of_its_repository(run, tmp_path, monkeypatch):
@@ -149,7 +233,7 @@ def test_connection_separates_projects_and_says_so(run, home, folders, monkeypat
     for words in (entry, hook):
         assert (words[words.index("--user") + 1], words[words.index("--project") + 1]) == ("me", ".")
     said = run("connect", "claude").out
-    assert ("acme.site" in said, getpass.getuser() in said) == (True, True)
+    assert ("example.org.acme.site" in said, getpass.getuser() in said) == (True, True)
 
 
 @pytest.mark.slow
@@ -190,5 +274,9 @@ def test_running_server_separates_projects(run, folders, monkeypatch, tmp_path):
             server.stdin.close()
             server.wait(20)
     with Memory.open(store, embedder="hashed", config_dir=tmp_path / "home") as memory:
-        assert memory.at(scope="/projects/beta.site").recall(ASKED, within="/projects/beta.site").hits
+        assert (
+            memory.at(scope="/projects/example.org.beta.site")
+            .recall(ASKED, within="/projects/example.org.beta.site")
+            .hits
+        )
         assert memory.list_memories() == []

@@ -77,6 +77,13 @@ def test_recalled_text_cannot_be_remembered_as_news(server):
     assert again.structured_content["outcome"] == "refused"
 
 
+def test_a_corrected_hit_names_who_corrected_it(server, owner):
+    made = remembered(server, text="Ana prefers tabs")
+    owner.revise(made["id"], "Ana prefers spaces", reason="she said so")
+    (hit,) = call(server, "recall", {"query": "what does Ana prefer"}).structured_content["hits"]
+    assert (hit["text_by"], hit["text_at"]) == (owner.actor.label, owner.get(made["id"]).text_at.isoformat())
+
+
 @pytest.mark.promise("F10")
 def test_a_secret_is_refused_and_is_in_no_answer(server):
     result = call(server, "remember", {"text": f"the key is {SECRET}"})

@@ -22,6 +22,8 @@ interface Plan {
   contexts: number;
   waiting: number;
   damaged: number;
+  /** What stays in use, in sentences. */
+  notes: string[];
 }
 
 /** Ask what would be contained; several ways together. */
@@ -31,10 +33,12 @@ async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
   const contexts = new Set<string>();
   const waiting = new Set<string>();
   const damaged = new Set<string>();
+  const notes = new Set<string>();
   for (const way of ways) {
     const found = await ask(api.POST("/memory/contain/plan", { body: way }));
     if (!found.ok) return found;
     const { impact } = found.data;
+    for (const each of found.data.notes) notes.add(each);
     for (const each of found.data.items) items.set(each.id, each);
     for (const each of impact.direct) direct.add(each.id);
     for (const each of impact.contexts) contexts.add(each.receipt);
@@ -46,6 +50,7 @@ async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
     contexts: contexts.size,
     waiting: waiting.size,
     damaged: damaged.size,
+    notes: [...notes],
   };
   return { ok: true, status: 200, etag: null, data: { items: [...items.values()], ...counts } };
 }
@@ -145,6 +150,9 @@ export function ContainDialog({
                 </>
               )}
             </p>
+            {data.notes.map((each) => (
+              <p key={each}>{seen(each)}.</p>
+            ))}
             {data.damaged ? (
               <p class="bad">
                 {counted(data.damaged, "memory or receipt", "memories or receipts")} could not be looked at: verify the

@@ -1,4 +1,4 @@
-/** About whom a memory is, who said it, and when. */
+/** About whom a memory is, who said its present text, and when. */
 
 import type { Schemas } from "../api";
 import { Time } from "./Time";
@@ -13,9 +13,9 @@ export function Said({ memory }: { memory: Schemas["Memory"] }) {
         </span>
       ) : null}
       <span>
-        said by <Who name={memory.speaker ?? memory.author} />
+        said by <Who name={memory.speaker ?? memory.text_by} />
       </span>
-      <Time at={memory.created_at} />
+      <Time at={memory.text_at} />
     </>
   );
 }

@@ -150,8 +150,7 @@ function BlockCard({
           <div class="line small soft">
             {memory ? (
               <span>
-                version {memory.version}, <Who name={memory.author} />,{" "}
-                <Time at={memory.updated_at ?? memory.created_at} short />
+                version {memory.version}, <Who name={memory.text_by} />, <Time at={memory.text_at} short />
               </span>
             ) : null}
             <span class="spread" />

@@ -298,6 +298,7 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
         <dd>
           {counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()}{" "}
           active
+          {row.corrected ? `; ${counted(row.corrected, "memory", "memories")} corrected since by another writer` : ""}
         </dd>
         <dt>trust</dt>
         <dd class="line">
@@ -331,14 +332,16 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
 
 function Touched({ impact }: { impact: Schemas["Impact"] }) {
   const memories = [
-    ...impact.direct.map((each) => ({ each, direct: true })),
-    ...impact.derived.map((each) => ({ each, direct: false })),
+    ...impact.direct.map((each) => ({ each, how: "" })),
+    ...impact.derived.map((each) => ({ each, how: "made from it" })),
+    ...impact.corrected.map((each) => ({ each, how: "corrected since" })),
   ];
   return (
     <>
       <div class="impact-numbers">
         <Number value={impact.direct.length} word="touched directly" />
         <Number value={impact.derived.length} word="made from these" />
+        <Number value={impact.corrected.length} word="corrected since" />
         <Number
           value={impact.contexts.length}
           word={impact.contexts.length === 1 ? "context held any" : "contexts held any"}
@@ -353,14 +356,14 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
       ) : null}
       <h3>Memories</h3>
       <ul class="plain-list boxed">
-        {memories.slice(0, 200).map(({ each, direct }) => (
+        {memories.slice(0, 200).map(({ each, how }) => (
           <li key={each.id} class="stack impact-memory">
             <Link href={`/memories/${encodeURIComponent(each.id)}`} class="memory-link">
               <MemoryText one text={each.text} />
             </Link>
             <span class="line small soft">
               <MemorySummary memory={each} />
-              {direct ? null : <span>made from it</span>}
+              {how ? <span>{how}</span> : null}
             </span>
           </li>
         ))}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    argument("EVENT", "start, prompt, compact or end.", "event"),
+    argument("EVENT", "start, prompt, reply, compact or end.", "event"),
     option("--client", "The client: claude, codex, gemini, opencode or cursor.", "NAME", default="claude"),
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
 )
@@ -36,8 +36,9 @@ def hook(call: CommandContext, event: str, client: str, name: str | None) -> Non
     """Answer a client's hook. `keepward connect CLIENT --hooks` adds it to the client's settings.
 
     At a session start and at a prompt, it prints the text to add, in the client's format. It stores each prompt as an
-    event of the session. At compaction and at the end it summarizes the session. A running `keepward mcp` of the same
-    agent answers, if there is one. KEEPWARD_HOOKS=off switches hooks off.
+    event of the session, and the beginning of the assistant's last message. At compaction and at the end it summarizes
+    the session. A running `keepward mcp` of the same agent answers, if there is one. KEEPWARD_HOOKS=off switches hooks
+    off.
 
     The user is your login. The project is the repository of the event's folder; memories of other projects are not
     shown. `--scope /` uses one scope for all projects.
@@ -102,7 +103,9 @@ def _handle_event(
 
     client = events.CLIENTS.get(client_name)
     if client is None or not events.event_name(client, kind):
-        raise InvalidInput(f"EVENT is start, prompt, compact or end; the client is one of {', '.join(events.CLIENTS)}")
+        raise InvalidInput(
+            f"EVENT is start, prompt, reply, compact or end; the client is one of {', '.join(events.CLIENTS)}"
+        )
     event = events.parse_event(client, kind, data)
     if event is None:
         raise InvalidInput("stdin contains no event of this client")

@@ -107,8 +107,8 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
             else:
                 screen.change(name, before, after)
     for current in data["current"]:
-        at = format_time(current["updated_at"] or current["created_at"])
-        screen.labelled("now", f"{current['text']} (version {current['version']}, {at})")
+        by = f"{current['text_by']}, {format_time(current['text_at'])}"
+        screen.labelled("now", f"{current['text']} (version {current['version']}; {by})")
     if data["decided_by"]:
         screen.labelled("decided", f"{data['state']} by {data['decided_by']}: {data['decision']}")
     screen.labelled("digest", data["digest"], "dim")
@@ -286,12 +286,14 @@ def contain(call: CommandContext, apply: str | None = None, reason: str = "", **
     """Retire everything that one source, actor, session, commit or memory touched. Without --apply, show the plan."""
     memory = call.memory("decide")
     plan = memory.plan_contain(**args) if apply is None else memory.contain(apply, reason=reason, **args)
-    messages: tuple[str, ...] = ()
+    messages = plan.notes
     if (plan.items or plan.shortened) and not plan.applied:
-        messages = (f"nothing was changed; apply it with the same options and --apply {plan.digest}",)
+        messages += (f"nothing was changed; apply it with the same options and --apply {plan.digest}",)
     elif plan.commit is not None:
-        messages = (f"undo it with `keepward rollback {plan.commit.id}`",)
-    return CommandResult(to_json_object(plan, impact=_impact_data(plan.impact)), messages=messages, hidden=("impact",))
+        messages += (f"undo it with `keepward rollback {plan.commit.id}`",)
+    return CommandResult(
+        to_json_object(plan, impact=_impact_data(plan.impact)), messages=messages, hidden=("impact", "notes")
+    )
 
 
 @operation_command()

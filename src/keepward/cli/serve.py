@@ -265,7 +265,10 @@ def _list_tools(tools: ToolSet) -> CommandResult:
     option("--project", "Write the settings file of this folder, not your own.", "DIR"),
     option("--expires", "Make a token that expires after this time, such as 90d. [default: never]", "TERM"),
     option("--no-token", "Write no token; the client's agent is trusted by its name."),
-    option("--hooks", "Also add hooks, which recall and remember at session starts, prompts, compactions and ends."),
+    option(
+        "--hooks",
+        "Also add hooks, which recall and remember at session starts, prompts, replies, compactions and ends.",
+    ),
     option("--shared", "Use one scope for all projects. [default: one scope per repository, for your login]"),
     option("--remove", "Remove the entry and the hooks, and revoke the token."),
     option("--dry-run, --print", "Show the change and write nothing; tokens are masked.", name="dry_run"),

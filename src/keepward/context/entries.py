@@ -82,7 +82,7 @@ def eviction_key(entry: Entry) -> tuple[int, int, int, bool, float, float, int, 
     elif entry.section == "recalled":
         section, band, tier, rank = 2, entry.band, _TIER_ORDER[record.tier], entry.rank
     # The rank knows which memory is newer; times and ids of one batch are arbitrary.
-    tie = -rank, record.updated_at or record.created_at, record.id, record.version
+    tie = -rank, record.text_at, record.id, record.version
     # In the fixed sections memories of people stay longest.
     return -section, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
 
@@ -168,7 +168,7 @@ def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVer
                         by_person=by_person,
                         is_agent_note=not by_person and not recalled and section != "core",
                         is_turn=is_turn(record),
-                        at=to_micros(record.occurred_at or record.created_at),
+                        at=to_micros(record.said_at),
                         confidence=_decayed_confidence(record, inputs.now),
                         rank=rank,
                         score=_finite(candidate.score) if recalled else None,

@@ -201,8 +201,8 @@ def _named(trust: Trust) -> str:
 
 
 def day_of(record: Record) -> str:
-    """Return the UTC day of the memory, such as ``2026-03-01 Sun``."""
-    return _format_day((record.occurred_at or record.created_at).date())
+    """Return the UTC day of the text, such as ``2026-03-01 Sun``."""
+    return _format_day(record.said_at.date())
 
 
 @lru_cache(maxsize=4_096)

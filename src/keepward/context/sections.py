@@ -138,7 +138,7 @@ def origin_order(record: Record) -> tuple[int, int]:
 
 def newest_rules(pinned: Sequence[Record], limit: int) -> frozenset[str]:
     """Return the ids of the newest permanent rules; older rules are recalled like facts."""
-    rules = sorted((each.updated_at or each.created_at, each.id) for each in pinned if each.kind is Kind.RULE)
+    rules = sorted((each.text_at, each.id) for each in pinned if each.kind is Kind.RULE)
     return frozenset(name for _, name in rules[-limit:])
 
 
@@ -161,7 +161,7 @@ def state_order(record: Record) -> tuple[tuple[int, int], int, str, str, str]:
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
     """Sort key of working: the task's own first, shared ones last; newest first in a scope."""
-    renewed = to_micros(record.updated_at or record.created_at)
+    renewed = to_micros(record.text_at)
     return not is_task_scope(record.scope), -scope_depth(record.scope), record.scope, -renewed, record.id
 
 

@@ -68,12 +68,14 @@ class SourceActivity(Data):
     """Memories written by one actor, source, reference or session."""
 
     name: str
-    #: Memories of which it wrote a version, whatever their status; and the active ones.
+    #: Memories whose present text it wrote, whatever their status; and the active ones.
     memories: int
     live: int
+    #: Memories that it wrote, and whose text another writer has changed since.
+    corrected: int
     #: Versions it wrote.
     writes: int
-    #: Memories by their current trust.
+    #: ``memories`` by their current trust.
     trust: Mapping[str, int]
     first: datetime
     last: datetime

@@ -101,6 +101,9 @@ class Replace(Data):
     metadata: Mapping[str, Any] | None = UNSET
     source: str | None = None
     evidence: tuple[str, ...] = UNSET
+    #: Who said the new text, and when; ``UNSET``: nobody else than the writer, now.
+    speaker: str | None = UNSET
+    occurred_at: datetime | None = UNSET
     confidence: float | None = None
     importance: float | None = None
     sensitivity: str | None = None

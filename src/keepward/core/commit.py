@@ -293,7 +293,9 @@ def erased_record(record: Record, version: int) -> Record:
         importance=0.0,
         status=Status.ERASED,
         author=record.author,
+        text_by=record.text_by,
         created_at=record.created_at,
+        text_at=record.text_at,
         updated_at=record.updated_at,
         reinforced_at=record.reinforced_at,
     )
@@ -302,7 +304,13 @@ def erased_record(record: Record, version: int) -> Record:
 def tombstone(record: Record, *, now: datetime, by: str, fingerprints: tuple[str, ...]) -> Record:
     """Return the last version of an erased memory; ``by`` is ``kind:name`` of the actor who erased it."""
     return replace(
-        erased_record(record, record.version + 1), author=by, aliases=fingerprints, updated_at=now, reinforced_at=now
+        erased_record(record, record.version + 1),
+        author=by,
+        text_by=by,
+        text_at=now,
+        aliases=fingerprints,
+        updated_at=now,
+        reinforced_at=now,
     )
 
 

@@ -82,7 +82,7 @@ class Considered(Data):
     tier: str | None
     kind: str | None
     key: str | None
-    #: ``kind:name`` of its author, and the id of the commit that made this version.
+    #: ``kind:name`` of the author of this text, and the id of the commit that wrote it.
     author: str | None
     source: str | None
     trust: str | None

@@ -203,6 +203,8 @@ class Impact(Value):
     direct: tuple[Record, ...]
     #: Derived from these, directly or through others, by id.
     derived: tuple[Record, ...]
+    #: Memories of both kinds whose text another writer has written since; they are in neither list.
+    corrected: tuple[Record, ...]
     #: Oldest first.
     contexts: tuple[Delivery, ...]
     #: Ids of pending proposals that the selection made, or that derive from one of these.
@@ -222,6 +224,8 @@ class Containment(Value):
     shortened: tuple[Shortened, ...] = ()
     #: Identifies this plan; 64 hex digits.
     digest: str
+    #: A sentence on corrected memories, which stay in use.
+    notes: tuple[str, ...] = ()
     commit: Commit | None = None
     receipt: Receipt | None = None
 

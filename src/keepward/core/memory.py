@@ -18,7 +18,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from keepward.core.principals import Trust
 from keepward.core.value import Value
@@ -98,6 +98,10 @@ class ContentType(StrEnum):
 CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
 
 
+#: Default of the author and the time of a text: those of the first version.
+_AS_FIRST_SAID: Any = None
+
+
 class Record(Value, eq=False):
     """One memory at one version."""
 
@@ -139,6 +143,8 @@ class Record(Value, eq=False):
     superseded_by: str | None = None
     #: ``kind:name`` of the author of the first version.
     author: str
+    #: ``kind:name`` of who wrote the present text, which may differ from the first.
+    text_by: str = _AS_FIRST_SAID
     session: str | None = None
     #: Speaker of a message.
     speaker: str | None = None
@@ -147,9 +153,11 @@ class Record(Value, eq=False):
     #: Ids of this memory in other systems.
     aliases: tuple[str, ...] = ()
     created_at: datetime
+    #: When the present text was written; a change of other fields does not alter it.
+    text_at: datetime = _AS_FIRST_SAID
     #: None until the first change.
     updated_at: datetime | None = None
-    #: When the event happened, if known and different from ``created_at``.
+    #: When the event happened or was said, if known and different from ``text_at``.
     occurred_at: datetime | None = None
     #: The memory expires at this instant.
     expires_at: datetime | None = None
@@ -163,6 +171,12 @@ class Record(Value, eq=False):
     last_used: datetime | None = None
     #: Ids of derived memories of any status, sorted; None if not requested.
     children: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.text_by is _AS_FIRST_SAID:
+            force_setattr(self, "text_by", self.author)
+        if self.text_at is _AS_FIRST_SAID:
+            force_setattr(self, "text_at", self.created_at)
 
     def __eq__(self, other: object) -> bool:
         """Whether the stored values are equal, regardless of the time of reading."""
@@ -182,8 +196,8 @@ class Record(Value, eq=False):
 
     @property
     def happened_at(self) -> datetime | None:
-        """Date of the event: ``occurred_at``, or when an event was written. None for a fact without ``occurred_at``."""
-        return self.occurred_at or (self.created_at if self.kind is Kind.EVENT else None)
+        """Date of the event: ``occurred_at``, or when its text was written. None for a fact without ``occurred_at``."""
+        return self.occurred_at or (self.text_at if self.kind is Kind.EVENT else None)
 
     @property
     def stored_importance(self) -> float:
@@ -194,6 +208,11 @@ class Record(Value, eq=False):
     def metadata(self) -> dict[str, Any]:
         """The writer's own fields; a new object for each call, empty if there are none."""
         return json.loads(self.metadata_json) if self.metadata_json else {}
+
+    @property
+    def said_at(self) -> datetime:
+        """When the present text was said or happened: ``occurred_at``, or else when it was written."""
+        return self.occurred_at or self.text_at
 
     @property
     def effective_trust(self) -> Trust:
@@ -226,7 +245,9 @@ RECORD_FIELDS = tuple(name.removesuffix("_json") for name in Record.__struct_fie
 #: Fields added by a read; they are not stored.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
 #: Fields of bookkeeping that a diff leaves out.
-VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
+VERSION_FIELDS = frozenset(
+    {"id", "version", "created_at", "updated_at", "reinforced_at", "author", "text_by", "text_at"}
+)
 #: Fields besides the text with words of the writer: one text each, and lists of texts.
 NAME_FIELDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
 NAME_LIST_FIELDS = ("tags", "evidence", "aliases")

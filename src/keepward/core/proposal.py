@@ -278,7 +278,8 @@ class Match(Data):
     #: Why it matches: ``words``, ``meaning``; ``quotes`` alone if it quotes, merges or sums up another match.
     why: tuple[str, ...]
     tier: Tier
-    created_at: datetime
+    #: When its text was written.
+    text_at: datetime
 
 
 class Forgetting(Value):

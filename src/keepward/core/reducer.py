@@ -5,6 +5,8 @@
 * A derived memory gets the strictest sensitivity, narrowest scope, earliest expiry, lowest trust and lowest
   confidence of its parents.
 * ``Revert`` restores the content of the named version, whatever came after it.
+* A new text is its actor's, and dates from now: ``text_by`` and ``text_at``. Spoken words lose their
+  speaker when another actor changes them, and the time when they were said.
 * The trust of a memory is at most that of the least trusted actor who set one of its fields.
 """
 
@@ -32,6 +34,7 @@ from keepward.core.memory import (
     Tier,
     confidence_at,
     importance_at,
+    is_textless,
     round_share,
 )
 from keepward.core.policy import Policy, access_for
@@ -53,7 +56,7 @@ from keepward.errors import Conflict, InvalidInput
 _E = TypeVar("_E", bound=StrEnum)
 _STATUS_AFTER = {changes.Retire: Status.RETIRED, changes.Archive: Status.ARCHIVED, changes.Expire: Status.EXPIRED}
 #: Fields that an edit may name.
-_EDITABLE_FIELDS = ("text", "category", "subject", "tags", "evidence")
+_EDITABLE_FIELDS = ("text", "category", "subject", "tags", "evidence", "speaker", "occurred_at")
 _SHARE_FIELDS = ("confidence", "importance")
 #: Fields that a new memory copies from its change; others are computed.
 _COPIED_FIELDS = tuple(
@@ -88,7 +91,9 @@ def apply(change: changes.Change, before: Record | None, context: ChangeContext)
         Conflict: the memory does not exist or has the wrong status.
     """
     if isinstance(change, changes.Insert):
-        return _insert(change, context) if before is None else _upsert(change, before, context)
+        return (
+            _insert(change, context) if before is None else _signed(before, _upsert(change, before, context), context)
+        )
     if before is None:
         raise Conflict("the memory does not exist any more; list memories again")
     now = context.now
@@ -118,7 +123,35 @@ def apply(change: changes.Change, before: Record | None, context: ChangeContext)
             return replace(after, version=before.version + 1)
         case _:
             assert_never(change)
-    return replace(after, version=before.version + 1, updated_at=now)
+    return _signed(before, replace(after, version=before.version + 1, updated_at=now), context)
+
+
+def _signed(before: Record, after: Record, context: ChangeContext) -> Record:
+    """Return a changed record with the author and the time of its text."""
+    if has_same_text(before, after):
+        return replace(after, text_by=before.text_by, text_at=before.text_at)
+    return replace(after, text_by=context.actor.label, text_at=context.now)
+
+
+def has_same_text(before: Record, after: Record) -> bool:
+    """Whether two versions say the same; a memory without text says its metadata."""
+    same = (before.text, before.blob) == (after.text, after.blob)
+    return same and (not is_textless(after) or before.metadata_json == after.metadata_json)
+
+
+def _without_speaker(before: Record, text: str, actor: Actor) -> dict[str, Any]:
+    """Return the fields that new words take from spoken words: its time, and the speaker if another one."""
+    if before.speaker is None or text == before.text:
+        return {}
+    return {"occurred_at": None} if _is_speaker(actor, before) else {"occurred_at": None, "speaker": None}
+
+
+def _is_speaker(actor: Actor, record: Record) -> bool:
+    """Whether an actor is the speaker of a memory: a person by name or role, a program if it wrote the memory too."""
+    name, speaker = actor.name.casefold(), (record.speaker or "").casefold()
+    if actor.kind in {ActorKind.OPERATOR, ActorKind.USER}:
+        return speaker == name or (actor.kind is ActorKind.USER and speaker == "user")
+    return record.text_by == actor.label and speaker in {name, "assistant"}
 
 
 def content(record: Record) -> bytes:
@@ -313,8 +346,7 @@ def _upsert(change: changes.Insert, before: Record, context: ChangeContext) -> R
     """Apply an insert with a known key: the memory with that key gets the new text and the given fields."""
     requested = _insert(replace(change, id=before.id), context)
     if access_for(context.policy, before.tier, before.key, before.access) is Access.APPEND:
-        after = _append(change, before, context)
-        return replace(after, version=before.version + 1, updated_at=context.now)
+        return replace(_append(change, before, context), version=before.version + 1, updated_at=context.now)
     sensitive = Sensitivity.SENSITIVE in {requested.sensitivity, before.sensitivity}
     unchanged = {name: getattr(before, name) for name in ("tier", "kind", "stability") if not getattr(change, name)}
     named = ("subject", "category", "tags", "evidence", "access")
@@ -351,9 +383,8 @@ def _renewed_expiry(change: changes.Insert, before: Record, context: ChangeConte
 
 def _replace(change: changes.Replace, before: Record, context: ChangeContext) -> Record:
     given = {name: value for name in _EDITABLE_FIELDS if (value := getattr(change, name)) is not UNSET}
-    after: dict[str, Any] = {
-        name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()
-    }
+    after = _without_speaker(before, given.get("text", before.text), context.actor)
+    after |= {name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()}
     after |= {name: round_share(value) for name in _SHARE_FIELDS if (value := getattr(change, name)) is not None}
     if change.metadata is not UNSET:
         after["metadata_json"] = metadata_text(change.metadata)
@@ -380,9 +411,11 @@ def _replace(change: changes.Replace, before: Record, context: ChangeContext) ->
 
 def _append(change: changes.Append | changes.Insert, before: Record, context: ChangeContext) -> Record:
     confidence = before.confidence if change.confidence is None else round_share(change.confidence)
+    text = f"{before.text}\n{change.text}"
     return replace(
         before,
-        text=f"{before.text}\n{change.text}",
+        **_without_speaker(before, text, context.actor),
+        text=text,
         trust=_trust_after_edit(before, context, change.source),
         heard=_lowest_taint(before.heard, context.heard),
         evidence=_sorted([*before.evidence, *change.evidence]),
@@ -412,6 +445,7 @@ def _move(change: changes.Move, before: Record, context: ChangeContext) -> Recor
 def _promote(change: changes.Promote, before: Record, context: ChangeContext) -> Record:
     return replace(
         before,
+        **_without_speaker(before, change.text, context.actor),
         text=change.text,
         tier=Tier.CORE if before.key in context.policy.core_keys else Tier.ARCHIVAL,
         kind=Kind.FACT if before.kind in {Kind.STATE, Kind.EVENT} else before.kind,

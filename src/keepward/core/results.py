@@ -251,7 +251,7 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         *keys_of(Record, "trust", "memory", kind=str),
         *keys_of(Record, "source confidence importance version tags", "memory"),
         *keys_of(Record, "content_type", "memory", kind=str),
-        *keys_of(Record, "blob speaker occurred_at created_at", "memory"),
+        *keys_of(Record, "blob speaker occurred_at created_at text_by text_at", "memory"),
         *keys_of(Hit, "why"),
         Key("metadata", lambda hit: hit.memory.metadata or None, dict[str, Any] | None),
         *keys_of(Hit, "weak"),

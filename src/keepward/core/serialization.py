@@ -142,7 +142,10 @@ _WRITE: Mapping[type, Callable[[Any], Any]] = {
 }
 #: Payload type and decoder of these fields; other fields have the type of the record.
 _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
-    *((name, int, from_micros) for name in ("created_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")),
+    *(
+        (name, int, from_micros)
+        for name in ("created_at", "text_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")
+    ),
     *((name, int, _share) for name in ("confidence", "importance")),
     *((name, str, {trust.label: trust for trust in Trust}.__getitem__) for name in ("trust", "heard")),
 ]
@@ -183,7 +186,17 @@ def encode_record(record: Record) -> bytes:
         if value is not default:
             write = _WRITE.get(type(value))
             fields[name] = value if write is None else write(value)
+    # Left out while the first text stands, like a default.
+    if record.text_by == record.author:
+        del fields["text_by"]
+    if record.text_at == record.created_at:
+        del fields["text_at"]
     return encode(fields)
+
+
+def is_new_text(payload: Mapping[str, Any]) -> bool:
+    """Whether the version with this payload has a new text; a change of other fields alters ``updated_at`` alone."""
+    return bool(payload["version"] == 1 or payload.get("text_at", payload["created_at"]) == payload.get("updated_at"))
 
 
 def decode_record(payload: bytes) -> Record:

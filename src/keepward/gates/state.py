@@ -35,7 +35,7 @@ from keepward.gates.gate_types import (
 NEAREST = 1
 #: Fields of an upsert that do not make it a new statement.
 _METADATA_FIELDS = (
-    *("updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
+    *("text_by", "text_at", "updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
     *("source", "trust", "heard", "confidence"),
 )
 _MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}

@@ -1,10 +1,10 @@
 """Handle events: a context at the start, relevant memories at a prompt, and a summary at the end.
 
 Invariants
-(1) The user's prompts become events of the session and pass the gates as an agent's writes. Quarantined and refused
-    texts are in no answer.
+(1) The user's prompts, and the beginning of the assistant's last message, become events of the session and pass the
+    gates as an agent's writes. Quarantined and refused texts are in no answer.
 (2) A session gets no memory twice, unless the client was compacted.
-(3) An answer is a compiled context: within its budget, as data, with a receipt.
+(3) An answer is a compiled context: within its budget, as data, with a receipt. A start contains no prompt.
 (4) A summary quotes what the prompts state and is derived from them. A second summary of a session contains only new
     prompts. A long summary is split into several texts.
 (5) The ids that a session received are stored in a file of the user. If the file is lost, a memory may be added twice.
@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING
 
 from keepward import durable
 from keepward.conversation import propose_summaries
+from keepward.gates.content import redact_personal_data, redact_secrets
+from keepward.memory import request_context_of
+from keepward.services.session_start import MAX_REPLY_LENGTH, last_reply, session_start
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +37,11 @@ START_BUDGET_TOKENS, PROMPT_BUDGET_TOKENS = 1_500, 600
 MAX_PROMPT_LENGTH = 4_000
 #: Seconds after which a session is forgotten, and maximum number of ids of one session.
 _SESSION_TTL_S, _MAX_IDS_PER_SESSION = 7 * 86_400, 2_000
-_OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
+#: Explains the last line of a start.
+_REPLY_NOTE = (
+    f"`[event] assistant` is the assistant's last message of the session before this one, at most {MAX_REPLY_LENGTH} "
+    "characters."
+)
 
 
 class DeliveredIds:
@@ -79,6 +86,8 @@ def handle_event(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
             return _on_start(memory, event, delivered)
         case "prompt":
             return _on_prompt(memory, event, delivered)
+        case "reply":
+            _on_reply(memory, event, delivered)
         case "compact" | "end":
             when = "compaction" if event.what == "compact" else "the end of the session"
             propose_summaries(memory, event.session, reason=f"summed up at {when}")
@@ -93,11 +102,11 @@ def _on_start(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     elif delivered.of(event.session):
         # The model still sees the context that was added before (2).
         return ""
-    objective = _OBJECTIVE.format(project=event.project or "this project")
-    # Rules for every session may share no word with the objective, so weak hits are included; the budget is the limit.
-    context = memory.context(objective, budget_tokens=START_BUDGET_TOKENS, include_weak=True)
+    context = session_start(request_context_of(memory), event.session, budget_tokens=START_BUDGET_TOKENS)
     delivered.add(event.session, _ids(context))
-    return context.text
+    recalled = [item for section in context.sections if section.name == "recalled" for item in section.items]
+    has_reply = any(item.kind == "event" for item in recalled)
+    return f"{context.text}\n\n{_REPLY_NOTE}" if has_reply else context.text
 
 
 def _on_prompt(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
@@ -115,6 +124,31 @@ def _on_prompt(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
             event.session, [record.id for outcome in (*added.turns, *added.facts) for record in outcome.records]
         )
     return context.text
+
+
+def _on_reply(memory: Memory, event: Event, delivered: DeliveredIds) -> None:
+    """Store the beginning of the assistant's message in place of the last one of the session."""
+    # A secret that the cut would split is recognized only before.
+    text = _beginning(redact_personal_data(redact_secrets(event.reply)))
+    if not text:
+        return
+    before = last_reply(request_context_of(memory), conversation=event.session)
+    if before is not None and before.text == text:
+        return
+    added = memory.add([{"role": "assistant", "content": text}], session=event.session, extract=False)
+    stored = [record.id for outcome in added.turns for record in outcome.records]
+    delivered.add(event.session, stored)
+    if before is not None and stored:
+        memory.forget(before.id, reason="the assistant's next message replaces it")
+
+
+def _beginning(text: str) -> str:
+    """Return a text as one line of at most ``MAX_REPLY_LENGTH`` characters; if cut, at a word and with an ellipsis."""
+    line = " ".join(text.split())
+    if len(line) <= MAX_REPLY_LENGTH:
+        return line
+    head = line[:MAX_REPLY_LENGTH]
+    return f"{head[: max(head.rfind(' '), 0) or MAX_REPLY_LENGTH - 1].rstrip()}…"
 
 
 def _ids(context: CompiledContext) -> list[str]:

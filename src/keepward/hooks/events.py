@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid5
 
-EventKind = Literal["start", "prompt", "compact", "end"]
+EventKind = Literal["start", "prompt", "reply", "compact", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,29 +25,35 @@ class ClientFormat:
     events: Mapping[str, EventKind]
     #: Events whose answer may add text.
     adds: frozenset[str]
+    #: Field with the assistant's message in the event after it.
+    reply: str
     #: Whether its session ids are random letters, which the secrets gate would quarantine as tokens.
     at_random: bool = False
 
 
-def _client(name: str, events: str, *, adds: int = 2, at_random: bool = False) -> ClientFormat:
-    """Return a client by its names of the events start, prompt, compaction and, if it has one, end.
+def _client(
+    name: str, events: str, *, adds: int = 2, reply: str = "last_assistant_message", at_random: bool = False
+) -> ClientFormat:
+    """Return a client by its names of the events start, prompt, reply, compaction and, if it has one, end.
 
     The answers of the first ``adds`` events may add text.
     """
     names = events.split()
     kinds = dict(zip(names, get_args(EventKind), strict=False))
-    return ClientFormat(name=name, events=kinds, adds=frozenset(names[:adds]), at_random=at_random)
+    return ClientFormat(name=name, events=kinds, adds=frozenset(names[:adds]), reply=reply, at_random=at_random)
 
 
 CLIENTS: Mapping[str, ClientFormat] = {
     client.name: client
     for client in (
-        _client("claude", "SessionStart UserPromptSubmit PreCompact SessionEnd"),
-        _client("codex", "SessionStart UserPromptSubmit PreCompact"),
-        _client("gemini", "SessionStart BeforeAgent PreCompress SessionEnd"),
+        _client("claude", "SessionStart UserPromptSubmit Stop PreCompact SessionEnd"),
+        _client("codex", "SessionStart UserPromptSubmit Stop PreCompact"),
+        _client("gemini", "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd", reply="prompt_response"),
         # The names of our plugin; see `opencode.js`.
-        _client("opencode", "start prompt compact", at_random=True),
-        _client("cursor", "sessionStart beforeSubmitPrompt preCompact sessionEnd", adds=1),
+        _client("opencode", "start prompt reply compact", at_random=True),
+        _client(
+            "cursor", "sessionStart beforeSubmitPrompt afterAgentResponse preCompact sessionEnd", adds=1, reply="text"
+        ),
     )
 }
 _SESSION = ("session_id", "conversation_id", "sessionId")
@@ -66,6 +72,8 @@ class Event:
     project: str = ""
     #: The text that the user typed.
     prompt: str = ""
+    #: The message of the assistant.
+    reply: str = ""
     #: Whether the model no longer sees the text added earlier: the session is new or was compacted.
     afresh: bool = False
     #: Whether the answer may add text.
@@ -100,6 +108,7 @@ def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
         folder=folder,
         project=PurePath(folder).name,
         prompt=_text(given, "prompt"),
+        reply=_text(given, client.reply) if client.events[name] == "reply" else "",
         afresh=_text(given, "source") != "resume",
         adds=name in client.adds,
     )

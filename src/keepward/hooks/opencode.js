@@ -63,6 +63,20 @@ export const Keepward = async ({ client, directory }) => {
         // The message goes on as it is.
       }
     },
+    event: async ({ event }) => {
+      try {
+        if (event.type !== "session.idle") return
+        const { sessionID } = event.properties
+        if (!(await isOfAPerson(sessionID))) return
+        const { data } = await client.session.messages({ path: { id: sessionID } })
+        const last = data?.findLast(({ info }) => info.role === "assistant")
+        const said = last?.parts.filter((part) => part.type === "text" && !part.synthetic) ?? []
+        const text = said.map((part) => part.text).join("\n")
+        if (text) await asked("reply", { session_id: sessionID, cwd: directory, last_assistant_message: text })
+      } catch {
+        // The next message takes its place.
+      }
+    },
     "experimental.session.compacting": async ({ sessionID }) => {
       await asked("compact", { session_id: sessionID, cwd: directory })
       compacted.add(sessionID)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Switches hooks off in one shell or program.
 SWITCH_VARIABLE = "KEEPWARD_HOOKS"
-EVENTS = ("start", "prompt", "compact", "end")
+EVENTS = ("start", "prompt", "reply", "compact", "end")
 #: Maximum seconds of an event. The time limit of clients is a little longer.
 EVENT_TIMEOUT_S = 8.0
 #: Maximum bytes of an event.

@@ -170,6 +170,6 @@ def _entry(found: Record) -> MemoryEntry:
         id=found.id,
         content=Content(role="user", parts=[Part(text=text_with_origin(found))]),
         author=found.speaker,
-        timestamp=(found.occurred_at or found.created_at).isoformat(),
+        timestamp=found.said_at.isoformat(),
         custom_metadata={"kind": str(found.kind), "trust": found.trust.name.lower(), **own},
     )

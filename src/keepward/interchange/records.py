@@ -46,13 +46,13 @@ _INACTIVE_IF_SET = (
     "expired_at",
 )
 #: Fields with a date, an expiry, parents and a vector; the first filled one counts.
-_TIME_FIELDS = ("occurred_at", "created_at", "created", "timestamp", "date")
+_TIME_FIELDS = ("occurred_at", "text_at", "created_at", "created", "timestamp", "date")
 _EXPIRY_FIELDS = ("expires_at", "expiration_date", "valid_until")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
 _VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
 #: Fields that a read computes, or that each store sets itself.
 _COMPUTED_FIELDS = frozenset(
-    {"id", "version", "status", "state", "reinforced_at", "children", "base_confidence", "base_importance"}
+    {"id", "version", "status", "state", "text_by", "reinforced_at", "children", "base_confidence", "base_importance"}
 )
 _KNOWN_FIELDS = frozenset(
     {

@@ -369,7 +369,7 @@ def _item(record: Record, run: ImportRun) -> dict[str, Any]:
         # A person reviewed the core block there and reviews it again here, so no minimum confidence applies.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
         "ttl": record.expires_at and record.expires_at - run.mem.now,
-        "occurred_at": record.occurred_at or record.created_at,
+        "occurred_at": record.said_at,
         "name": record.id,
         "parents": record.derived_from,
     }

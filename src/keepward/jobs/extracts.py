@@ -25,11 +25,6 @@ _ELLIPSIS = " …"
 _BOUNDARY = lazy_regex(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
-def happened(record: Record) -> datetime:
-    """Return when something happened, or else when it was written."""
-    return record.occurred_at or record.created_at
-
-
 def by_expiry(records: Sequence[Record]) -> list[list[Record]]:
     """Return groups that one summary may cover, oldest first in each: a summary expires with the first of its sources.
 
@@ -45,7 +40,7 @@ def by_expiry(records: Sequence[Record]) -> list[list[Record]]:
             first = expires_at
         clusters[-1].append(record)
     return [
-        sorted(cluster, key=lambda record: (happened(record), record.created_at, record.id))
+        sorted(cluster, key=lambda record: (record.said_at, record.created_at, record.id))
         for cluster in (*clusters, lasting)
         if cluster
     ]
@@ -72,7 +67,7 @@ def session_extract(sources: Sequence[Record], limit: int) -> tuple[str, list[in
         return None
     names = {_speaker(source) for source in quoted}
     who = f"{next(iter(names))} stated".lstrip() if len(names) == 1 else "Stated"
-    first, last = (phrase(day_of(to_micros(happened(source)))) for source in (quoted[0], quoted[-1]))
+    first, last = (phrase(day_of(to_micros(source.said_at))) for source in (quoted[0], quoted[-1]))
     days = f"on {first}" if first == last else f"from {first} to {last}"
     heading = f"{who[0].upper()}{who[1:]} {days}:"
     openings = ["" if len(names) == 1 else _opening(source) for source in sources]

@@ -45,7 +45,7 @@ from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_m
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import compare
-from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, happened, session_extract, split_sentences
+from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.ports.models import Embedder, Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
@@ -382,7 +382,7 @@ def _summary_batch(context: JobContext, sources: Sequence[Record], *, heading: s
 
 
 def _span(sources: Sequence[Record]) -> str:
-    first, last = happened(sources[0]), happened(sources[-1])
+    first, last = sources[0].said_at, sources[-1].said_at
     return f"{first:%Y-%m-%d %H:%M} UTC" if first == last else f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
 
 
@@ -406,7 +406,7 @@ def _derived_memory(context: JobContext, sources: Sequence[Record], text: str, *
         "sensitivity": (Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL).value,
         "stability": (Stability.VOLATILE if volatile else Stability.STABLE).value,
         "ttl": None if expires_at is None else expires_at - context.now,
-        "occurred_at": happened(sources[0]),
+        "occurred_at": sources[0].said_at,
         "job": context.job,
         # Identifiers in a sensitive source were stored with consent.
         "consent": sensitive,
@@ -436,7 +436,7 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     for source in sources:
         if len(events) >= len(sources) // _SOURCES_PER_EVENT:
             break
-        said_at = happened(source)
+        said_at = source.said_at
         for sentence in split_sentences(source.text):
             phrases = [day for day in resolve(sentence, to_micros(said_at)) if day != phrase(said_at.date())]
             days = [day.split(" ") for day in phrases]
@@ -557,7 +557,7 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
 
     def worth(record: Record) -> tuple[object, ...]:
         decayed = importance_at(record, context.now), confidence_at(record, context.now)
-        return record.trust, *decayed, record.created_at, record.id
+        return record.trust, *decayed, record.text_at, record.id
 
     taken: set[str] = set()
     for best in sorted(records.values(), key=worth, reverse=True):

@@ -395,7 +395,7 @@ def contradictions(session: RequestContext, filters: Filter, *, limit: int) -> C
         if pair.differs and not pair.same and pair.first.id in records and pair.second.id in records:
             older, newer = sorted(
                 (records[pair.first.id], records[pair.second.id]),
-                key=lambda record: (record.occurred_at or record.created_at, record.created_at, record.id),
+                key=lambda record: (record.said_at, record.text_at, record.id),
             )
             pairs.append(Contradiction(older=older, newer=newer, differs=pair.differs, score=pair.score))
     return Contradictions(

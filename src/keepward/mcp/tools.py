@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WITHHELD_GATES = frozenset({"injection"})
 _HIT_FIELDS = (
     *("rank", "id", "text", "tier", "kind", "key", "subject", "scope", "trust", "source", "confidence", "version"),
-    *("tags", "metadata", "speaker", "occurred_at", "created_at", "score", "weak"),
+    *("tags", "metadata", "speaker", "text_by", "occurred_at", "text_at", "score", "weak"),
 )
 _WRITE_FIELDS = ("outcome", "id", "version", "tier", "kind", "key", "expires_at", "commit", "proposal", "receipt")
 _STATUS = (
@@ -148,7 +148,8 @@ def recall(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
         hits.append(drop_empty(fields, _HIT_FIELDS))
     lines = [CONTEXT_LEGEND] if hits else ["No memory matches."]
     for row in hits:
-        facts = (row["kind"], row.get("key"), row["trust"], row["created_at"][:10], row.get("weak") and "weak")
+        day = (row.get("occurred_at") or row["text_at"])[:10]
+        facts = (row["kind"], row.get("key"), row["trust"], day, row.get("weak") and "weak")
         lines.append(f"{row['rank']}. {row['text']}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
     names = ("used", "notes", "withheld", "head")
     data = {"hits": hits} | {name: results.to_plain(getattr(result, name)) for name in names}

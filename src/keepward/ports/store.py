@@ -130,7 +130,7 @@ class RankingRow(NamedTuple):
     confidence: float
     #: When importance starts to decay; None if it does not.
     idle_since: int | None
-    #: When its event happened, or else when it was first written.
+    #: When its event happened, or else when its text was written.
     created_at: int
     expires_at: int | None
     #: Empty if they are not stored and must be computed.

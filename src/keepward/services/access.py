@@ -142,11 +142,13 @@ def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {item["id"]: item for item in items_in(receipt)}
 
 
-def context_deliveries(session: RequestContext, since: Mapping[str, int]) -> dict[str, set[tuple[str, int]]]:
-    """Return, by receipt, the memories that a context contained, with their versions, from given versions on."""
+def context_deliveries(
+    session: RequestContext, since: Mapping[str, int], until: Mapping[str, int]
+) -> dict[str, set[tuple[str, int]]]:
+    """Return, by receipt, the memories that a context contained, with their versions, between given versions."""
     delivered: dict[str, set[tuple[str, int]]] = {}
     for memory_id, version, receipt_id in session.store.deliveries(session.tenant, sorted(since)):
-        if version >= since[memory_id]:
+        if since[memory_id] <= version < until.get(memory_id, version + 1):
             delivered.setdefault(receipt_id, set()).add((memory_id, version))
     return delivered
 

@@ -19,6 +19,7 @@ from keepward.core.principals import Trust, project_of, user_of
 from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros, one_of, to_micros
+from keepward.core.wording import Wording
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.read import read_point
@@ -163,7 +164,7 @@ class _VisibleState:
 def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
     body, status = parse_body(encode_record(record)), record.status_at(now).value
     changed = to_micros(record.updated_at or record.created_at)
-    fields = (record.tier.value, record.kind.value, record.scope, record.source, record.author)
+    fields = (record.tier.value, record.kind.value, record.scope, record.source, record.text_by)
     return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *fields, body)
 
 
@@ -188,7 +189,9 @@ def list_page(
         row, record = pair
         if sort not in _SORTS_BY_CONTENT:
             return getattr(row, "arrival" if sort == "created" else sort)
-        return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, view.at.now), sort)
+        if record is None:
+            return "" if sort == "author" else 0.0
+        return record.text_by if sort == "author" else getattr(as_read(record, view.at.now), sort)
 
     ordered = sorted(rows, key=value, reverse=ascending is (sort in _NAMES))
     ids = [row.id for row, _ in ordered[offset : None if limit is None else offset + limit]]
@@ -307,9 +310,11 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
     begin = begin if selection.since is None else max(begin, selection.since)
     totals, series = [0] * days, dict[str, list[int]]()
     for version in _written_versions(view, to_micros(begin), to_micros(last)):
+        if not version.is_new:
+            continue
         day = ((from_micros(version.at) + shift).date() - first).days
         totals[day] += 1
-        if name := version.actor if by == "author" else version.fields.get(by):
+        if name := version.author if by == "author" else version.fields.get(by):
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
@@ -325,7 +330,7 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
 
 
 def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[WrittenVersion]:
-    """Yield the versions with new text between two instants, of the memories that pass."""
+    """Yield the versions with new text between two instants, and rollbacks, of the memories that pass."""
     selection = view.selection
     ids = [row.id for row, _ in view.rows(selection.any_of)] if selection.needs_content else None
     rows = view.store.list_rows(view.tenant, view.listing(selection.any_of, ids))
@@ -335,22 +340,32 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
 def sources(session: RequestContext, selection: Selection) -> Sources:
     """Return where memories come from: how many each source wrote, how far they are trusted, and when.
 
-    Errors are as in ``list_page``.
+    A reference and a session stay in the fields of a memory when another writer rewrites its text; the new text is not
+    theirs. Errors are as in ``list_page``.
     """
     view = _VisibleState(session, replace(selection, include_ended=True))
     rows = {row.id: row for row, _ in view.rows(selection.any_of)}
     groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
+    wordings: dict[str, Wording] = {}
     for version in _written_versions(view, _FIRST, _LAST):
-        names = {"actors": [version.actor], "references": version.fields.get("evidence", ())}
-        names |= {f"{name}s": [version.fields.get(name)] for name in ("source", "session")}
+        author, fields = version.author, version.fields
+        written_at = fields.get("text_at", fields.get("created_at"))
+        wordings.setdefault(version.memory_id, Wording()).add(fields.get("text", ""), author, written_at)
+        if not version.is_new:
+            continue
+        names = {"actors": [author], "references": fields.get("evidence", ())}
+        names |= {f"{name}s": [fields.get(name)] for name in ("source", "session")}
         for group, values in names.items():
             for name in filter(None, values):
                 counts = groups[group].setdefault(name, _SourceCounts(first=version.at))
-                counts.memories.add(version.memory_id)
+                writers = counts.writers.setdefault(version.memory_id, set())
+                if writers and author not in writers and group in {"references", "sessions"}:
+                    continue
+                writers.add(author)
                 counts.writes, counts.last = counts.writes + 1, version.at
     lists = {
         group: sorted(
-            (counts.summary(name, rows) for name, counts in by_name.items()),
+            (counts.summary(name, rows, wordings) for name, counts in by_name.items()),
             key=lambda summary: (-summary.memories, summary.name),
         )
         for group, by_name in groups.items()
@@ -376,13 +391,18 @@ class _SourceCounts:
     first: int
     last: int = 0
     writes: int = 0
-    memories: set[str] = field(default_factory=set)
+    #: By memory, the authors of its texts that are from this source.
+    writers: dict[str, set[str]] = field(default_factory=dict)
 
-    def summary(self, name: str, rows: Mapping[str, ListedRow]) -> SourceActivity:
-        own = [rows[memory_id] for memory_id in self.memories if memory_id in rows]
+    def summary(self, name: str, rows: Mapping[str, ListedRow], wordings: Mapping[str, Wording]) -> SourceActivity:
+        present = {memory_id: wordings[memory_id].present for memory_id in self.writers if memory_id in rows}
+        own = [
+            rows[memory_id] for memory_id, authors in present.items() if not authors.isdisjoint(self.writers[memory_id])
+        ]
         return SourceActivity(
             name=name,
             memories=len(own),
+            corrected=len(present) - len(own),
             live=sum(row.status == Status.ACTIVE for row in own),
             writes=self.writes,
             trust=dict(sorted(Counter(_LABELS.get(row.trust, "unknown") for row in own).items())),

@@ -247,6 +247,10 @@ def _considered_memories(
         versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None
         commit, then = versions.get(item["version"] or max(versions, default=0), (None, None))
+        if then is not None:
+            # The version of then may have changed other fields only.
+            words = then.text, then.text_by, then.text_at
+            commit = next(made for made, each in versions.values() if (each.text, each.text_by, each.text_at) == words)
         if now is None and (steps := proposed.get(item["id"])):
             now = then = steps[-1].after
         if now is not None and now.status is Status.ERASED and then is not None:
@@ -263,7 +267,7 @@ def _considered_memories(
             tier=then.tier.value if then else item.get("tier"),
             kind=then.kind.value if then else item.get("kind"),
             key=then.key if then else None,
-            author=then.author if then else None,
+            author=then.text_by if then else None,
             source=then.source if then else None,
             trust=then.trust.label if then else None,
             commit=commit,

@@ -85,7 +85,7 @@ def _match(record: Record, *, score: float, why: tuple[str, ...]) -> Match:
         score=score,
         why=why,
         tier=record.tier,
-        created_at=record.created_at,
+        text_at=record.text_at,
     )
 
 

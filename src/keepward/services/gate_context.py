@@ -199,7 +199,7 @@ class StagedState:
 
     def text_features(self, record: Record) -> Features:
         """Return the features that need no model, computed once."""
-        key = (record.created_at, record.blob, *feature_fields_of(record))
+        key = (record.text_at, record.blob, *feature_fields_of(record))
         if key not in self._text_features:
             normalized = self.normalized.setdefault(record.text, NormalizedText(record.text))
             self._text_features[key] = text_features(record, normalized)

@@ -211,6 +211,8 @@ def _evaluate(
         version=block.version + 1,
         updated_at=now,
         author=session.actor.label,
+        text_by=session.actor.label,
+        text_at=now,
         source=source,
         trust=trust,
         heard=tainted_by if tainted_by is not None and tainted_by < trust else None,

@@ -6,19 +6,22 @@ The history of a memory comes from the journal; ``reader`` decides what a caller
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
 from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
-from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record
+from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
 from keepward.core.principals import is_actor
 from keepward.core.proposal import Proposal
 from keepward.core.query import AsOf, check_limit
+from keepward.core.reducer import has_same_text
+from keepward.core.serialization import is_new_text
+from keepward.core.wording import Wording
 from keepward.errors import InvalidInput, NotFound
-from keepward.services.access import commit_of, context_deliveries, descendants
+from keepward.services.access import commit_of, context_deliveries
 from keepward.services.read import seq_of
 from keepward.services.review import AMENDED
 
@@ -98,11 +101,15 @@ def blame(session: RequestContext, name: str) -> Blame:
                 version = later
         if version.record.version == 1 and value in (None, (), "", {}):
             continue
-        actor, item = version.details.actor, proposed.get(version.details.proposal or "")
+        giver = version
+        if version.op == "revert":
+            # A rollback brought the value back; another version gave it.
+            giver = next(each for each in versions if getattr(each.record, field) == value)
+        actor, item = giver.details.actor, proposed.get(giver.details.proposal or "")
         if item is not None:
             after = next((step.after for step in item.steps if step.after.id == record.id), None)
             # A reviewer who amends a proposal gives some of its values.
-            if item.decision != AMENDED or (after and getattr(after, field) == getattr(version.record, field)):
+            if item.decision != AMENDED or (after and getattr(after, field) == value):
                 actor = item.proposer.label
         origins.append(
             Origin(
@@ -112,7 +119,7 @@ def blame(session: RequestContext, name: str) -> Blame:
                 made=version,
                 actor=actor,
                 source=version.record.source,
-                approved_by=version.details.approved_by,
+                approved_by=giver.details.approved_by,
             )
         )
     return Blame(record=record, origins=tuple(origins))
@@ -212,7 +219,8 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
 
     These are memories, those derived from them, and every context with one of these. A source is a class such as
     ``web`` or a reference in evidence; an actor is ``kind:name``. A context counts if its own sealed receipt names the
-    memory.
+    memory at a version with the text in question. A memory is corrected if nothing of its text is from there any more;
+    what was derived from it before the correction still counts.
 
     Raises:
         Unauthorised: it spans every scope of the tenant, so it takes a reviewer or the owner.
@@ -222,36 +230,98 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     """
     selector = selector_of(**ways)
     session.reader.check_every_scope("an impact")
-    touched = _touched_versions(session, selector)
-    derived = descendants(session, touched)
-    found = session.reader.overseen([*touched, *derived])
+    touched, writers = _touched_versions(session, selector)
+    found = session.reader.overseen([*touched])
     records = {record.id: record for record in found.records}
-    delivered = context_deliveries(session, {**dict.fromkeys(derived, 1), **touched})
+    corrected = {
+        name: correction
+        for name in touched
+        if name in records and (correction := _correction(session, records[name], writers.get(name, ())))
+    }
+    derived, damaged = _derived_records(session, touched, corrected)
+    records |= derived
+    since = {**dict.fromkeys((*derived, *damaged), 1), **touched}
+    delivered = context_deliveries(session, since, {name: each.version for name, each in corrected.items()})
     contexts = {name: session.reader.delivery(name, pairs) for name, pairs in delivered.items()}
     return Impact(
         selector=selector,
-        direct=tuple(records[name] for name in touched if name in records),
-        derived=tuple(records[name] for name in derived if name in records),
+        direct=tuple(records[name] for name in touched if name in records and name not in corrected),
+        derived=tuple(derived[name] for name in derived if name not in corrected),
+        corrected=tuple(records[name] for name in corrected),
         contexts=tuple(sorted(filter(None, contexts.values()), key=lambda delivery: (delivery.at, delivery.receipt))),
         waiting=tuple(
             item.id
             for item in session.store.documents(Proposal, session.tenant).list(state="pending")
-            if _concerns(item, selector, {*touched, *derived})
+            if _concerns(item, selector, {*since})
         ),
-        damaged=(*found.damaged, *(name for name, delivery in contexts.items() if delivery is None)),
+        damaged=(*found.damaged, *damaged, *(name for name, delivery in contexts.items() if delivery is None)),
     )
 
 
-def _touched_versions(session: RequestContext, selector: Selector) -> dict[str, int]:
-    """Return, in journal order, the version from which on each memory was touched."""
+class _Correction(NamedTuple):
+    """The version from which on a text is by another writer, and the number of its commit."""
+
+    version: int
+    seq: int
+
+
+def _correction(session: RequestContext, record: Record, writers: Collection[str]) -> _Correction | None:
+    """Return since when nothing of a memory's text is by these writers; None if something still is."""
+    unchanged = (record.text_by, record.text_at) == (record.author, record.created_at)
+    if not writers or record.status is Status.ERASED or (unchanged and record.author in writers):
+        return None
+    wording, since = Wording(), None
+    for view, step in session.store.history(session.tenant, record.id):
+        after = step.after
+        wording.add(after.text, after.text_by, after.text_at)
+        is_others = wording.present.isdisjoint(writers)
+        since = (since or _Correction(after.version, view.commit.seq)) if is_others else None
+    return since
+
+
+def _derived_records(
+    session: RequestContext, touched: Collection[str], corrected: dict[str, _Correction]
+) -> tuple[dict[str, Record], list[str]]:
+    """Return what was derived from memories over any number of steps, by id, and the ids of what cannot be read.
+
+    What was derived from a memory after its correction is left out. Corrected derived memories are added to
+    ``corrected``.
+    """
+    derived, damaged = dict[str, Record](), list[str]()
+    known = {*touched}
+    added = sorted(known)
+    while added:
+        children = session.store.children(session.tenant, added)
+        found = session.reader.overseen([name for name in children if name not in known])
+        damaged += found.damaged
+        added = [*found.damaged]
+        for record in found.records:
+            parents = known.intersection(record.derived_from)
+            if parents <= corrected.keys():
+                made = session.store.history(session.tenant, record.id)[0][0].commit.seq
+                if all(made > corrected[name].seq for name in parents):
+                    continue
+            derived[record.id] = record
+            added.append(record.id)
+            if correction := _correction(session, record, {record.author}):
+                corrected[record.id] = correction
+        known |= {*added}
+    return dict(sorted(derived.items())), damaged
+
+
+def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict[str, int], dict[str, set[str]]]:
+    """Return, in journal order, the version from which on each memory was touched, and who wrote the touched texts."""
     way, value = selector.way, selector.value
     if way == "memory":
-        return {session.reader.fetch(value).id: 1}
+        return {session.reader.fetch(value).id: 1}, {}
     touched: dict[str, int] = {}
+    writers: dict[str, set[str]] = {}
     if way == "commit":
         for step in commit_of(session, value).steps:
             touched.setdefault(step.after.id, step.after.version)
-        return touched
+            if step.before is None or not has_same_text(step.before, step.after):
+                writers.setdefault(step.after.id, set()).add(step.after.text_by)
+        return touched, writers
     proposed = (
         {item.id: item for item in session.store.documents(Proposal, session.tenant).list()} if way == "actor" else {}
     )
@@ -269,20 +339,27 @@ def _touched_versions(session: RequestContext, selector: Selector) -> dict[str, 
         details = view.details if view else decode_details(commit.payload or b"")
         item = proposed.get(details.proposal or "")
         # An approver only approves another actor's text; a reviewer who amends it wrote some of it.
-        writers = {details.actor} if item is None or item.decision == AMENDED else set()
-        writers |= {item.proposer.label} if item is not None else set()
-        by_actor = way == "actor" and any(is_actor(writer, value) for writer in writers)
+        actors = {details.actor} if item is None or item.decision == AMENDED else set()
+        actors |= {item.proposer.label} if item is not None else set()
+        selected = {actor for actor in actors if way == "actor" and is_actor(actor, value)}
         for event, payload in writes:
             # A derived memory inherits the evidence of its parents; it counts as derived.
             inherited = any(parent in touched or parent in inheriting for parent in payload.get("derived_from", ()))
             named = value in payload.get("evidence", ()) and not inherited
             by_source = way == "source" and (payload["source"] == value or named)
             by_session = way == "session" and value in {details.session, payload.get("session")}
-            if by_actor or by_source or by_session:
+            if selected or by_source or by_session:
+                own, by = writers.setdefault(event.memory_id, set()), payload.get("text_by", payload["author"])
+                # Evidence and session stay in the fields when another writer rewrites the text.
+                is_given = payload["source"] == value or details.session == value or event.memory_id not in touched
+                if selected:
+                    own |= selected if is_new_text(payload) else set()
+                elif is_given:
+                    own.add(by)
                 touched.setdefault(event.memory_id, event.version)
             elif inherited:
                 inheriting.add(event.memory_id)
-    return touched
+    return touched, writers
 
 
 def _concerns(item: Proposal, selector: Selector, ids: set[str]) -> bool:

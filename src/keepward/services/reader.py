@@ -215,7 +215,7 @@ class Reader:
         Raises:
             Unauthorised: the handle may not.
         """
-        if own and record.author == self.session.actor.label:
+        if own and record.text_by == self.session.actor.label:
             return
         if self._hides(record) if newest else self._hidden([record]):
             raise Unauthorised(f"memory {record.id} is {HIDDEN_TEXT}")

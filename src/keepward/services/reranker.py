@@ -304,7 +304,7 @@ def _features(shown: list[tuple[dict[str, float], Record]], now: int) -> Any:
 
     return features_of(
         [np.array([parts.get(name, 0.0) for parts, _ in shown], dtype=np.float64) for name in FEATURES[:4]],
-        happened=np.array([to_micros(record.occurred_at or record.created_at) for _, record in shown], dtype=np.int64),
+        happened=np.array([to_micros(record.said_at) for _, record in shown], dtype=np.int64),
         now=now,
         importance=np.array([importance_at(record, from_micros(now)) for _, record in shown], dtype=np.float64),
         trust=np.array([int(record.trust) for _, record in shown], dtype=np.int64),

@@ -32,7 +32,7 @@ from keepward.core.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.core.memory import Record, Sensitivity, Status
 from keepward.core.principals import ActorKind
 from keepward.core.proposal import Committed, DecisionResult, Proposal, ProposalState, Refused, digest_of
-from keepward.core.reducer import apply
+from keepward.core.reducer import apply, has_same_text
 from keepward.errors import Conflict, InvalidInput, KeepwardError, StaleVersion, Unauthorised
 from keepward.gates.content import redact_secrets
 from keepward.gates.detectors.matcher import Finding
@@ -211,6 +211,8 @@ def _rebase(session: RequestContext, item: Proposal, version: int) -> Proposal:
         for name in Record.__struct_fields__
         if getattr(step.after, name) != getattr(step.before, name)
     }
+    if step.after.text_at != step.before.text_at:
+        changed["text_by"] = step.after.text_by
     after = replace(newest, **{**changed, "version": version + 1})
     return replace(item, steps=(replace(step, before=newest, after=after),), base={step.after.id: version})
 
@@ -363,7 +365,8 @@ def _evaluate_amended(
     after = apply(change, proposed, session.change_context())
     own = after.text != proposed.text and step.before is None
     author = session.actor.label if own else proposed.author
-    after = replace(after, version=proposed.version, updated_at=proposed.updated_at, author=author)
+    updated_at = proposed.updated_at if has_same_text(proposed, after) or step.before is None else after.updated_at
+    after = replace(after, version=proposed.version, updated_at=updated_at, author=author)
     if after == proposed:
         raise InvalidInput("nothing is changed: approve it as it is")
     amended = _change_of(replace(step, after=after))

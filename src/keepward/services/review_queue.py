@@ -143,7 +143,7 @@ def _review_context(session: RequestContext, item: Proposal) -> ReviewContext:
     known = session.reader.references(references)
     # The contexts that contained the memories that it would change.
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
-    delivered = context_deliveries(session, changed) if changed else {}
+    delivered = context_deliveries(session, changed, {}) if changed else {}
     newest = (session.reader.delivery(name, delivered[name]) for name in sorted(delivered, reverse=True))
     gates = [reason.gate for reason in item.reasons if reason.gate in GATE_DESCRIPTIONS]
     exposure = ContextExposure(contexts=len(delivered), last=next(filter(None, newest), None)) if changed else None

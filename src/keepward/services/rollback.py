@@ -347,8 +347,14 @@ def contain(
         changed = [*items, *(before for _, (before, _) in sorted(found.shortened.items()))]
         shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in changed]]
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
+        notes = _notes_on_corrected(affected.corrected)
         result = Containment(
-            applied=False, impact=affected, items=items, shortened=shortened_in(session, found), digest=plan_digest
+            applied=False,
+            impact=affected,
+            items=items,
+            shortened=shortened_in(session, found),
+            digest=plan_digest,
+            notes=notes,
         )
         if digest is None or not changed:
             return _ContainmentSteps(result=result)
@@ -387,6 +393,16 @@ def _containment_followers(session: RequestContext, affected: Impact) -> Followe
         if more == contained:
             return Followers(shortened=found.shortened, clean=found.clean)
         contained = more
+
+
+def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
+    """Return a sentence on the memories that stay in use because another writer has corrected them."""
+    count = sum(record.status is Status.ACTIVE for record in corrected)
+    if not count:
+        return ()
+    stays = "1 memory was corrected since by another writer and stays"
+    stay = f"{count} memories were corrected since by another writer and stay"
+    return (f"{stays if count == 1 else stay} in use; to take one out too, contain it by its id",)
 
 
 def _contained_step(session: RequestContext, record: Record) -> Step:

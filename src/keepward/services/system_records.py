@@ -39,6 +39,7 @@ def system_record_step(
     metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     if before is not None:
         changed = {"text": text, "metadata_json": metadata, "status": Status.ARCHIVED, "updated_at": now}
+        changed |= {"text_by": session.actor.label, "text_at": now}
         after = replace(before, version=before.version + 1, **changed)
         return Step(op="replace", before=before, after=after)
     record = Record(

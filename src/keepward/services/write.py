@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from keepward import guesses
 from keepward.core.change import (
     TEXT_CHANGES,
+    UNSET,
     Archive,
     Change,
     Insert,
@@ -34,7 +35,7 @@ from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import ActorKind, Trust
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
 from keepward.core.quotes import FOLLOW
-from keepward.core.reducer import ChangeContext, apply, reinforced_by
+from keepward.core.reducer import ChangeContext, apply, has_same_text, reinforced_by
 from keepward.core.value import plain_key, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
@@ -440,6 +441,7 @@ def _evaluate_change(
     change, before, proposed = case.change, case.before, case.after
     gates = evaluate_case(session, case, draft.overlay, draft.personal_data)
     after, decision, existing = gates.case.after, gates.decision, gates.existing
+    after = after if before is None else _signed_as_before(before, after, change)
     result = Evaluation(decision=decision, reasons=tuple(gates.reasons), reason=gates.case.reason, existing=existing)
     if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
         detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
@@ -479,6 +481,14 @@ def _evaluate_change(
         draft.overlay.vectors[after.id] = (change.text, session.embedder.id, pack_vector(change.vector))
     draft.add(result, change, before, after)
     return result
+
+
+def _signed_as_before(before: Record, after: Record, change: Change) -> Record:
+    """Return a changed record with its old author, speaker and time if a redaction left the text as it was."""
+    if after.text_at == before.text_at or not has_same_text(before, after):
+        return after
+    unnamed = [name for name in ("speaker", "occurred_at") if getattr(change, name, UNSET) is UNSET]
+    return replace(after, **{name: getattr(before, name) for name in ("text_by", "text_at", *unnamed)})
 
 
 def _when_approved(case: GateInput, before: Record | None) -> Record:

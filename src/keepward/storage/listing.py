@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from keepward.core.memory import Record
 from keepward.core.principals import Trust
+from keepward.core.serialization import is_new_text
 from keepward.core.value import name_forms
 from keepward.errors import Tampered
 from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, Body, RecordRow, json_array, parse_body, record_of
@@ -40,6 +41,7 @@ class ListedRow(NamedTuple):
     kind: str
     scope: str
     source: str
+    #: The author of its present text.
     author: str
     #: None if it is unreadable.
     body: Body | None
@@ -55,12 +57,14 @@ class ListedRow(NamedTuple):
 
 
 class WrittenVersion(NamedTuple):
-    """One version, with the instant and the author of its commit."""
+    """One version, with the instant of its commit and the author of its text."""
 
     memory_id: str
     #: Microseconds since 1970.
     at: int
-    actor: str
+    author: str
+    #: Whether it has a new text; otherwise a rollback brought back an earlier one.
+    is_new: bool
     #: The fields of the version, as its payload has them.
     fields: Mapping[str, Any]
 
@@ -84,7 +88,6 @@ class Listing:
         return {
             "visible": json_array(self.visible),
             "include_sensitive": int(self.include_sensitive),
-            "since": self.since,
             "until": self.until,
             "subject": json_array(name_forms(self.any_of.get("subject", ()))),
             "category": json_array(name_forms(self.any_of.get("category", ()))),
@@ -96,11 +99,11 @@ class Listing:
         return [(name, frozenset(name_forms(names) if name in _NAMES else names)) for name, names in found]
 
     def accepts(self, row: ListedRow) -> bool:
-        """Whether a row has the facets and was written in time; the scope is not checked."""
-        created_at = row.body.created_at if row.body else None
+        """Whether a row has the facets and its text was written in time; the scope is not checked."""
+        written_at = row.body.written_at if row.body else None
         return (
-            (self.since is None or created_at is None or created_at >= self.since)
-            and (self.until is None or created_at is None or created_at < self.until)
+            (self.since is None or written_at is None or written_at >= self.since)
+            and (self.until is None or written_at is None or written_at < self.until)
             and all(not names.isdisjoint(row.values(name)) for name, names in self._conditions)
         )
 
@@ -136,13 +139,15 @@ class ListReads(Snapshot):
                     yield row, None
 
     def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[WrittenVersion]:
-        """Yield the versions with content between two instants, oldest first."""
+        """Yield the versions with new text between two instants, and those that bring one back, oldest first."""
         values = {"since": since, "until": until, "ids": json_array(ids)}
         with self._reading(tenant) as db:
-            for name, version, payload, at, details in db.stream("written", tenant=tenant, **values):
-                if fields := _object(payload):
-                    actor = _object(details).get("actor") if version > 1 else None
-                    yield WrittenVersion(name, at, actor or fields.get("author", ""), fields)
+            for name, op, payload, at in db.stream("written", tenant=tenant, **values):
+                fields = _object(payload)
+                # Another field than the text changes ``updated_at`` alone.
+                is_new = bool(fields) and op != "revert" and is_new_text(fields)
+                if fields and (is_new or op == "revert"):
+                    yield WrittenVersion(name, at, fields.get("text_by") or fields.get("author", ""), is_new, fields)
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of their successor."""
@@ -167,7 +172,7 @@ def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[
         body = parse_body(row.body)
         expired = row.status == "active" and row.expires_at is not None and row.expires_at <= asked.now
         status = "expired" if expired else row.status
-        source, author = (body.source, body.author) if body else ("", "")
+        source, author = (body.source, body.said_by) if body else ("", "")
         cells = (
             row.id,
             row.arrival,

@@ -361,7 +361,6 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
   FROM records r
  WHERE r.tenant = :tenant AND r.scope IN (SELECT value FROM json_each(:visible))
    AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
-   AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
    AND (CAST(:until AS BIGINT) IS NULL OR r.created_at < :until)
    AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
    AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
@@ -373,10 +372,10 @@ SELECT {{record_columns}} {{listing}};
 SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
 
 -- written --
--- Versions of some memories that said something, with the instants and details of their commits.
-SELECT e.memory_id, e.version, e.payload, c.at, c.payload
+-- Versions of some memories that said something, or brought an earlier text back, with the instants of their commits.
+SELECT e.memory_id, e.op, e.payload, c.at
   FROM events e JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
- WHERE e.tenant = :tenant AND e.op IN ('insert', 'replace', 'append', 'promote')
+ WHERE e.tenant = :tenant AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
    AND e.memory_id IN (SELECT value FROM json_each(:ids)) AND c.at >= :since AND c.at <= :until
  ORDER BY e.seq, e.n;
 

@@ -174,12 +174,25 @@ class Body(msgspec.Struct, gc=False):
     session: str | None = None
     speaker: str | None = None
     job: str | None = None
+    #: None while the first text stands; see ``said_by`` and ``written_at``.
+    text_by: str | None = None
+    text_at: int | None = None
     updated_at: int | None = None
     occurred_at: int | None = None
     superseded_by: str | None = None
     derived_from: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     blob: str | None = None
+
+    @property
+    def said_by(self) -> str:
+        """The author of the present text."""
+        return self.text_by or self.author
+
+    @property
+    def written_at(self) -> int:
+        """When the present text was written."""
+        return self.created_at if self.text_at is None else self.text_at
 
     @property
     def idle_since(self) -> int | None:
@@ -413,7 +426,7 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
         body.importance / 10_000,
         body.confidence / 10_000,
         body.idle_since,
-        row.created_at if body.occurred_at is None else body.occurred_at,
+        body.written_at if body.occurred_at is None else body.occurred_at,
         row.expires_at,
         b"" if features is None else features.terms,
         None if vectors is None else vectors.model,

@@ -31,6 +31,23 @@ def test_a_resumed_session_knows_what_it_was_reported():
     assert (event(what="start", source="resume").afresh, event(what="start", source="startup").afresh) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        *(("claude", "last_assistant_message"), ("codex", "last_assistant_message"), ("gemini", "prompt_response")),
+        *(("cursor", "text"), ("opencode", "last_assistant_message")),
+    ],
+)
+def test_message_of_the_assistant_is_read_in_each_clients_field(name, field):
+    client = CLIENTS[name]
+    assert event(client, "reply", **{field: "Done."}).reply == "Done."
+    assert (event(client, "reply", **{field: None}).reply, event(client, "prompt", **{field: "Done."}).reply) == (
+        "",
+        "",
+    )
+    assert format_answer(client, event(client, "reply", **{field: "Done."}), "known") == ""
+
+
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
 def test_text_is_added_under_the_clients_event_name(name):
     client = CLIENTS[name]

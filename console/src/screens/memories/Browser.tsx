@@ -230,13 +230,13 @@ function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
       <span class="memory-cell">{title}</span>
       <span class="about cut soft">{each.subject ? <Who name={each.subject} /> : "–"}</span>
       <span class="author cut soft">
-        <Who name={each.speaker ?? each.author} />
+        <Who name={each.speaker ?? each.text_by} />
       </span>
       <span class="trust">
         <Tag tone={each.trust === "web" || each.trust === "unknown" ? "warn" : "plain"}>{each.trust}</Tag>
       </span>
       <span class="created soft">
-        <Time at={each.created_at} short />
+        <Time at={each.text_at} short />
       </span>
     </div>
   );

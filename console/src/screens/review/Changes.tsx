@@ -119,6 +119,8 @@ const SAID = new Set([
   "status",
   "author",
   "created_at",
+  "text_by",
+  "text_at",
   "content_type",
   "source",
   "trust",

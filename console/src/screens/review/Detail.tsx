@@ -275,7 +275,7 @@ function Stale({ item }: { item: Proposal }) {
                 <>
                   <MemoryText text={now.text} />{" "}
                   <span class="soft small">
-                    version {now.version}, <Time at={now.updated_at ?? now.created_at} />
+                    version {now.version}, <Who name={now.text_by} />, <Time at={now.text_at} />
                     {now.status === "active" ? "" : `, ${now.status}`}
                   </span>
                 </>
@@ -353,7 +353,7 @@ function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named:
                 <MemoryText text={each.memory.text} />
               </div>
               <span class="soft small">
-                <Who name={each.memory.author} />, <Time at={each.memory.created_at} /> · {seen(each.memory.source)} ·{" "}
+                <Who name={each.memory.text_by} />, <Time at={each.memory.text_at} /> · {seen(each.memory.source)} ·{" "}
                 <Link href={`/memories/${each.memory.id}`}>Open</Link>
               </span>
             </details>

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-JQWUPJFF.js";import"./console-chunk-4UWOROTV.js";import"./console-chunk-AQMJ3BJ5.js";import"./console-chunk-46UMVRZT.js";import"./console-chunk-NRPUFBZA.js";import"./console-chunk-PUZ36NRC.js";import"./console-chunk-WQMEBSTC.js";export{a as About,b as Erase,c as Everything};

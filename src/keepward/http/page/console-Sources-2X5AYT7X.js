@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-46UMVRZT.js";import"./console-chunk-NRPUFBZA.js";import"./console-chunk-PUZ36NRC.js";import"./console-chunk-WQMEBSTC.js";export{c as Detail,a as Sources,b as Unknown};

@@ -1,1 +1,0 @@
-import{Aa as n,Y as a,Ya as e,a as p}from"./console-chunk-WQMEBSTC.js";function r({memory:t}){return a(p,{children:[t.subject?a("span",{children:["about ",a(e,{name:t.subject})]}):null,a("span",{children:["said by ",a(e,{name:t.speaker??t.author})]}),a(n,{at:t.created_at})]})}export{r as a};
