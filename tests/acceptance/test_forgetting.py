@@ -188,6 +188,17 @@ def test_a_rollback_does_not_bring_back_what_another_commit_forgot(chat: Chat, f
 
 
 @pytest.mark.promise("A35")
+def test_a_rollback_of_a_message_takes_what_quotes_it(chat: Chat) -> None:
+    before = chat.listed()
+    commit = chat.memory.history(chat.message.id)[0].commit
+    undone = chat.memory.rollback(commit.id)
+    assert (undone.applied, chat.mentions()) == (True, 0)
+    assert "red kayak" in chat.memory.get(chat.merged.id).text
+    chat.memory.rollback(undone.commit.id)
+    assert chat.listed() == before
+
+
+@pytest.mark.promise("A35")
 def test_a_restored_summary_has_no_line_of_a_forgotten_message(chat: Chat) -> None:
     kept(chat.memory.forget(chat.merged.id))
     kept(chat.memory.forget(chat.by_hand.id))
@@ -332,3 +343,16 @@ def test_an_erased_users_messages_leave_no_line_in_a_shared_summary(owner: Memor
     plan = ana.erase()
     ana.erase(plan.digest)
     assert [each.text for each in owner.list_memories(limit=None)] == []
+
+
+@pytest.mark.promise("T12")
+def test_a_restored_backup_has_no_line_of_an_erased_message(owner: Memory, chat: Chat, tmp_path: Path) -> None:
+    owner.backup(tmp_path / "backup.db")
+    erased(chat, "m1")
+    (tmp_path / "new").mkdir()
+    given = {"actor": Actor.operator("olga"), "config_dir": tmp_path / "config"}
+    Memory.restore_backup(tmp_path / "backup.db", tmp_path / "new" / "memory.db", **given)
+    with Memory.open(tmp_path / "new" / "memory.db", embedder="hashed", **given) as restored:
+        assert restored.get(chat.merged.id).text == owner.get(chat.merged.id).text
+        assert restored.verify().ok
+    assert WORD.encode() not in stored_bytes(restored)

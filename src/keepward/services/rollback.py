@@ -5,7 +5,8 @@ It is idempotent: for a commit that is already undone the first receipt is retur
 If a later commit changed the same targets, the rollback changes nothing and reports the conflict, unless all of the
 later commits are undone too. Bookkeeping, such as a reinforcement or an expiry, is no conflict. Nor is a later commit
 that was itself rolled back.
-What quotes or sums up a restored memory is restored with it, unless another commit forgot what it says.
+What quotes or sums up a memory follows it: it is restored with it, unless another commit forgot what it says, and goes
+when a rollback takes the memory away.
 A rollback is a commit like any other: it passes the gates and can be rolled back.
 A containment applies to the set and versions that were shown, or changes nothing. It deletes nothing: a contained
 memory is archived by the op ``contain``. It is in no prompt, recall or duplicate result, and only the owner restores
@@ -267,15 +268,17 @@ def _steps(
 def _following(
     session: RequestContext, steps: list[Step], followed: Collection[str]
 ) -> tuple[list[Step], tuple[Reason, ...]]:
-    """Return the steps of what follows the restored memories; a restored quote of a forgotten one is removed again."""
+    """Return the steps of what quotes or sums up these memories: it follows those that come back and those that go.
+
+    A restored quote of a memory that is still forgotten is removed again.
+    """
     own = {step.after.id for step in steps}
     names = sorted({*followed, *descendants(session, {*own, *followed})} - own)
     now, before, after = session.clock.now(), {}, {}
     for record in session.store.records(session.tenant, names).records:
-        earlier = unfollowed(session, record)
-        if earlier is not None:
-            before[record.id] = record
-            after[record.id] = replace(earlier, version=record.version + 1, updated_at=now)
+        before[record.id] = record
+        earlier = unfollowed(session, record) or record
+        after[record.id] = replace(earlier, version=record.version + 1, updated_at=now)
     changed = without_forgotten_sources(session, [*(step.after for step in steps), *after.values()])
     for name, record in after.items():
         left = changed.get(name, record)
