@@ -179,7 +179,9 @@ class Turns:
         self._filler = [line[0] for line in sets_turns.lines(half, "filler")]
 
     @contextmanager
-    def _filled(self, statements: Sequence[str], way: str = "remember", each: int = 1) -> Iterator[Store]:
+    def _filled(
+        self, statements: Sequence[str], way: str = "remember", each: int = 1
+    ) -> Iterator[Store]:
         """Lend a store with statements between others, in one order; ``each`` memories come of one statement."""
         replies = [line[0] for line in sets_turns.lines(self._half, "replies")]
         others = self._filler[: max(0, self._size - len(statements))]
