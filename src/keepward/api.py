@@ -108,8 +108,8 @@ class MemoryAPI(ABC):
     def session(self, name: str, *, subject: str | None = None) -> Conversation:
         """Return a conversation with this name; its messages are added as they come. See ``Conversation``.
 
-        Used as a context manager, it writes a summary at its end, which expires after a week. After an error it writes
-        no summary.
+        Used as a context manager, it writes a summary of what people stated at its end, which lives as long as the
+        messages. After an error it writes no summary.
         """
         return Conversation(self, name, subject)
 
@@ -145,8 +145,8 @@ class MemoryAPI(ABC):
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
         A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
-        A hit is ``weak`` if it does not bear on the query: its score is far below the best one, or it has neither a word
-        of the query nor a meaning close to it.
+        A hit is ``weak`` if it does not bear on the query: its score is far below the best one, or it has neither a
+        word of the query nor a meaning close to it.
 
         ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
         stores a receipt; pass its id to ``feedback``. ``since`` and ``until`` filter by the time of writing.
@@ -482,7 +482,7 @@ class MemoryAPI(ABC):
         "DELETE /memory/items/{id}", by="services.edits:forget", right="propose", tool="forget", makes=change.Retire
     )
     def forget(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
-        """Propose to retire a memory. ``restore`` brings it back.
+        """Propose to retire a memory, and what quotes or sums it up. ``rollback`` undoes it.
 
         Over HTTP, ``If-Match`` is optional.
         """
@@ -616,7 +616,8 @@ class MemoryAPI(ABC):
     def plan_forget_matching(self, text: str) -> Forgetting:
         """Return a plan: the memories at the scope of this handle that match a text, best first. Nothing changes.
 
-        Weak hits of ``recall`` do not match, nor messages that share no word with the text.
+        Weak hits of ``recall`` do not match, nor messages that share no word with the text. What quotes or sums up a
+        match is forgotten with it; ``shortened`` lists summaries that only lose its lines.
         Example: ``mem.plan_forget_matching("my old address").matches``.
         """
 
@@ -904,7 +905,7 @@ class MemoryAPI(ABC):
     ) -> Containment:
         """Return a plan, with a digest, to contain the memories that ``impact`` lists for this selection.
 
-        Nothing changes.
+        Nothing changes. Summaries of quotes are not contained; ``shortened`` has the lines that they lose.
         """
 
     @operation("POST /memory/contain", by="services.rollback:contain", right="owner")
@@ -988,8 +989,9 @@ class MemoryAPI(ABC):
         everything that cites it. ``reason`` is ``request``, ``consent``, ``retention``, ``mistake``, ``secret`` or
         ``other``.
 
-        Memories that derive from the selected ones or cite them are not erased; ``candidates`` lists them with their
-        texts. ``include_citing`` erases them too, for example a fact whose evidence is an erased message.
+        Memories that quote or sum up the selected ones are erased too. Summaries of quotes only lose their lines, which
+        ``shortened`` lists. Others that derive from the selected ones or cite them are not erased; ``candidates`` lists
+        them with their texts. ``include_citing`` erases them too, for example a note whose evidence is a target.
         """
 
     @operation("POST /memory/erase", by="copies.erasures:erase_everywhere", right="erase", owner="erasing")

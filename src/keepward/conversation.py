@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust, user_of
+from keepward.core.quotes import quotes_metadata
 
 if TYPE_CHECKING:
     from typing import Self
 
     from keepward.api import MemoryAPI
     from keepward.core.compiled import CompiledContext
-    from keepward.core.memory import Record
     from keepward.core.messages import Added
 
-#: Minimum messages of a summary; maximum length of a quoted message, and its minimum if there are many.
-MIN_TURNS, MAX_QUOTE_LENGTH, MIN_QUOTE_LENGTH = 3, 160, 60
+#: Minimum messages of a session that gets a summary at its end, and most that its end sums up.
+MIN_TURNS, MAX_TURNS = 3, 64
 
 
 class Conversation:
@@ -40,9 +40,7 @@ class Conversation:
         """Propose a summary of the messages without one, unless an error ended the block."""
         if kind is None:
             reason = "summed up at the end of the session"
-            propose_summaries(
-                self._memory, self.name, "What was said:", subject=self.subject, speakers=True, reason=reason
-            )
+            propose_summaries(self._memory, self.name, subject=self.subject, reason=reason)
 
     def user(self, /, text: str, **extra: Any) -> Added:
         """Add a message of the user; ``extra`` is its ``id``, ``name`` or ``timestamp``."""
@@ -68,13 +66,14 @@ class Conversation:
         return self._memory.context(objective, **options)
 
 
-def propose_summaries(
-    memory: MemoryAPI, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
-) -> None:
-    """Propose a summary of the messages without one; several summaries if the text would be too long.
+def propose_summaries(memory: MemoryAPI, session: str, *, subject: str | None = None, reason: str) -> None:
+    """Propose extracts of the messages that no summary covers; several if they are many or expire at different times.
 
     Sensitive messages, and messages below the trust of an agent, are left out.
     """
+    # Imported here, as a program without sessions starts faster without.
+    from keepward.jobs.extracts import by_expiry, session_extract
+
     subject = user_of(memory.scope) if subject is None else subject
     events = [
         event
@@ -88,28 +87,24 @@ def propose_summaries(
         for summary in memory.list_memories(session=session, kinds=["summary"], limit=500)
         for memory_id in summary.derived_from
     }
-    fresh = [event for event in reversed(events) if event.id not in summarized][-64:]
+    fresh = [event for event in reversed(events) if event.id not in summarized][-MAX_TURNS:]
     if len(fresh) < MIN_TURNS:
         return
     # A client does not know the policy of its server.
     policy: Policy = getattr(memory, "policy", None) or Policy()
-    max_length = policy.text_limit[Tier.EPISODIC] - len(heading)
-    quote_length = max(MIN_QUOTE_LENGTH, min(MAX_QUOTE_LENGTH, max_length // len(fresh) - len("\n- ")))
-    per_summary = max(1, max_length // (quote_length + len("\n- ")))
-    for part in (fresh[start : start + per_summary] for start in range(0, len(fresh), per_summary)):
-        memory.remember(
-            "\n- ".join([heading, *(_quote_turn(event, quote_length, speakers) for event in part)]),
-            tier="episodic",
-            kind="summary",
-            subject=subject,
-            session=session,
-            job=session,
-            derived_from=[event.id for event in part],
-            reason=reason,
-        )
-
-
-def _quote_turn(record: Record, max_length: int, speakers: bool) -> str:
-    speaker = f"{record.speaker}: " if speakers and record.speaker else ""
-    line = " ".join(f"{speaker}{record.text}".split())
-    return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
+    size = max(policy.summary_most, 1)
+    for group in by_expiry(fresh):
+        for part in (group[start : start + size] for start in range(0, len(group), size)):
+            quoted = session_extract(part, policy.text_limit[Tier.EPISODIC])
+            if quoted is not None:
+                memory.remember(
+                    quoted[0],
+                    tier="episodic",
+                    kind="summary",
+                    subject=subject,
+                    session=session,
+                    job=session,
+                    derived_from=[event.id for event in part],
+                    metadata=quotes_metadata(quoted[1]),
+                    reason=reason,
+                )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,7 +10,7 @@ from starlette.testclient import TestClient
 from keepward import Actor, AsyncMemory, Client, Memory
 from keepward.http import create_app
 
-TURNS = ("How do I proof the dough?", "Which flour is best?", "When does the oven come?")
+TURNS = ("I proof the dough at night.", "Rye is the best flour.", "The oven comes on Monday.")
 
 
 @pytest.fixture
@@ -31,13 +30,32 @@ def said(memory, *turns, session="s1", **named):
 
 
 @pytest.mark.promise("B80")
-def test_a_session_ends_with_one_summary_for_a_week(memory):
+def test_a_session_ends_with_one_summary_that_lasts(memory):
     said(memory, *TURNS, subject="Ana")
     (summary,) = memory.list_memories(job="s1")
     assert (summary.kind.value, summary.subject, summary.session) == ("summary", "Ana", "s1")
-    assert summary.expires_at - summary.created_at == timedelta(days=7)
-    assert summary.text == "\n- ".join(["What was said:", *(f"Ana: {turn}" for turn in TURNS)])
+    assert summary.expires_at is None
+    heading, *lines = summary.text.splitlines()
+    assert (heading.startswith("Ana stated on "), tuple(lines)) == (True, TURNS)
     assert len(summary.derived_from) == 3
+
+
+def test_questions_thanks_and_replies_are_in_no_summary(memory):
+    with memory.session("s1") as talk:
+        talk.user("Hello! Which flour is best?")
+        talk.assistant("Rye is.")
+        talk.user("Thanks a lot. I bought two kilos.")
+    (summary,) = summaries(memory)
+    assert summary.text.splitlines()[1:] == ["I bought two kilos."]
+
+
+@pytest.mark.promise("B17", "B80")
+def test_messages_that_expire_at_other_times_have_their_own_summary(memory):
+    for ttl, what in (("90d", "mast"), ("90d", "sail"), ("10d", "keel"), ("10d", "hull")):
+        memory.remember(f"I painted the {what}.", kind="event", session="s1", source="chat", ttl=ttl)
+    said(memory, *TURNS)
+    days = [each.expires_at and (each.expires_at - each.created_at).days for each in summaries(memory)]
+    assert sorted(days, key=str) == [89, 9, None] or sorted(days, key=str) == [10, 90, None]
 
 
 async def _spoken(path):
@@ -110,5 +128,5 @@ def test_a_context_does_not_repeat_messages_in_their_summary(memory):
     said(memory, *TURNS)
     (summary,) = summaries(memory)
     context = memory.context("Which flour is best?")
-    assert context.text.count("Which flour is best?") == 1
+    assert context.text.count("Rye is the best flour.") == 1
     assert (summary.id, "repeat") in {(each.id, each.reason.code) for each in context.excluded}

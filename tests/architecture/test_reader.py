@@ -21,7 +21,8 @@ WITHOUT_READER = {
     # They judge, build and store changes.
     "gate_context": {"find", "duplicate_candidates", "records", "steps", "superseded"},
     "review": {"Proposal", "records"},
-    "rollback": {"commit", "histories", "history", "steps"},
+    "rollback": {"commit", "histories", "history", "records", "steps"},
+    "following": {"records", "steps"},
     "feedback": {"records"},
     "access": {"commit", "find", "steps"},
     "write": {"Proposal", "records"},
@@ -29,7 +30,7 @@ WITHOUT_READER = {
     # They work on the whole tenant, for its owner or for upkeep.
     "registry": {"find"},
     "erasure": {"Proposal", "events", "find", "receipts", "records", "steps"},
-    "planners": {"find", "steps"},
+    "planners": {"find", "records", "steps"},
     "provenance": {"Proposal", "commit", "events", "history"},
     "runner": {"Proposal"},
     "erasure_references": {"commit", "events", "history"},

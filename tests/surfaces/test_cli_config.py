@@ -60,6 +60,7 @@ CHOSEN = {
     "fade_importance": ("0.3", 0.3),
     "summary_least": ("4", 4),
     "summary_most": ("8", 8),
+    "archive_summarized": ("true", True),
     "thread_length": ("30", 30),
     "merge_after": ('"3d"', timedelta(days=3)),
     "merge_least": ("4", 4),

@@ -287,7 +287,7 @@ def contain(call: CommandContext, apply: str | None = None, reason: str = "", **
     memory = call.memory("decide")
     plan = memory.plan_contain(**args) if apply is None else memory.contain(apply, reason=reason, **args)
     messages = plan.notes
-    if plan.items and not plan.applied:
+    if (plan.items or plan.shortened) and not plan.applied:
         messages += (f"nothing was changed; apply it with the same options and --apply {plan.digest}",)
     elif plan.commit is not None:
         messages += (f"undo it with `keepward rollback {plan.commit.id}`",)

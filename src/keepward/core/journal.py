@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from keepward.core.commit import Commit, CommitDetails, EventPosition, Reason, Receipt, Step
 from keepward.core.memory import Record
+from keepward.core.quotes import Shortened
 from keepward.core.value import Data, Value
 
 
@@ -116,8 +117,8 @@ class Target(Data):
     id: str
     #: 0 if it was only proposed.
     versions: int
-    #: ``named``; ``copy`` if it says the same; ``proposed`` if it is a proposal;
-    #: ``derived`` or ``cites`` because of ``include_citing``.
+    #: ``named``; ``copy`` if it says the same; ``quotes`` if it quotes, merges or sums up a target; ``proposed`` if it
+    #: is a proposal; ``derived`` or ``cites`` because of ``include_citing``.
     why: str
     #: The beginning of its newest text; empty after the erasure.
     text: str
@@ -143,6 +144,8 @@ class ErasePlan(Value):
     candidates: tuple[Candidate, ...] = ()
     #: By id.
     targets: tuple[Target, ...]
+    #: Summaries that lose the lines of a target, by id, also in their old versions. They keep their other lines.
+    shortened: tuple[Shortened, ...] = ()
     #: Ids of memories derived from a target with a text of their own; select them to erase them too.
     derived: tuple[str, ...]
     #: Ids of other memories with a version that quotes a target.
@@ -217,6 +220,8 @@ class Containment(Value):
     impact: Impact
     #: Memories not contained yet, at their newest version: direct ones first, then derived ones.
     items: tuple[Record, ...]
+    #: Summaries that lose the lines of what is contained, by id.
+    shortened: tuple[Shortened, ...] = ()
     #: Identifies this plan; 64 hex digits.
     digest: str
     #: A sentence on corrected memories, which stay in use.

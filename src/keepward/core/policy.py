@@ -153,9 +153,11 @@ class Policy(Data, dict=True):
     #: Such a memory is archived when both decayed confidence and decayed importance are below these values.
     fade_confidence: float = 0.10
     fade_importance: float = 0.25
-    #: Volatile events of one session in a summary: minimum and maximum.
+    #: Events of one session in a summary: minimum and maximum.
     summary_least: int = 5
     summary_most: int = 10
+    #: On: a session's events are archived once a model has summarized them. Off: they stay.
+    archive_summarized: bool = False
     #: Working notes of a session that stay as they are; beyond that, the oldest are summarized.
     thread_length: int = 20
     #: Volatile memories that are merged: minimum age, minimum and maximum number.

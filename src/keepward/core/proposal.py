@@ -19,6 +19,7 @@ from keepward.core.foreign_words import ForeignFields
 from keepward.core.journal import Delivery
 from keepward.core.memory import Record, Tier
 from keepward.core.principals import Actor
+from keepward.core.quotes import Shortened
 from keepward.core.serialization import canonical, digest, encode_record
 from keepward.core.value import Data, ResultMixin, Value
 from keepward.errors import KeepwardError, Tampered
@@ -273,9 +274,9 @@ class Match(Data):
     id: str
     version: int
     text: str
-    #: How well it matches the text, 0..1.
+    #: How well it matches the text, 0..1; 0 if it only quotes.
     score: float
-    #: Why it matches: ``words``, ``meaning``.
+    #: Why it matches: ``words``, ``meaning``; ``quotes`` alone if it quotes, merges or sums up another match.
     why: tuple[str, ...]
     tier: Tier
     #: When its text was written.
@@ -285,8 +286,10 @@ class Match(Data):
 class Forgetting(Value):
     """The memories that ``forget_matching`` retires, and the outcome."""
 
-    #: Best first.
+    #: Best first; those that quote another match come last.
     matches: tuple[Match, ...]
+    #: Summaries that lose the lines of a match and keep their other lines, by id.
+    shortened: tuple[Shortened, ...] = ()
     #: Identifies this plan; 64 hex digits.
     digest: str
     #: Sentences about what could not be searched and why.

@@ -226,9 +226,10 @@ def _enum_member(enum: type[_E], value: str, what: str) -> _E:
 def _insert(change: changes.Insert, context: ChangeContext) -> Record:
     tier = _enum_member(Tier, default_tier(change) if change.tier is None else change.tier, "tier")
     kind = default_kind(tier, change.key) if change.kind is None else _enum_member(Kind, change.kind, "kind")
-    stability = (
-        _enum_member(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
-    )
+    # The summary of a session lives as long as its messages.
+    lasting = kind is Kind.SUMMARY and bool(change.session and change.derived_from)
+    usual = Stability.STABLE if lasting else default_stability(tier, kind)
+    stability = _enum_member(Stability, change.stability, "stability") if change.stability else usual
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, context.policy)
     source = change.source or default_source(context.actor)
     known = SOURCES.get(source, SOURCES["unknown"])

@@ -5,8 +5,8 @@ Invariants
     gates as an agent's writes. Quarantined and refused texts are in no answer.
 (2) A session gets no memory twice, unless the client was compacted.
 (3) An answer is a compiled context: within its budget, as data, with a receipt. A start contains no prompt.
-(4) A summary quotes the messages and is derived from them. A second summary of a session contains only new messages. A
-    long summary is split into several texts.
+(4) A summary quotes what the prompts state and is derived from them. A second summary of a session contains only new
+    prompts. A long summary is split into several texts.
 (5) The ids that a session received are stored in a file of the user. If the file is lost, a memory may be added twice.
 """
 
@@ -89,9 +89,8 @@ def handle_event(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
         case "reply":
             _on_reply(memory, event, delivered)
         case "compact" | "end":
-            heading = f"What was asked{f' in {event.project}' if event.project else ''}:"
             when = "compaction" if event.what == "compact" else "the end of the session"
-            propose_summaries(memory, event.session, heading, reason=f"summed up at {when}")
+            propose_summaries(memory, event.session, reason=f"summed up at {when}")
             if event.what == "compact":
                 delivered.clear(event.session, memory.now)
     return ""

@@ -33,6 +33,7 @@ from keepward.core.proposal import (
     is_too_long_for_tier,
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
+from keepward.core.quotes import FOLLOW
 from keepward.core.results import format_instant, record_as_dict, to_json, to_plain
 from keepward.errors import KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
@@ -88,7 +89,11 @@ def write_response(result: Outcome) -> Response:
         )
         return Problem(422, "refused", detail, **body).response()
     headers: dict[str, str] = {}
-    if isinstance(result, Committed) and len(result.records) == 1:
+    if (
+        isinstance(result, Committed)
+        and sum(step["op"] != FOLLOW for step in result.receipt.facts.get("targets", ())) == 1
+    ):
+        # What followed a forgotten memory is in the body alone.
         headers = {"Location": f"/memory/items/{body['id']}", "ETag": memory_etag(result.records[0])}
     elif isinstance(result, Quarantined):
         headers = {"Location": f"/memory/quarantine/{body['proposal']}"}

@@ -6,8 +6,10 @@ left alone as well.
 The owner's own memories are never archived without a decision: each gets a proposal with its reason, and at most
 ``MAX_PENDING`` of these are pending at a time.
 Memories are summarised, compared and merged only within one scope, subject, sensitivity and class of trust.
-A derived memory expires no later than the first of its sources, and its confidence is that of the least certain one. It
-is committed together with the archiving of its volatile sources, or not at all.
+A derived memory expires no later than the first of its sources, and its confidence is that of the least certain one. If
+it replaces its sources, they are archived in the same commit.
+The summary of a session lives as long as the events that it sums up. These stay, unless policy lets a model's summary
+replace them.
 Of memories that state the same, the most trusted, then the most important one stays word for word. Two texts that
 differ in a number, a date, a name, a unit, a negation or any word but a filler stay two memories.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from keepward.core.change import BOOKKEEPING, Archive, Change, Expire, Insert, Replace, Retire
@@ -29,6 +31,7 @@ from keepward.core.memory import (
     Record,
     Sensitivity,
     Stability,
+    Status,
     Tier,
     confidence_at,
     half_life,
@@ -38,12 +41,13 @@ from keepward.core.memory import (
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
+from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import compare
+from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
-from keepward.retrieval.chunking import sentences, speaker_name
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
 from keepward.services.gate_context import least_useful
 from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, Reader
@@ -54,8 +58,6 @@ CHANGES_PER_COMMIT = 200
 MAX_EXPIRED = 20_000
 #: Most proposals about the owner's memories that are pending at a time.
 MAX_PENDING = 20
-#: Sources of one summary expire at most this much later than the first of them.
-MAX_EXPIRY_SPREAD = timedelta(days=7)
 #: Most sources of one summary, and most of their tags and evidence; the shape gate allows a few more.
 MAX_SOURCES = 50
 #: Most working notes of one summary.
@@ -65,7 +67,6 @@ _MAX_SESSION_NAME_LENGTH = 64
 _DAY_PARTS = 3
 #: At most one extracted event for so many volatile events.
 _SOURCES_PER_EVENT = 3
-_ELLIPSIS = " …"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,24 +234,95 @@ def compact(context: JobContext) -> Iterator[ProposedBatch]:
 
 
 def summarize(context: JobContext) -> Iterator[ProposedBatch]:
-    """Summarise the events of each session, and extract events of other days that volatile ones mention."""
+    """Summarise the events of each session, archive summaries that outlive theirs, and extract events of other days.
+
+    A model's summary replaces the extract of the same events.
+    """
+    filters = Filter(scopes=(), kinds=(Kind.SUMMARY.value,), include_sensitive=True)
+    written = [
+        summary
+        for summary in context.reader.find(context.tenant, filters, live_at=None, limit=None).records
+        if summary.session and summary.derived_from and not _was_forgotten(context, summary)
+    ]
+    yield from _batches(_archive_changes(_outlived(context, written)), "the messages that it sums up have ended")
+    extracts = [summary for summary in written if LINES in summary.metadata]
+    extracted = {name for summary in extracts for name in summary.derived_from}
+    covered = {name for summary in written if LINES not in summary.metadata for name in summary.derived_from}
+    covered |= context.proposed_sources
+    done = covered if context.summarizer is not None else covered | extracted
     events = [record for record in context.active(Tier.EPISODIC) if record.kind is Kind.EVENT and record.session]
-    summaries = Filter(scopes=(), kinds=(Kind.SUMMARY.value,), include_sensitive=True)
-    written = context.reader.find(context.tenant, summaries, live_at=None, limit=None).records if events else ()
-    done = context.proposed_sources.union(*(summary.derived_from for summary in written))
     new = [record for record in events if record.id not in done and context.is_source(record)]
     for group in _groups(new, lambda record: record.session or ""):
         for part in _chunk_group(group, context.policy.summary_least, context.policy.summary_most):
-            heading = _session_heading(part[0].session, "A session")
-            extracted = _extracted_events(context, [record for record in part if not _stays_active(record)])
-            yield _summary_batch(
-                context, part, heading=heading, reason="summarised the oldest events of a session", extracted=extracted
-            )
+            ids = {record.id for record in part}
+            covered |= ids
+            replaced = [
+                summary
+                for summary in extracts
+                if summary.is_live(context.now)
+                and not ids.isdisjoint(summary.derived_from)
+                and covered.issuperset({record.id for record in events} & {*summary.derived_from})
+                and context.may_modify(summary)
+            ]
+            yield from _session_batches(context, part, replaced, extracted)
 
 
-def _stays_active(source: Record) -> bool:
-    """Whether an event stays active after it was summarised; a volatile one is archived."""
-    return source.tier is Tier.EPISODIC and source.stability is not Stability.VOLATILE
+def _was_forgotten(context: JobContext, summary: Record) -> bool:
+    """Whether a summary was forgotten with one of its sources, so that the others need a new one."""
+    if summary.status is not Status.RETIRED:
+        return False
+    return context.reader.steps(context.tenant, summary.id)[-1].op == FOLLOW
+
+
+def _outlived(context: JobContext, summaries: Sequence[Record]) -> list[Record]:
+    """Return the live summaries of sessions all of whose events ended after they were summed up."""
+    outlived = []
+    for summary in summaries:
+        quotes = lines_by_source(summary)
+        if not summary.is_live(context.now) or (summary.trust is Trust.OWNER and quotes is None):
+            continue
+        names = [
+            name for n, name in enumerate(summary.derived_from) if quotes is None or quotes[1][n]
+        ] or summary.derived_from
+        sources = context.reader.records(context.tenant, list(names)).records
+        if any(source.is_live(context.now) for source in sources):
+            continue
+        # A summary that replaced its sources archived them before it was written.
+        replaced = all(
+            source.status is Status.ARCHIVED and (source.updated_at or source.created_at) <= summary.created_at
+            for source in sources
+        )
+        if sources and not replaced and context.may_modify(summary) and not context.was_restored(summary):
+            outlived.append(summary)
+    return outlived
+
+
+def _session_batches(
+    context: JobContext, sources: Sequence[Record], replaced: Sequence[Record], extracted: set[str]
+) -> Iterator[ProposedBatch]:
+    """Yield the batch that sums up a part of a session, by the model or as an extract; none if it states nothing.
+
+    ``replaced`` are the extracts that a model's summary makes needless, ``extracted`` the ids of their sources.
+    """
+    reason, limit = "summarised the oldest events of a session", context.policy.text_limit[Tier.EPISODIC]
+    heading = f"{_session_heading(sources[0].session, 'A session')}, {_span(sources)}:"
+    text, notes = _by_model(context, sources, limit - len(heading) - 1)
+    archived: Sequence[Record] = ()
+    if text is not None:
+        archived = [*replaced, *(sources if context.policy.archive_summarized else ())]
+        summary = _derived_memory(context, sources, f"{heading}\n{text}")
+    else:
+        sources = [source for source in sources if source.id not in extracted]
+        quoted = session_extract(sources, limit)
+        if quoted is None:
+            if notes:
+                yield ProposedBatch(changes=(), reason=reason, notes=notes)
+            return
+        summary = _derived_memory(context, sources, quoted[0], metadata=quotes_metadata(quoted[1]))
+    events = _extracted_events(context, [source for source in sources if source.stability is Stability.VOLATILE])
+    # Archive first: the gates compare the summary with the memories that will be active next to it.
+    changes = (*_archive_changes(archived), summary, *events)
+    yield ProposedBatch(changes=changes, reason=reason, atomic=True, session=summary.session, notes=notes)
 
 
 def _session_heading(session: str | None, otherwise: str) -> str:
@@ -271,18 +343,7 @@ def _groups(records: Iterable[Record], also: Callable[[Record], str]) -> Iterato
         key = (record.scope, record.subject or "", record.sensitivity.value, str(int(trust)), also(record))
         by_key.setdefault(key, []).append(record)
     for _, group in sorted(by_key.items()):
-        lasting = [record for record in group if record.expires_at is None]
-        expiring = sorted((record.expires_at, record.id, record) for record in group if record.expires_at is not None)
-        clusters: list[list[Record]] = []
-        first: datetime | None = None
-        for expires_at, _, record in expiring:
-            if first is None or expires_at > first + MAX_EXPIRY_SPREAD:
-                clusters.append([])
-                first = expires_at
-            clusters[-1].append(record)
-        for cluster in (*clusters, lasting):
-            if cluster:
-                yield sorted(cluster, key=lambda record: (record.said_at, record.created_at, record.id))
+        yield from by_expiry(group)
 
 
 def _chunk_group(group: Sequence[Record], least: int, most: int) -> Iterator[list[Record]]:
@@ -305,23 +366,24 @@ def _chunk_group(group: Sequence[Record], least: int, most: int) -> Iterator[lis
         rest = rest[len(part) :]
 
 
-def _summary_batch(
-    context: JobContext, sources: Sequence[Record], *, heading: str, reason: str, extracted: Sequence[Insert] = ()
-) -> ProposedBatch:
-    """Return a batch that replaces volatile sources by a summary."""
-    first, last = sources[0].said_at, sources[-1].said_at
-    span = f"{first:%Y-%m-%d %H:%M}" if first == last else f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
-    heading = f"{heading}, {span} UTC, {len(sources)} in all:"
-    body, notes = _summary_text(context, sources, context.policy.text_limit[sources[0].tier] - len(heading) - 1)
-    # An extract adds nothing to its sources. If they stay active, it is needed for a few days only.
-    brief = all(map(_stays_active, sources)) and not any(note.code == "model" for note in notes)
-    summary = _derived_memory(
-        context, sources, f"{heading}\n{body}", **({"stability": Stability.VOLATILE.value} if brief else {})
-    )
+def _summary_batch(context: JobContext, sources: Sequence[Record], *, heading: str, reason: str) -> ProposedBatch:
+    """Return a batch that replaces its sources by a summary, by the model or as an extract."""
+    heading = f"{heading}, {_span(sources)}:"
+    limit = context.policy.text_limit[sources[0].tier] - len(heading) - 1
+    text, notes = _by_model(context, sources, limit)
+    fields: dict[str, Any] = {}
+    if text is None:
+        text, lines = extract(sources, limit)
+        fields = {"metadata": quotes_metadata(lines)}
+    summary = _derived_memory(context, sources, f"{heading}\n{text}", **fields)
     # Archive first: the gates compare the summary with the memories that will be active next to it.
-    archives = _archive_changes([record for record in sources if not _stays_active(record)])
-    changes = (*archives, summary, *extracted)
+    changes = (*_archive_changes(sources), summary)
     return ProposedBatch(changes=changes, reason=reason, atomic=True, session=summary.session, notes=notes)
+
+
+def _span(sources: Sequence[Record]) -> str:
+    first, last = sources[0].said_at, sources[-1].said_at
+    return f"{first:%Y-%m-%d %H:%M} UTC" if first == last else f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
 
 
 def _derived_memory(context: JobContext, sources: Sequence[Record], text: str, **fields: Any) -> Insert:
@@ -352,49 +414,20 @@ def _derived_memory(context: JobContext, sources: Sequence[Record], text: str, *
     return Insert(id=context.new_id(), text=text, **{**derived, **fields})
 
 
-def _summary_text(context: JobContext, sources: Sequence[Record], limit: int) -> tuple[str, tuple[Reason, ...]]:
-    """Return a text of at most so many characters, by the model or extracted, and how it was made."""
+def _by_model(context: JobContext, sources: Sequence[Record], limit: int) -> tuple[str | None, tuple[Reason, ...]]:
+    """Return the model's summary in at most ``limit`` characters, None without a usable one, and how it was made."""
     if context.summarizer is None:
-        return extractive_summary(sources, limit), ()
+        return None, ()
     text = ""
     try:
-        text = context.summarizer.summarize(
-            [extractive_summary([record], len(record.text) + _MAX_SESSION_NAME_LENGTH) for record in sources],
-            limit=limit,
-        ).strip()
+        texts = [extract([record], len(record.text) + _MAX_SESSION_NAME_LENGTH)[0] for record in sources]
+        text = context.summarizer.summarize(texts, limit=limit).strip()
         code, detail = "model", f"summarised by {context.summarizer.id}"
         if not 0 < len(text) <= limit:
             code, detail, text = "model_unusable", "extracted instead: the model's text did not fit", ""
     except ModelUnavailable as exc:
         code, detail = "model_unavailable", f"extracted instead of summarised: {exc}"
-    return text or extractive_summary(sources, limit), (Reason(gate="summarize", code=code, detail=detail),)
-
-
-def extractive_summary(sources: Sequence[Record], limit: int) -> str:
-    """Return the texts of the sources word for word, one a line and in order, in at most ``limit`` characters.
-
-    Only the speaker is added. If not everything fits, each source gets its first sentence before any gets its second.
-    """
-    texts = [" ".join(source.text.split()) for source in sources]
-    speakers = [speaker_name(source.speaker) or (source.speaker or "").strip() for source in sources]
-    openings = [f"{speaker}: " if speaker else "" for speaker in speakers]
-    lines = [opening + text for opening, text in zip(openings, texts, strict=True)]
-    if len("\n".join(lines)) <= limit:
-        return "\n".join(lines)
-    parts = [[" ".join(sentence.split()) for sentence in sentences(text)] or [text] for text in texts]
-    chosen: list[list[str]] = [[] for _ in sources]
-    left = limit + 1
-    for n in range(max(map(len, parts), default=0)):
-        for opening, own_sentences, own in zip(openings, parts, chosen, strict=True):
-            if n >= len(own_sentences) or any(own_sentences[n] in other for other in chosen):
-                continue
-            # The sentence with a space, or with a line break and the speaker.
-            length = len(own_sentences[n]) + (1 if own else 1 + len(opening))
-            if length <= left:
-                own.append(own_sentences[n])
-                left -= length
-    shortened = [opening + " ".join(own) for opening, own in zip(openings, chosen, strict=True) if own]
-    return "\n".join(shortened) or lines[0][: max(limit - len(_ELLIPSIS), 0)].rstrip() + _ELLIPSIS
+    return text or None, (Reason(gate="summarize", code=code, detail=detail),)
 
 
 def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[Insert]:
@@ -404,7 +437,7 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
         if len(events) >= len(sources) // _SOURCES_PER_EVENT:
             break
         said_at = source.said_at
-        for sentence in sentences(source.text):
+        for sentence in split_sentences(source.text):
             phrases = [day for day in resolve(sentence, to_micros(said_at)) if day != phrase(said_at.date())]
             days = [day.split(" ") for day in phrases]
             # A month or a year alone is no day.
@@ -414,7 +447,15 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
                 # "yesterday" would mean another day next to the date of the event.
                 text = spell_out_dates(sentence, to_micros(said_at))
                 events.append(
-                    _derived_memory(context, [source], text, kind="event", occurred_at=at, speaker=source.speaker)
+                    _derived_memory(
+                        context,
+                        [source],
+                        text,
+                        kind="event",
+                        occurred_at=at,
+                        speaker=source.speaker,
+                        metadata={QUOTE: sentence},
+                    )
                 )
                 break
     return events

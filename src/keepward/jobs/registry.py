@@ -178,7 +178,8 @@ JOBS = (
     ),
     Job(
         name="summarize_episodic",
-        does="Summarises the oldest events of each session that has enough, and extracts events of other days.",
+        does="Summarises the oldest events of each session that has enough, extracts events of other days, "
+        "and archives summaries whose events have ended.",
         counts=("archived", "summaries", "events"),
         plan=planners.summarize,
     ),

@@ -217,7 +217,8 @@ class _JobRun:
         active = int(engine.store.facts(tenant, engine.clock.now())["live"]) if removes else 0
         too_many = removes > 0 and removes + pending > engine.policy.removal_share * active
         for batch in batches:
-            if not (too_many and batch.removes):
+            # A batch without changes only has notes.
+            if batch.changes and not (too_many and batch.removes):
                 self.keep_lease()
                 self._propose(batch)
         if too_many:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from keepward.core import change as changes
 from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Change, Insert, Replace
 from keepward.core.proposal import Outcome
+from keepward.core.quotes import quotes_metadata
 from keepward.core.value import one_of
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
@@ -93,6 +94,9 @@ def merge(
         raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
     joined = text if text is not None else "\n".join(record.text for record in records)
     inherited = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
+    if text is None:
+        lines = quotes_metadata([record.text.count("\n") + 1 for record in records])
+        inherited["metadata"] = {**(inherited.get("metadata") or {}), **lines}
     summary = new_memory(session, joined, {**inherited, "derived_from": tuple(ids)})
     merged: list[Change] = [summary, *(changes.Supersede(id=memory_id, by=summary.id) for memory_id in ids)]
     return _propose(session, merged, reason.strip() or "merged")

@@ -8,6 +8,8 @@ Everything happens in one transaction: features, uses, proposals, receipts, stor
 Exact copies are erased with the original, except those of other users. Such copies are candidates, and so are memories
 that derive from it, cite it or quote it, and proposals that cite it: they stay unless they are named.
 ``include_citing`` adds those that derive from it or cite it.
+What quotes, merges or sums up a target is a target too, by its provenance; see ``services.following``. A summary of
+quotes only loses the lines of the targets: it gets a new version, and its versions with these lines are destroyed.
 Pending and decided proposals are targets like memories: by subject, source, session, lineage or their own text.
 The same state gives the same plan. The texts in a plan are for a person to read: no digest covers them, and the result
 of an erasure has none.
@@ -40,6 +42,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.principals import RESERVED_SCOPE, user_of
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Feedback
+from keepward.core.quotes import lines_by_source
 from keepward.core.serialization import decode_record, digest, encode
 from keepward.core.value import plain_name
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
@@ -58,6 +61,7 @@ from keepward.services.erasure_references import (
     receipt_without_content,
     residual_details,
 )
+from keepward.services.following import Followers, followers, following_steps, shortened_in
 from keepward.services.identity import editions_of
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import stop_step, training_data_to_remove
@@ -140,8 +144,10 @@ def _apply(
         )
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(prints)
+    shortened = following_steps(session, Followers(shortened=found.following.shortened))
     if not ids and unchanged is None:
         unchanged = _unchanged_memory(session, found)
+    steps += shortened
     if unchanged is not None:
         # Only versions of memories that stay lose content: a step of one of them, unchanged, records the commit.
         steps.append(Step(op="redact", before=unchanged, after=replace(unchanged, version=unchanged.version + 1)))
@@ -152,7 +158,7 @@ def _apply(
 
     def destroy(writer: UnitOfWork) -> None:
         # No other process writes meanwhile: if the side tables are not as planned, the plan is void.
-        again = scan_side_tables(session.for_transaction(writer), ids, found.traces, found.queued)
+        again = scan_side_tables(session.for_transaction(writer), ids | found.rewritten, found.traces, found.queued)
         if again.content() != found.side_tables.content():
             raise Conflict(_PLAN_CHANGED)
         writer.destroy(
@@ -199,6 +205,7 @@ def _without_texts(plan: ErasePlan) -> ErasePlan:
     return replace(
         plan,
         targets=tuple(replace(target, text="") for target in plan.targets),
+        shortened=tuple(replace(summary, text="") for summary in plan.shortened),
         candidates=tuple(replace(candidate, text="") for candidate in plan.candidates),
     )
 
@@ -310,6 +317,9 @@ class ErasureScope:
     proposed: frozenset[str] = frozenset()
     #: Ids of proposals that the selection itself names.
     queued: frozenset[str] = frozenset()
+    #: The summaries of quotes that stay, and the ids of those that have a version with a line of a target.
+    following: Followers = field(default_factory=Followers)
+    rewritten: frozenset[str] = frozenset()
     plan: ErasePlan = _EMPTY_PLAN
 
 
@@ -328,21 +338,28 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         held = [record for versions in proposed.values() for record in versions]
         held += editions_of(session, ids, queued)
         traces = erased_text_of([*(record for versions in histories.values() for record in versions), *held])
-        lineage = set(descendants(session, ids)) - ids
+        following = followers(session, ids, ended=True)
+        if following.removed:
+            included |= dict.fromkeys(following.removed, "quotes")
+            continue
+        extracts = {*following.shortened, *following.clean}
+        lineage = set(descendants(session, ids)) - ids - extracts
         names = _citing_names(every, histories | proposed, lineage)
-        citing = {record.id for record in every if record.id in names} - ids - lineage
-        citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *citing}, queued)
+        citing = {record.id for record in every if record.id in names} - ids - lineage - extracts
+        citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *extracts, *citing}, queued)
         if chosen.include_citing and (lineage or citing or citing_proposals):
             included |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= citing_proposals.keys()
             proposed |= _proposed_records(session, replace(chosen, ids=tuple(citing_proposals)), set(citing_proposals))
             continue
-        seen = _scan_journal(session, ids, lineage, traces)
+        quoting = _versions_with_lines(session, following, ids)
+        seen = _scan_journal(session, ids, lineage, traces, quoting)
         if seen.copies <= copies:
             break
         copies |= seen.copies
     histories |= proposed
-    side_tables = scan_side_tables(session, {*ids, *proposed}, traces, queued)
+    rewritten = frozenset(name for name, versions in quoting.items() if versions)
+    side_tables = scan_side_tables(session, {*ids, *proposed, *rewritten}, traces, queued)
     blobs = _blobs_to_erase(session, seen, side_tables)
     why = {**dict.fromkeys(copies, "copy"), **included, **dict.fromkeys(named, "named")}
     why |= dict.fromkeys(proposed, "proposed")
@@ -362,10 +379,12 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         histories=histories,
         proposed=frozenset(proposed),
         queued=frozenset(queued),
+        following=following,
+        rewritten=rewritten,
     )
-    derived, quoting = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
+    derived, quotes = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
     stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
-    stay = {**dict.fromkeys(quoting, "quotes"), **stay}
+    stay = {**dict.fromkeys(quotes, "quotes"), **stay}
     texts = {record.id: _excerpt(session, record) for record in every if record.id in stay}
     erased_proposals = {item.id for item in side_tables.proposals}
     asked = {name: _excerpt(session, after) for name, after in citing_proposals.items() if name not in erased_proposals}
@@ -383,10 +402,32 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         targets=targets,
         candidates=candidates,
         derived=derived,
-        quoting=quoting,
+        quoting=quotes,
+        shortened=shortened_in(session, following),
     )
     found.plan = _complete_plan(session.tenant, found, plan)
     return found
+
+
+def _versions_with_lines(session: RequestContext, found: Followers, targets: Collection[str]) -> dict[str, set[int]]:
+    """Return, by id of each summary of quotes that stays, its versions with a line of a target."""
+    histories = [
+        [step.after for step in session.store.steps(session.tenant, name)] for name in (*found.shortened, *found.clean)
+    ]
+    #: By id of a summary, the lines of targets that some version has. Sources are older than what quotes them.
+    lines: dict[str, set[str]] = {}
+    quoting: dict[str, set[int]] = {}
+    for versions in sorted(histories, key=lambda versions: (versions[-1].created_at, versions[-1].id)):
+        name = versions[-1].id
+        own, places = lines.setdefault(name, set()), quoting.setdefault(name, set())
+        for version in versions:
+            _, parts = lines_by_source(version) or ([], [])
+            for source, part in zip(version.derived_from, parts, strict=False):
+                taken = part if source in targets else [line for line in part if line in lines.get(source, ())]
+                if taken:
+                    own.update(taken)
+                    places.add(version.version)
+    return quoting
 
 
 def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
@@ -512,8 +553,13 @@ def _proposed_records(session: RequestContext, chosen: Selection, queued: set[st
     }
 
 
-def _scan_journal(session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText) -> JournalHits:
-    """Read the journal once: find versions to erase, copies, quotations, and details that mention the content."""
+def _scan_journal(
+    session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText, quoting: Mapping[str, set[int]]
+) -> JournalHits:
+    """Read the journal once: find versions to erase, copies, quotations, and details that mention the content.
+
+    ``quoting`` has the summaries of quotes that stay, with their versions to erase.
+    """
     seen = JournalHits()
     like: dict[str, tuple[int, bool]] = {}
     for commit, events in session.store.events(session.tenant):
@@ -525,6 +571,10 @@ def _scan_journal(session: RequestContext, ids: set[str], lineage: set[str], tra
                 seen.blobs.setdefault(ref, set()).add(((event.seq, event.n), event.memory_id))
             if event.memory_id in ids:
                 seen.events.add((event.seq, event.n))
+                continue
+            if event.memory_id in quoting:
+                if event.version in quoting[event.memory_id]:
+                    seen.events.add((event.seq, event.n))
                 continue
             _scan_event(event, like, lineage, traces, seen)
         details = _details_of(commit)

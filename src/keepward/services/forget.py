@@ -1,17 +1,25 @@
-"""Forget by words: the memories that a text really matches, planned under a digest and retired in one commit."""
+"""Forget by words: the memories that a text really matches, planned under a digest and retired in one commit.
+
+A plan also shows what quotes a match, and follows it; see ``services.following``.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from keepward.core.change import Retire
+from keepward.core.memory import Record
 from keepward.core.proposal import Forgetting, Match
-from keepward.core.query import Filter
+from keepward.core.query import Filter, Hit
+from keepward.core.quotes import LINES
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, InvalidInput
 from keepward.services.access import corrupt_memories, unreadable_notes
 from keepward.services.feedback import save_recall_receipt
+from keepward.services.following import followers, shortened_in
 from keepward.services.read import search
 from keepward.services.request_context import RequestContext, record_read
 from keepward.services.write import propose
@@ -20,6 +28,8 @@ from keepward.services.write import propose
 _MAX_MATCHES = 500
 #: Lowest score of a match, 0..1, and its lowest share of the best score: printed by ``python -m evals.forgetting``.
 MIN_SCORE, MIN_SCORE_SHARE = 0.06, 0.6
+#: Why a memory is in a plan that only quotes, merges or sums up a match.
+QUOTES = ("quotes",)
 
 
 def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
@@ -32,25 +42,50 @@ def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
     # Messages of a session are never weak. To be forgotten, a message must share a word with the text.
     strong = [hit for hit in result.hits if not hit.weak and (hit.memory.session is None or "words" in hit.why)]
     threshold = max(MIN_SCORE, MIN_SCORE_SHARE * max((hit.score for hit in strong), default=0.0))
-    matches = replace(result, hits=tuple(hit for hit in strong if hit.score >= threshold))
+    found = {hit.memory.id: hit for hit in strong if hit.score >= threshold}
+    # A summary that only quotes other matches loses their lines; it is no match of its own.
+    quotes = followers(session, found)
+    while any(found.pop(name, None) for name in _quoting(session, found)):
+        quotes = followers(session, found)
+    matches = replace(result, hits=tuple(found.values()))
     if record_read(session, [hit.memory for hit in matches]) is not None:
         save_recall_receipt(session, text, "answer", matches)
-    planned = [session.tenant, session.scope, text, [[hit.memory.id, hit.memory.version] for hit in matches]]
+    removed = [record for _, record in sorted(quotes.removed.items()) if session.reader.can_see(record.scope)]
+    lines = shortened_in(session, quotes)
+    changed = [
+        *([hit.memory.id, hit.memory.version] for hit in matches),
+        *([name, record.version] for name, record in sorted(quotes.removed.items())),
+        *([name, before.version] for name, (before, _) in sorted(quotes.shortened.items())),
+    ]
     return Forgetting(
-        matches=tuple(
-            Match(
-                id=hit.memory.id,
-                version=hit.memory.version,
-                text=hit.memory.text,
-                score=hit.score,
-                why=hit.why,
-                tier=hit.memory.tier,
-                text_at=hit.memory.text_at,
-            )
-            for hit in matches
+        matches=(
+            *(_match(hit.memory, score=hit.score, why=hit.why) for hit in matches),
+            *(_match(session.reader.hide_content(record), score=0.0, why=QUOTES) for record in removed),
         ),
-        digest=keyless_digest("forgetting", canonical(planned)).hex(),
+        shortened=lines,
+        digest=keyless_digest("forgetting", canonical([session.tenant, session.scope, text, changed])).hex(),
         notes=(*result.notes, *unreadable_notes(corrupt_memories(result.withheld))),
+    )
+
+
+def _quoting(session: RequestContext, found: Mapping[str, Hit]) -> list[str]:
+    """Return the summaries of quotes among some hits that lose lines of the others."""
+    return [
+        name
+        for name, hit in found.items()
+        if LINES in hit.memory.metadata and name in followers(session, found.keys() - {name}).shortened
+    ]
+
+
+def _match(record: Record, *, score: float, why: tuple[str, ...]) -> Match:
+    return Match(
+        id=record.id,
+        version=record.version,
+        text=record.text,
+        score=score,
+        why=why,
+        tier=record.tier,
+        text_at=record.text_at,
     )
 
 
@@ -65,5 +100,6 @@ def forget_matching(session: RequestContext, text: str, digest: str, reason: str
         raise Conflict("the plan is not the one you saw: what it would forget has changed; look at it again")
     if not plan.matches:
         return plan
-    changes = [Retire(id=match.id, if_version=match.version) for match in plan.matches]
+    # What quotes a match follows it in the same commit.
+    changes = [Retire(id=match.id, if_version=match.version) for match in plan.matches if match.why != QUOTES]
     return replace(plan, outcome=propose(session, changes, reason=reason))

@@ -33,6 +33,7 @@ from keepward.ports.store import MIN_ID_PREFIX, DuplicateCandidate, Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.erasure_references import blocked_by_erasure
+from keepward.services.following import is_contained
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import text_digest, text_features
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
@@ -324,7 +325,7 @@ def gate_context(
     if isinstance(change, ask.Supersede):
         fields["successor"] = overlay.records.get(change.by) or session.reader.fetch(change.by, own=True)
     if isinstance(change, ask.Restore):
-        fields["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
+        fields["contained"] = before is not None and is_contained(session, before)
     return GateContext(**fields)
 
 

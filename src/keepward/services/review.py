@@ -42,6 +42,7 @@ from keepward.services import identity
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.arguments import approvals
 from keepward.services.erasure_references import blocked_by_erasure
+from keepward.services.following import followers, following_reason, following_steps, without_forgotten_sources
 from keepward.services.gate_context import StagedState, evaluate
 from keepward.services.request_context import RequestContext
 from keepward.services.tokens import may_be_same_person
@@ -162,7 +163,7 @@ def approve(session: RequestContext, proposal_id: str, *, digest: str | None = N
             steps = (step,)
         else:
             _check_still_allowed(session, item, steps)
-        return _Approval(item=item, steps=steps, reasons=item.reasons)
+        return _approval(session, item, steps, item.reasons)
 
     return _close_if_unapprovable(session, lambda: transact(session, decide, _apply_approval, decide_first=True))
 
@@ -222,6 +223,30 @@ class _Approval(StepList):
     #: What the gates said; without steps, why the amendment is refused.
     reasons: tuple[Reason, ...]
     decision: str = "approved"
+    #: What quotes or sums up the memories that it forgets. It is no part of the proposal.
+    followers: tuple[Step, ...] = ()
+
+
+def _approval(
+    session: RequestContext,
+    item: Proposal,
+    steps: Sequence[Step],
+    reasons: tuple[Reason, ...],
+    *,
+    decision: str = "approved",
+) -> _Approval:
+    """Return an approval of steps, with what follows the memories that they forget."""
+    retired = [step.after.id for step in steps if step.op == ask.operation(ask.Retire)]
+    staged = {step.after.id: step.after for step in steps}
+    following = tuple(following_steps(session, followers(session, retired, staged))) if retired else ()
+    found = (*(reason for reason in reasons if reason.gate != "quotes"), following_reason(following))
+    return _Approval(
+        item=item,
+        steps=(*steps, *following),
+        reasons=found if following else reasons,
+        decision=decision,
+        followers=following,
+    )
 
 
 def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
@@ -232,6 +257,7 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
         identity.put_in_force(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
+    own = steps[: len(steps) - len(approval.followers)]
     stored = transaction.commit(
         approval,
         reason=item.reason,
@@ -240,7 +266,7 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
         details={
             "proposal": item.id,
             "approved_by": by,
-            "approved_digest": digest_of(steps, item.base) if amended else item.digest,
+            "approved_digest": digest_of(own, item.base) if amended else item.digest,
         },
         receipt_kind="approval",
     )
@@ -280,7 +306,7 @@ def amend(
         steps = _without(steps, leave_out)
         if leave_out and change == ask.Replace(id=""):
             _check_still_allowed(session, item, steps)
-            return _Approval(item=item, steps=steps, decision=AMENDED, reasons=item.reasons)
+            return _approval(session, item, steps, item.reasons, decision=AMENDED)
         texts = [index for index, step in enumerate(steps) if step.op in _TEXT_OPERATIONS]
         named = [index for index in texts if memory in {None, steps[index].after.id}]
         if len(named) != 1:
@@ -293,7 +319,7 @@ def amend(
             return _Approval(item=item, reasons=reasons)
         steps = (*steps[:index], replace(step, after=after), *steps[index + 1 :])
         _check_still_allowed(session, item, steps)
-        return _Approval(item=item, steps=steps, decision=AMENDED, reasons=reasons)
+        return _approval(session, item, steps, reasons, decision=AMENDED)
 
     def store(transaction: Transaction, approval: _Approval) -> Committed | Refused:
         if approval.steps:
@@ -558,6 +584,8 @@ def _check_still_allowed(session: RequestContext, item: Proposal, steps: Sequenc
         if erased is not None:
             # Closing the proposal with this reason would notify its proposer, who may not see what was erased.
             raise Conflict(f"{erased.detail}; reject the proposal")
+        if step.before is None and after.id in without_forgotten_sources(session, [after], own=own):
+            raise _UnapprovableError(item, "stale", "what it quotes or sums up was forgotten since")
         # Detectors may have learned new secrets since the proposal.
         if any(redact_secrets(text) != text for _, text in named_texts(after)):
             raise _UnapprovableError(item, "stale", "it contains what looks like a secret")

@@ -5,15 +5,18 @@ It is idempotent: for a commit that is already undone the first receipt is retur
 If a later commit changed the same targets, the rollback changes nothing and reports the conflict, unless all of the
 later commits are undone too. Bookkeeping, such as a reinforcement or an expiry, is no conflict. Nor is a later commit
 that was itself rolled back.
+What quotes or sums up a memory follows it: it is restored with it, unless another commit forgot what it says, and goes
+when a rollback takes the memory away.
 A rollback is a commit like any other: it passes the gates and can be rolled back.
 A containment applies to the set and versions that were shown, or changes nothing. It deletes nothing: a contained
 memory is archived by the op ``contain``. It is in no prompt, recall or duplicate result, and only the owner restores
-it. One rollback of the commit restores every memory.
+it. A summary of quotes is not archived: it loses the lines of what is contained. One rollback of the commit restores
+every memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -22,9 +25,10 @@ from msgspec.structs import replace
 
 from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
-from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Rollback
+from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, Role
+from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
@@ -33,13 +37,23 @@ from keepward.gates.authority import authority
 from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
 from keepward.services.access import commit_of, descendants, key_holder
+from keepward.services.following import (
+    Followers,
+    followers,
+    following_steps,
+    is_contained,
+    review_reasons,
+    shortened_in,
+    unfollowed,
+    without_forgotten_sources,
+)
 from keepward.services.gate_context import case_of, evaluate
 from keepward.services.provenance import impact, selector_of
 from keepward.services.request_context import RequestContext
 from keepward.services.review import check_reason
 from keepward.services.transaction import StepList, Transaction, transact
 
-_NEVER_BLOCKING = BOOKKEEPING | {"expire"}
+_NEVER_BLOCKING = BOOKKEEPING | {"expire", FOLLOW}
 #: Fields that differ between versions with the same content.
 _VERSION_FIELDS: dict[str, Any] = {"version": 0, "updated_at": None}
 
@@ -123,7 +137,8 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
     for later in views:
         _check_permitted(session, later)
         targets |= {step.after.id: step.before.version if step.before else 0 for step in reversed(later.steps)}
-    steps, reasons = _steps(session, targets)
+    followed = targets.keys() - {step.after.id for later in views for step in later.steps if step.op != FOLLOW}
+    steps, reasons = _steps(session, {name: targets[name] for name in targets.keys() - followed}, followed)
     plan = replace(
         plan,
         undone=tuple(later.commit.id for later in views),
@@ -223,7 +238,10 @@ def _undone_commits(session: RequestContext, steps: Sequence[tuple[CommitView, S
     return cancelled
 
 
-def _steps(session: RequestContext, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
+def _steps(
+    session: RequestContext, targets: dict[str, int], followed: Collection[str]
+) -> tuple[list[Step], tuple[Reason, ...]]:
+    """Return the steps back to these versions; ``followed`` are memories that the undone commits only unquoted."""
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
@@ -243,7 +261,45 @@ def _steps(session: RequestContext, targets: dict[str, int]) -> tuple[list[Step]
             raise Unauthorised(gates.reasons[0].detail)
         reasons += gates.reasons
         steps.append(Step(op="revert", before=before, after=after))
-    return steps, tuple(reasons)
+    following, more = _following(session, steps, followed)
+    return [*steps, *following], (*reasons, *more)
+
+
+def _following(
+    session: RequestContext, steps: list[Step], followed: Collection[str]
+) -> tuple[list[Step], tuple[Reason, ...]]:
+    """Return the steps of what quotes or sums up these memories: it follows those that come back and those that go.
+
+    A restored quote of a memory that is still forgotten is removed again.
+    """
+    own = {step.after.id for step in steps}
+    names = sorted({*followed, *descendants(session, {*own, *followed})} - own)
+    now, before, after = session.clock.now(), {}, {}
+    for record in session.store.records(session.tenant, names).records:
+        before[record.id] = record
+        earlier = unfollowed(session, record) or record
+        after[record.id] = replace(earlier, version=record.version + 1, updated_at=now)
+    changed = without_forgotten_sources(session, [*(step.after for step in steps), *after.values()])
+    for name, record in after.items():
+        left = changed.get(name, record)
+        after[name] = replace(record, status=Status.RETIRED) if left is None else left
+    following = [
+        Step(op=FOLLOW, before=before[name], after=record)
+        for name, record in sorted(after.items())
+        if replace(record, **_VERSION_FIELDS) != replace(before[name], **_VERSION_FIELDS)
+    ]
+    needs_review = review_reasons(session, following)
+    if needs_review:
+        raise Unauthorised(needs_review[0].detail)
+    reasons: list[Reason] = []
+    for index, step in enumerate(steps):
+        left = changed.get(step.after.id, step.after)
+        if left is not step.after:
+            steps[index] = replace(step, after=replace(step.after, status=Status.RETIRED) if left is None else left)
+    for name in sorted(changed):
+        detail = f"memory {name} quotes or sums up a memory that is still forgotten: it comes back without that"
+        reasons.append(Reason(gate="quotes", code="forgotten_source", detail=detail))
+    return following, tuple(reasons)
 
 
 def _taken_keys(session: RequestContext, steps: list[Step]) -> list[Conflicting]:
@@ -284,21 +340,34 @@ def contain(
 
     def decide(session: RequestContext) -> _ContainmentSteps:
         affected = impact(session, **ways)
+        found = _containment_followers(session, affected)
         items = tuple(
-            record for record in (*affected.direct, *affected.derived) if not _is_contained_or_erased(session, record)
+            record
+            for record in (*affected.direct, *affected.derived)
+            if record.id not in found.shortened and record.id not in found.clean
+            if record.status is not Status.ERASED and not is_contained(session, record)
         )
-        shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]
+        changed = [*items, *(before for _, (before, _) in sorted(found.shortened.items()))]
+        shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in changed]]
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
         notes = _notes_on_corrected(affected.corrected)
-        result = Containment(applied=False, impact=affected, items=items, digest=plan_digest, notes=notes)
-        if digest is None or not items:
+        result = Containment(
+            applied=False,
+            impact=affected,
+            items=items,
+            shortened=shortened_in(session, found),
+            digest=plan_digest,
+            notes=notes,
+        )
+        if digest is None or not changed:
             return _ContainmentSteps(result=result)
         if digest != plan_digest:
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
         check_reason(why)
         if not (session.policy.enabled and session.policy.capture):
             raise Unauthorised("memory is switched off by policy; switch capture on to contain")
-        return _ContainmentSteps(steps=[_contained_step(session, record) for record in items], result=result)
+        steps = [_contained_step(session, record) for record in items]
+        return _ContainmentSteps(steps=[*steps, *following_steps(session, found)], result=result)
 
     def store(transaction: Transaction, decision: _ContainmentSteps) -> Containment:
         details = {"approved_by": session.actor.label, "approved_digest": decision.result.digest}
@@ -316,6 +385,19 @@ class _ContainmentSteps(StepList):
     result: Containment
 
 
+def _containment_followers(session: RequestContext, affected: Impact) -> Followers:
+    """Return the summaries of quotes that lose lines or have none of what is contained; all else is contained."""
+    direct = {record.id for record in affected.direct}
+    contained = set(direct)
+    while True:
+        found = followers(session, contained)
+        extracts = found.shortened.keys() | found.clean
+        more = direct | {record.id for record in affected.derived if record.id not in extracts}
+        if more == contained:
+            return Followers(shortened=found.shortened, clean=found.clean)
+        contained = more
+
+
 def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
     """Return a sentence on the memories that stay in use because another writer has corrected them."""
     count = sum(record.status is Status.ACTIVE for record in corrected)
@@ -324,13 +406,6 @@ def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
     stays = "1 memory was corrected since by another writer and stays"
     stay = f"{count} memories were corrected since by another writer and stay"
     return (f"{stays if count == 1 else stay} in use; to take one out too, contain it by its id",)
-
-
-def _is_contained_or_erased(session: RequestContext, record: Record) -> bool:
-    """Whether a memory is already contained, or erased."""
-    if record.status is Status.ERASED:
-        return True
-    return record.status is Status.ARCHIVED and session.store.steps(session.tenant, record.id)[-1].op == CONTAIN
 
 
 def _contained_step(session: RequestContext, record: Record) -> Step:

@@ -305,7 +305,8 @@ def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
             baseline = round(mean, 3) if mean >= _MIN_BASELINE else 0.0
             known = baseline, round(float(cosines.std()) / (1.0 - baseline), 3)
         engine.model_scales[model] = ModelScale(baseline=known[0], noise=known[1])
-    return engine.model_scales[model]
+    scale: ModelScale = engine.model_scales[model]
+    return scale
 
 
 def pack_vector(vector: Sequence[float]) -> bytes:

@@ -23,6 +23,8 @@ from keepward.core.change import (
     Move,
     Reinforce,
     Replace,
+    Restore,
+    Retire,
     Supersede,
     default_reason,
     operation,
@@ -32,6 +34,7 @@ from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import ActorKind, Trust
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
+from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import ChangeContext, apply, has_same_text, reinforced_by
 from keepward.core.value import plain_key, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
@@ -46,6 +49,13 @@ from keepward.idempotency import IdempotencyKey, IdempotencyReused
 from keepward.ports.store import Features
 from keepward.services import blobs
 from keepward.services.erasure_references import blocked_by_erasure
+from keepward.services.following import (
+    followers,
+    following_reason,
+    following_steps,
+    review_reasons,
+    without_forgotten_sources,
+)
 from keepward.services.gate_context import (
     StagedState,
     case_of,
@@ -170,6 +180,7 @@ def propose(
                 # The change may build on one that was refused; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
                     raise
+        _forget_followers(session, draft)
         return draft
 
     operations = [operation(change) for change in changes]
@@ -196,6 +207,31 @@ def propose_each(
 
     operations = [operation(change) for change in changes]
     return store_proposal(session, decide, operations, conversation=conversation, kind=kind)
+
+
+def _forget_followers(session: RequestContext, draft: EvaluatedProposal) -> None:
+    """Add what quotes or sums up the memories that a proposal forgets.
+
+    A proposal that waits for a decision gets the reason only: its approval finds what follows by then.
+    """
+    retired = [step.after.id for item in draft.items for step in item.steps if step.op == operation(Retire)]
+    if not retired or draft.decision(draft.items) not in {"allow", "quarantine"}:
+        return
+    steps = following_steps(session, followers(session, retired, draft.overlay.records))
+    if not steps:
+        return
+    needs_review = review_reasons(session, steps)
+    item = Evaluation(
+        decision="quarantine" if needs_review else "allow",
+        reasons=(following_reason(steps), *needs_review),
+        reason=draft.items[-1].reason,
+    )
+    draft.items.append(item)
+    if draft.decision(draft.items) == "allow":
+        item.steps = steps
+        for step in steps:
+            draft.base.setdefault(step.after.id, step.after.version - 1)
+            draft.overlay.add_step(step.before, step.after)
 
 
 class DryRun:
@@ -255,7 +291,11 @@ def store_proposal(
                 base = {step.after.id: draft.base[step.after.id] for step in steps}
                 return _quarantine(transaction, steps, base, items[-1].reason, reasons)
             result = stored or commit(items, reasons)
-            records = tuple(session.reader.own_step(step).after for step in steps)
+            records = tuple(
+                session.reader.own_step(step).after
+                for step in steps
+                if step.op != FOLLOW or session.reader.can_see(step.after.scope)
+            )
             noted = (*reasons, *transaction.notes)
             return Committed(records=records, commit=result.commit, receipt=result.receipt, reasons=noted)
 
@@ -336,6 +376,13 @@ def _evaluate_each(
     return draft
 
 
+_FORGOTTEN_SOURCE = Reason(
+    gate="quotes",
+    code="forgotten_source",
+    detail="it quotes or sums up a memory that was forgotten: restore that one first, or leave it out",
+)
+
+
 def _refused(*reasons: Reason) -> Evaluation:
     return Evaluation(decision="refuse", reasons=reasons)
 
@@ -367,6 +414,11 @@ def _apply_change(
         after = apply(change, before, change_context)
     except InvalidInput as exc:
         return _refused(Reason(gate="shape", code="unknown_name", detail=str(exc)))
+    if (isinstance(change, Insert) and before is None and change.derived_from) or isinstance(change, Restore):
+        left = without_forgotten_sources(session, [after], own=draft.overlay.records).get(after.id, after)
+        if left is None:
+            return _refused(_FORGOTTEN_SOURCE)
+        after = left
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
