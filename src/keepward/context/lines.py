@@ -1,9 +1,9 @@
 """Lines: one memory or document as it appears in a context, unable to imitate the context's own structure.
 
 Memories that are trusted less than a person appear under a heading that says where they are from.
-The first line of a memory follows its kind, such as ``[fact]``, and the others are indented by four spaces. So no line
-of a memory stands where a heading, a rule, a role or one of our markers would. No chat markup is intact: it gets a
-backslash after its first character, and text that already has backslashes there gets one more.
+The first line of a memory follows its kind, such as ``[fact]``, and the others are indented by four spaces. In core the
+kind is left out before plain prose. So no line of a memory stands where a heading, a role or one of our markers would.
+No chat markup is intact: it gets a backslash after its first character; backslashes that are there get one more.
 """
 
 from __future__ import annotations
@@ -132,11 +132,18 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
                 text = text if text.casefold().startswith(prefix.casefold()) else f"{prefix} {text}"
         if record.kind is Kind.STATE and at is None and record.occurred_at is None:
             text += f" (since {record.text_at.date().isoformat()})"
-    text = f"[{label}] {text}"
+    if listed or not _is_prose(text):
+        text = f"[{label}] {text}"
     block = record.key or "core" if section == "core" else None
     trust = trust_label(record) if listed else None
     day, time = (None, None) if at is None else (_format_day(at.date()), at.strftime("%H:%M:%S"))
     return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time)
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text begins with a letter and has no colon in its first line, as headings, lists and roles have."""
+    first = _LINE_BREAK.split(text, maxsplit=1)[0]
+    return first[:1].isalpha() and ":" not in first and "：" not in first
 
 
 def document_line(kind: str, text: str | None) -> Line | None:

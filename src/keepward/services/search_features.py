@@ -280,8 +280,9 @@ _UNRELATED: Final = (
     "The train driver waved.",
     "Whales sleep upright.",
 )
-#: A lower baseline counts as 0.
+#: A lower baseline counts as 0, and a higher one as the second number.
 _MIN_BASELINE: Final = 0.2
+_MAX_BASELINE: Final = 0.95
 
 
 def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
@@ -302,7 +303,7 @@ def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
             vectors /= np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
             cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
             mean = float(cosines.mean())
-            baseline = round(mean, 3) if mean >= _MIN_BASELINE else 0.0
+            baseline = min(round(mean, 3), _MAX_BASELINE) if mean >= _MIN_BASELINE else 0.0
             known = baseline, round(float(cosines.std()) / (1.0 - baseline), 3)
         engine.model_scales[model] = ModelScale(baseline=known[0], noise=known[1])
     scale: ModelScale = engine.model_scales[model]
