@@ -99,7 +99,7 @@ def repeat_key(record: Record, body: str | None = None) -> tuple[str, ...]:
 def without_repeats(entries: Sequence[Entry]) -> dict[MemoryVersion, MemoryVersion]:
     """Keep one of equal recalled entries, the most trusted and then the last said, at the place of the best one.
 
-    Returns the others, each with the one that is kept.
+    Returns the others, each with the one that may be shown.
     """
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
@@ -107,19 +107,19 @@ def without_repeats(entries: Sequence[Entry]) -> dict[MemoryVersion, MemoryVersi
             groups.setdefault(repeat_key(entry.record, entry.line.body), []).append(entry)
     repeats: dict[MemoryVersion, MemoryVersion] = {}
     for group in groups.values():
-        kept = max(group, key=lambda entry: (entry.record.trust, entry.at, entry.record.id))
+        shown = max(group, key=lambda entry: (entry.record.trust, entry.at, entry.record.id))
         best = min(group, key=lambda entry: entry.rank)
-        kept.rank, kept.band, kept.strength = best.rank, best.band, best.strength
-        kept.level = max(entry.level for entry in group)
-        repeats |= {entry.key: kept.key for entry in group if entry is not kept}
+        shown.rank, shown.band, shown.strength = best.rank, best.band, best.strength
+        shown.level = max(entry.level for entry in group)
+        repeats |= {entry.key: shown.key for entry in group if entry is not shown}
     return repeats
 
 
 def sort_entries(section: str, entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries of a section in the order of the text.
 
-    Recalled ones are grouped by trust, the best first. Messages of one session and day stand together, in the order
-    they were said, at the place of the best of them.
+    Recalled ones are grouped by trust, the best first. Messages of one session and day are together, in the order
+    they were said, at the position of the best of them.
     """
     if section != "recalled":
         order = SECTION_SORT_KEYS[section]

@@ -2,7 +2,7 @@
 
 Memories that are trusted less than a person appear under a heading that says where they are from.
 The first line of a memory follows its kind, such as ``[fact]``, and the others are indented by four spaces. In core the
-kind is left out before plain prose. So no line of a memory stands where a heading, a role or one of our markers would.
+kind is left out before plain prose. So no line of a memory begins where a heading, a role or one of our markers would.
 No chat markup is intact: it gets a backslash after its first character; backslashes that are there get one more.
 """
 
@@ -45,7 +45,7 @@ _MARKUP = lazy_regex(
     rf"|(?P<box>\[[{_INVISIBLE_CHARS}]*+)(?P<b>\\*)(?=/?inst\])"
     r")"
 )
-#: Colons, and letters that nobody sees.
+#: Colons and invisible characters.
 _UNPLAIN = lazy_regex(rf"[:：﹕︓∶꞉ː{_INVISIBLE_CHARS}]")
 _SPACE = lazy_regex(rf"[\s{_LINE_BREAK_CHARS}\0]+")
 

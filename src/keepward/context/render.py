@@ -132,11 +132,11 @@ def _times_to_show(lines: Sequence[Line]) -> dict[int, str]:
         if line.day is not None and line.time is not None:
             days.setdefault(line.day, []).append((n, line.time))
     shown: dict[int, str] = {}
-    for told in days.values():
-        times = [time for _, time in told]
+    for lines_of_day in days.values():
+        times = [time for _, time in lines_of_day]
         if len(set(times)) > 1:
             end = 5 if len({time[:5] for time in times}) == len(set(times)) else 8
-            shown |= {n: time[:end] for n, time in told}
+            shown |= {n: time[:end] for n, time in lines_of_day}
     return shown
 
 

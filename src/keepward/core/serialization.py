@@ -186,7 +186,7 @@ def encode_record(record: Record) -> bytes:
         if value is not default:
             write = _WRITE.get(type(value))
             fields[name] = value if write is None else write(value)
-    # Left out while the first text stands, like a default.
+    # Left out while the text is the first one, like a default.
     if record.text_by == record.author:
         del fields["text_by"]
     if record.text_at == record.created_at:

@@ -129,8 +129,8 @@ def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
         }
         for section in receipt["sections"]
     ]
-    kept = {name: value for name, value in receipt.items() if name not in _DROPPED_RECEIPT_FIELDS}
-    return {**kept, "sections": sections, "compacted_at": at}
+    rest = {name: value for name, value in receipt.items() if name not in _DROPPED_RECEIPT_FIELDS}
+    return {**rest, "sections": sections, "compacted_at": at}
 
 
 def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:

@@ -295,7 +295,7 @@ class Index:
             return []
         visible = self._visible_rows(allowed)
         if query.named is not None:
-            # A name tells little where all memories are about one person.
+            # A name says little where all memories are about one person.
             others = visible.subjects - {query.person}
             query = query.with_name(1.0 if others else ranking.LONE_NAME_WEIGHT)
         cover = bm25_shares((*query.terms, *query.names), self._terms, visible) if visible.count else None

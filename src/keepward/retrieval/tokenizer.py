@@ -195,10 +195,10 @@ def _neighbours(text: str) -> Iterator[tuple[str, str]]:
     """Yield the terms of neighbouring words that are no stop words, with nothing but a space between them."""
     last: tuple[str, int] | None = None
     for match in _matches(text):
-        kept = [term for term, stop in _token_terms(match.group()) if not stop]
-        if kept and last is not None and match.string[last[1] : match.start()] == " ":
-            yield last[0], kept[0]
-        last = (kept[-1], match.end()) if kept else None
+        content = [term for term, stop in _token_terms(match.group()) if not stop]
+        if content and last is not None and match.string[last[1] : match.start()] == " ":
+            yield last[0], content[0]
+        last = (content[-1], match.end()) if content else None
 
 
 def _opens(match: re.Match[str]) -> bool:

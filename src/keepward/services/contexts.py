@@ -345,7 +345,7 @@ class _Chosen:
         """Add a memory; ``counts`` is whether it may be shown."""
         self.hits[hit.id] = hit
         self.records[hit.id] = record
-        # A summary is not shown beside a memory that it sums up.
+        # A summary is not shown together with a memory that it sums up.
         if counts and self.records.keys().isdisjoint(record.derived_from):
             self._texts.add(repeat_key(record))
 

@@ -173,8 +173,8 @@ def _apply(
                 feedback=again.feedback,
             ),
         )
-        kept = writer.documents(StoredBlob, session.tenant)
-        if any(not writer.drop_blob(session.tenant, ref) and kept.rows(id=ref) for ref in plan.blobs):
+        blobs = writer.documents(StoredBlob, session.tenant)
+        if any(not writer.drop_blob(session.tenant, ref) and blobs.rows(id=ref) for ref in plan.blobs):
             raise Conflict(_PLAN_CHANGED)
         for name in weights:
             writer.put(ReceiptArtefact(session.tenant, RERANKER, name, ""))
@@ -632,8 +632,8 @@ def _details_of(commit: Commit) -> CommitDetails | None:
 def scan_side_tables(
     session: RequestContext, ids: set[str], traces: ErasedText, queued: Collection[str] = ()
 ) -> SideTableHits:
-    kept = session.store.documents(ReceiptArtefact, session.tenant).list()
-    artefacts = [(kind, version) for _, kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
+    stored = session.store.documents(ReceiptArtefact, session.tenant).list()
+    artefacts = [(kind, version) for _, kind, version, text in stored if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
         _proposal_stub(session, item)
         for item in session.store.documents(Proposal, session.tenant).list()
@@ -648,7 +648,7 @@ def scan_side_tables(
         cleaned = receipt_without_content(body, ids, names, documents, traces)
         if cleaned is not body:
             receipts[body["id"]] = cleaned
-    feedback, weights = training_data_to_remove(session, ids, showing, kept)
+    feedback, weights = training_data_to_remove(session, ids, showing, stored)
     artefacts += [(RERANKER, name) for name in weights]
     return SideTableHits(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
 

@@ -28,7 +28,7 @@ MAX_REPLY_LENGTH: Final = 300
 MAX_READ, MAX_EVENTS = 1_000, 200
 #: Newest preferences, and newest facts, that are shown.
 MAX_PREFERENCES, MAX_FACTS = 30, 10
-#: Facts leave first if room is short, and stand below what guides every answer.
+#: Facts leave first if room is short, and come after what guides every answer.
 _GUIDING, _OTHER = 1.0, 0.4
 
 
@@ -91,7 +91,7 @@ def _with_chosen(session: RequestContext, gathered: GatheredInput, conversation:
     facts = [record for record in facts if record.id not in preferred and _is_own(session, record)]
     reply = last_reply(session)
     replies = [] if reply is None or reply.session == conversation or len(reply.text) > MAX_REPLY_LENGTH else [reply]
-    # Rules stand with the permanent ones, as far as a context lists them; these come first.
+    # Rules are listed with the permanent ones, as far as a context lists them; these come first.
     room = max(0, MAX_PINNED_RULES - sum(record.kind is Kind.RULE for record in inputs.pinned))
     guides = [*rules[room:], *preferences[:MAX_PREFERENCES], *replies]
     chosen = replace(

@@ -174,7 +174,7 @@ class Body(msgspec.Struct, gc=False):
     session: str | None = None
     speaker: str | None = None
     job: str | None = None
-    #: None while the first text stands; see ``said_by`` and ``written_at``.
+    #: None while the text is the first one; see ``said_by`` and ``written_at``.
     text_by: str | None = None
     text_at: int | None = None
     updated_at: int | None = None
