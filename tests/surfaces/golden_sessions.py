@@ -146,13 +146,14 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("search-wrong", "owner", "GET /memory/search?query=x&depth=3"),
     ("compile", "owner", "POST /memory/compile", {"objective": "When does the ferry leave?"}),
     ("compile2", "owner", "POST /memory/compile", {"objective": "What does the pier have?", "format": "messages"}),
+    ("compile3", "owner", "POST /memory/compile", {"objective": "hello"}),
     ("compile-small", "owner", "POST /memory/compile", {"objective": "ferry", "budget_tokens": 1}),
     ("block", "owner", "POST /memory/block", {"query": "When does the ferry leave?"}),
     ("snapshot", "owner", "GET /memory/snapshot"),
     ("receipt", "owner", "GET /memory/receipts/{compile.receipt}"),
     ("receipt-commit", "owner", "GET /memory/receipts/{saved.receipt}"),
     ("replay", "owner", "POST /memory/receipts/{compile.receipt}/replay"),
-    ("context-diff", "owner", "GET /memory/receipts/{compile.receipt}/diff/{compile2.receipt}"),
+    ("context-diff", "owner", "GET /memory/receipts/{compile.receipt}/diff/{compile3.receipt}"),
     ("receipts", "owner", "GET /memory/receipts?kind=compile&limit=1"),
     ("preview", "owner", "POST /memory/compile", {"objective": "When does the ferry leave?", "preview": True}),
     ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
@@ -248,7 +249,7 @@ forget             | forget {redacted.id} --reason old --as operator
 recall             | recall "Ana prefers indentation" --receipt
 recall-none        | recall "submarine engines"
 context            | context "How does Ana indent code?"
-context2           | context "where is the office" --format messages
+context2           | context "hello" --format messages
 replay             | replay {context.receipt}
 context-diff       | context-diff {context.receipt} {context2.receipt}
 list               | list --include-ended
