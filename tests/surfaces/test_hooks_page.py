@@ -14,7 +14,7 @@ from keepward import Actor, Memory
 from support.samples import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "hooks.md").read_text()
-DAY = r"\d{4}-\d\d-\d\d \w{3}"
+DAY = r"\d{4}-\d\d-\d\d(?: [A-Z]\w\w)?"
 
 
 @pytest.mark.slow
