@@ -49,7 +49,7 @@ from keepward.services.access import (
 from keepward.services.explain import explain_context
 from keepward.services.output_filter import filter_output
 from keepward.services.read import Ranking, ReadPoint, models_used, rank, read_point
-from keepward.services.reader import HIDDEN_TEXT
+from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import RequestContext, record_read
 from keepward.services.status import core_blocks
 from keepward.services.transaction import save_read_receipt
@@ -368,7 +368,11 @@ class _Chosen:
         found: list[Candidate] = []
         for name in order:
             strength = _strength(self.hits.get(name))
-            for each in (name, *self.related.get(name, ())):
+            # What was brought along may have brought others.
+            waiting = [name]
+            while waiting:
+                each = waiting.pop(0)
+                waiting = [*self.related.get(each, ()), *waiting]
                 hit = self.hits.get(each)
                 level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
                 found.append(
@@ -440,10 +444,9 @@ class _InputReader:
         self.excluded = [(name, 0, why) for name in pending[-MAX_NAMED_PROPOSALS:]]
 
     def _find(self, narrowed: dict[str, Any]) -> list[Record]:
-        """Return the records that pass a filter and may be shown; collect corrupt ones."""
+        """Return the records that pass a filter and may be shown; collect corrupt ones and note hidden ones."""
         found = self.session.reader.find(replace(self.everything, **narrowed), live_at=None, as_of=self.at.seq)
-        self.damaged.extend(found.damaged)
-        return found.records
+        return self._readable(found)
 
     def _is_recent(self, record: Record) -> bool:
         """Whether a record is active, or expired recently enough to be listed among the exclusions."""
@@ -587,7 +590,9 @@ class _InputReader:
 
     def _read(self, ids: Sequence[str]) -> list[Record]:
         """Return records that may be shown; collect corrupt ones and note hidden ones."""
-        found = self.session.reader.records(ids, as_of=self.at.seq)
+        return self._readable(self.session.reader.records(ids, as_of=self.at.seq))
+
+    def _readable(self, found: VisibleRecords) -> list[Record]:
         self.damaged.extend(found.damaged)
         if found.left_out and f"left out: {HIDDEN_TEXT}" not in self.notes:
             self.notes = (*self.notes, f"left out: {HIDDEN_TEXT}")
