@@ -367,21 +367,26 @@ class _Chosen:
             key=lambda name: -_strength(self.hits.get(name)),
         )
         found: list[Candidate] = []
-        for name in order:
-            strength = _strength(self.hits.get(name))
-            for each in (name, *self.later.get(name, ())):
-                hit = self.hits.get(each)
-                level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
-                found.append(
-                    Candidate(
-                        record=self.records[each],
-                        score=0.0 if hit is None else hit.score,
-                        strength=strength,
-                        parts={} if hit is None else hit.parts,
-                        weak=hit is None or hit.weak,
-                        level=level,
-                    )
+
+        def add(name: str, strength: float, level: Trust) -> None:
+            hit = self.hits.get(name)
+            level = self.levels.get(name, level)
+            found.append(
+                Candidate(
+                    record=self.records[name],
+                    score=0.0 if hit is None else hit.score,
+                    strength=strength,
+                    parts={} if hit is None else hit.parts,
+                    weak=hit is None or hit.weak,
+                    level=level,
                 )
+            )
+            # One that was brought along is a hit too if it brought others.
+            for other in self.later.get(name, ()):
+                add(other, _strength(hit), level)
+
+        for name in order:
+            add(name, _strength(self.hits.get(name)), Trust.UNKNOWN)
         return found
 
 
