@@ -77,13 +77,12 @@ BEARING_SHARE: Final = 0.75
 #: It must also have a word of the query, or a cosine of at least so many standard deviations of unrelated texts.
 BEARING_NOISE: Final = 4.5
 #: The best hits to which a search adds what else was said about the same, and how many memories to each.
-MAX_WITH_NEWER: Final = 8
-MAX_NEWER: Final = 2
-#: A statement is about the same from this cosine on (0 for unrelated texts, 1 for equal ones), or if it shares a word
+MAX_WITH_RELATED: Final = 3
+MAX_RELATED: Final = 2
+#: A statement is about the same from this cosine on (0 for unrelated texts, 1 for equal ones), or if it shares a name
 #: that at most so many memories have.
-SAME_COSINE: Final = 0.45
-MAX_SHARING: Final = 2
-USE_OLDER = True
+RELATED_COSINE: Final = 0.45
+MAX_NAME_MEMORIES: Final = 3
 
 
 def max_pool_penalty(counts: Places) -> Doubles:
@@ -135,14 +134,28 @@ class ModelScale:
     def query(self, vector: Floats, common: Floats | None = None) -> CentredQuery:
         """Return a query whose cosines are rescaled so that the baseline is 0.
 
-        ``common`` is a unit vector that all requests for advice share, and that some memories are close to. Without it
-        only the topic counts.
+        ``common`` is the mean vector of all requests for advice, which some memories are close to. Without it only the
+        topic counts.
         """
         stretch = 1.0 / (1.0 - self.baseline)
-        share = 0.0 if common is None else (float(np.dot(vector, common)) - self.baseline) * stretch
-        topic = vector if common is None else np.asarray(vector - np.float32(share) * common, dtype=np.float32)
-        shift = -self.baseline * stretch * (1.0 - share)
-        return CentredQuery(vector=topic, stretch=stretch, shift=shift, mean_shift=0.0 if self.baseline else None)
+        mean_shift = 0.0 if self.baseline else None
+        if common is None:
+            return CentredQuery(vector=vector, stretch=stretch, shift=-self.baseline * stretch, mean_shift=mean_shift)
+        mean = common.astype(np.float64)
+        length = float(np.dot(mean, mean))
+        # Without what unrelated texts share, the mean has this length, and the query this part of its direction.
+        own_length = math.sqrt(max((length - self.baseline) * stretch, 1e-9))
+        share = (float(np.dot(vector, mean)) - self.baseline) * stretch / own_length
+        multiple = share / own_length
+        topic = np.asarray(vector - multiple * mean, dtype=np.float32)
+        # Cosines to the topic are divided by its length, here too by the one without what unrelated texts share.
+        own_rest = math.sqrt(max(1.0 - share * share, 1e-9))
+        return CentredQuery(
+            vector=topic,
+            stretch=stretch * math.sqrt(float(np.dot(topic.astype(np.float64), topic))) / own_rest,
+            shift=-self.baseline * stretch * (1.0 - multiple) / own_rest,
+            mean_shift=mean_shift,
+        )
 
 
 #: What most models do with unrelated texts.

@@ -245,7 +245,7 @@ def known_embedder_id(embedder: Embedder | None) -> str | None:
 
 
 def mean_advice_vector(engine: Engine, embedder: Embedder) -> NDArray[np.float32]:
-    """Return the mean vector of requests for advice by an embedder, of length 1.
+    """Return the mean vector of requests for advice by an embedder.
 
     Raises:
         ModelUnavailable: the embedder is unavailable.
@@ -255,8 +255,7 @@ def mean_advice_vector(engine: Engine, embedder: Embedder) -> NDArray[np.float32
     model = embedder_id(embedder)
     if model not in engine.advice_vectors:
         mean = query_vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
-        length = max(float(np.sqrt(np.dot(mean, mean))), 1e-9)
-        engine.advice_vectors[model] = np.asarray(mean / length, dtype=np.float32)
+        engine.advice_vectors[model] = np.asarray(mean, dtype=np.float32)
     vector: NDArray[np.float32] = engine.advice_vectors[model]
     return vector
 
