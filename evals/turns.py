@@ -119,10 +119,8 @@ class Store:
         self.texts.append(text)
         self._vectors = None
         if way in {"remember", "event"}:
-            given = (
-                {"kind": "event", "stability": "stable", "occurred_at": self.clock.instant} if way == "event" else {}
-            )
-            self.memory.remember(text, **(given | fields))
+            given: dict[str, Any] = {"kind": "event", "stability": "stable", "occurred_at": self.clock.instant}
+            self.memory.remember(text, **(given | fields if way == "event" else fields))
             return
         messages = [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
         self.texts.append(reply)

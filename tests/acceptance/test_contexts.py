@@ -67,14 +67,6 @@ def test_a_question_about_nothing_remembered_brings_permanent_rules_and_few_line
     assert (shown[0], recalled(made) <= 3) == (lasting.id, True)
 
 
-def test_small_talk_brings_permanent_rules_alone(harbour: Memory) -> None:
-    lasting = kept(harbour.remember("Never moor at pier 7", kind="rule", stability="permanent"))
-    for said in ("hi", "thanks, bye", "17 times 23"):
-        made = harbour.context(said, budget_tokens=1_000)
-        assert [item.id for section in made.sections for item in section.items] == [lasting.id]
-        assert any("nothing was recalled" in note for note in made.notes)
-
-
 def test_receipt_is_small_and_counts_unnamed_candidates(harbour: Memory) -> None:
     made = harbour.context(NOTHING)
     stored = harbour.receipt(made.receipt.id)

@@ -91,7 +91,7 @@ def everyday(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def everywhere(tmp_path: Path, clock: Clock) -> Iterator[Callable[[str], Memory]]:
+def everywhere(tmp_path: Path, clock: SteppingClock) -> Iterator[Callable[[str], Memory]]:
     """Opens a new store of one user for an embedder."""
     opened: list[Memory] = []
 

@@ -174,7 +174,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
                 <span class="line small soft">
                   <b class="num">{hit.score.toFixed(2)}</b>
                   {hit.weak ? (
-                    <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag>
+                    <Tag title="It hardly bears on the question: it scores much less than the best hit">weak</Tag>
                   ) : null}
                   <span>{hit.why.join(" and ")}</span>
                   <span class="faint">{hit.source}</span>
