@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -276,18 +275,6 @@ def test_memories_that_are_no_hits_are_replayed_too(told: Memory) -> None:
     compiled = told.context(NOTHING)
     assert FACTS[0] in compiled.text
     assert told.replay(compiled.receipt.id).text == compiled.text
-
-
-def test_what_is_about_the_same_stays_reachable_through_others(opened: Callable[..., Memory]) -> None:
-    """Each shares a rare word with the next: no memory is lost between what a hit brings along and what that brings."""
-    chain = [f"The {a} crate holds the {b} crate" for a, b in pairwise(("amber", "beryl", "cobalt", "damask", "ebony"))]
-    with opened("chain", embedder=None, actor=Actor.operator()) as mem:
-        ids = {kept(mem.remember(text)).id for text in chain}
-        for text in OTHERS:
-            kept(mem.remember(text))
-        compiled = mem.context("Which crate holds which crate?", budget_tokens=60)
-        shown = {item.id for section in compiled.sections for item in section.items}
-        assert ids <= shown | {each.id for each in compiled.excluded}
 
 
 @pytest.mark.parametrize(("text", "let_in"), [("fix this bug", False), ("What should I bring for the cousin?", True)])
