@@ -1,6 +1,6 @@
 """Objectives without content: greetings, thanks, acknowledgements and bare arithmetic, in eleven languages.
 
-Everything else has content: an unknown word, a name, or a number beside other words.
+Everything else has content: an unknown word, a name, or a number among other words.
 """
 
 from __future__ import annotations
