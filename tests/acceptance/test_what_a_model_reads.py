@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,7 +14,6 @@ from keepward import Actor, Memory
 from support.clock import SteppingClock
 from support.embedders import EMBEDDERS, embedder
 
-Opened = Callable[..., Memory]
 NOTHING_RECALLED = "nothing was recalled"
 #: A few lines: more than this for an objective that nothing bears on is noise.
 FEW = 6
@@ -88,21 +86,6 @@ def everyday(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     yield stores
     for store in stores.values():
         store.close()
-
-
-@pytest.fixture
-def everywhere(tmp_path: Path, clock: Clock) -> Iterator[Callable[[str], Memory]]:
-    """Opens a new store of one user for an embedder."""
-    opened: list[Memory] = []
-
-    def open_one(name: str) -> Memory:
-        given: dict[str, Any] = {"clock": clock, "config_dir": tmp_path / "config", "embedder": embedder(name)}
-        opened.append(Memory.open(tmp_path / f"{len(opened)}.db", actor=Actor.operator("olga"), **given))
-        return opened[-1].user("ana")
-
-    yield open_one
-    for memory in opened:
-        memory.close()
 
 
 # --- Objectives without content
