@@ -1,10 +1,9 @@
 """Evaluate contexts over 300 facts of one person: what comes in, what bears on the question, what is put first.
 
     python -m evals.facts [--embedder minilm] [--cache DIR] [--only nothing,asked,pairs,corrections,advice]
-    python -m evals.facts --curves [--data LOCOMO_FILE]
 
 Everything is told and asked through ``Memory``, with the default policy and the default budget of a context. A line
-counts as recalled where its section is ``recalled``. The curves show what each threshold of a weak hit would do.
+counts as recalled where its section is ``recalled``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from statistics import mean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evals import facts_weak, sets_facts
+from evals import sets_facts
 from evals.recall_report import table
 from evals.recall_run import Clock, opened
 from evals.recall_vectors import chosen
@@ -231,28 +230,15 @@ def _print(*lines: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print figures or curves; return 0."""
+    """Print figures; return 0."""
     parser = argparse.ArgumentParser(prog="python -m evals.facts", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--embedder", default="minilm", help="a name that keepward knows, such as minilm, hashed, none")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas between")
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
-    parser.add_argument("--curves", action="store_true", help="print what each threshold of a weak hit would do")
-    parser.add_argument("--data", type=Path, help="a file of the LoCoMo format, for the curve of turns")
     options = parser.parse_args(arguments)
     embedder = chosen(options.embedder, options.cache)
     _print(f"Embedder {options.embedder}.")
-    if not options.curves:
-        figures(embedder, options.only.split(","))
-        return 0
-    with store(embedder) as mem:
-        names = tell(mem, sets_facts.facts())
-        questions = [*sets_facts.asked(unread=False), *sets_facts.asked(unread=True)]
-        looked = facts_weak.looks(
-            mem, names, {**{group: sets_facts.nothing(group) for group in NOTHING}, "asked": questions}
-        )
-        _print("Facts:", facts_weak.curves(looked))
-    for name, looked in facts_weak.talks(embedder, options.data):
-        _print(f"Turns, {name}:", facts_weak.curves(looked))
+    figures(embedder, options.only.split(","))
     return 0
 
 

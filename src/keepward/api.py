@@ -269,10 +269,10 @@ class MemoryAPI(ABC):
     ) -> CompiledContext:
         """Compile the memories that a model needs for an objective, with a receipt.
 
-        Without ``budget_tokens``, the three best memories are recalled, those that bear on the objective, and what was
-        said later about the same: usually 3 to 6 lines. A store of at most twenty short memories is recalled whole.
+        Without ``budget_tokens``, the three best memories are recalled, those that bear on the objective, and what
+        else was said about the same: usually 3 to 6 lines. A store of at most twenty short memories is recalled whole.
         With ``budget_tokens``, the best memories fill the budget, which limits the complete context. Nothing is
-        recalled for greetings, thanks and bare arithmetic. A request for advice also recalls the ten best preferences.
+        recalled for greetings, thanks and bare arithmetic. A request for advice recalls the ten best.
 
         A core block that is missing or was edited outside Keepward is an error, unless ``without`` lists its key or id.
         A valid block is never left out.

@@ -68,7 +68,7 @@ def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], cl
         clock.move(minutes=1)
         kept(mem.remember(name, tier="archival"))
     assert [each.text for each in mem.list_memories(limit=20)] == names[:4:-1]
-    compiled = mem.context("ferry island")
+    compiled = mem.context("ferry island", budget_tokens=2_000)
     assert compiled.text.count("[fact]") == 20
     assert [each.reason.code for each in compiled.excluded] == ["cap"] * 5
 

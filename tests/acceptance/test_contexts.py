@@ -37,13 +37,19 @@ def recalled(context: Any) -> int:
     return sum(len(section.items) for section in context.sections if section.name == "recalled")
 
 
-def test_without_a_budget_thirty_lines_and_2000_tokens_are_recalled(harbour: Memory) -> None:
-    made = harbour.context("harbour log of the piers and cranes", include_weak=True)
-    assert (recalled(made), made.tokens <= 2_000) == (30, True)
+def test_without_a_budget_at_most_thirty_lines_and_2000_tokens_are_recalled(opened: Callable[..., Memory]) -> None:
+    # Without vectors all that has the same words of the query bears on it alike.
+    with opened("crates", embedder=None, actor=Actor.operator()) as mem:
+        mem.remember_many([{"text": f"Crate {n} holds the amber cups of shelf {n * 7}"} for n in range(60)])
+        made = mem.context("Where are the amber cups?")
+        assert (recalled(made), made.tokens <= 2_000) == (30, True)
+        mem.remember_many([{"text": f"Crate {n} holds the beryl cups: {'wrapped twice ' * 60}{n}"} for n in range(60)])
+        made = mem.context("Where are the beryl cups?")
+        assert (0 < recalled(made) < 30, made.tokens <= 2_000) == (True, True)
 
 
-def test_a_named_budget_is_the_only_cap(harbour: Memory) -> None:
-    made = harbour.context("harbour log of the piers and cranes", include_weak=True, budget_tokens=1_500)
+def test_a_named_budget_is_filled_and_the_only_cap(harbour: Memory) -> None:
+    made = harbour.context("harbour log of the piers and cranes", budget_tokens=1_500)
     assert recalled(made) > 30
     assert made.tokens <= 1_500
 
@@ -53,11 +59,20 @@ def test_a_budget_above_the_maximum_is_refused(harbour: Memory) -> None:
         harbour.context("harbour", budget_tokens=128_001)
 
 
-def test_a_question_about_nothing_remembered_brings_permanent_rules_alone(harbour: Memory) -> None:
+def test_a_question_about_nothing_remembered_brings_permanent_rules_and_few_lines(harbour: Memory) -> None:
     lasting = kept(harbour.remember("Never moor at pier 7", kind="rule", stability="permanent"))
     kept(harbour.remember("Ask before you dredge", kind="rule"))
-    shown = [item.id for section in harbour.context(NOTHING).sections for item in section.items]
-    assert shown == [lasting.id]
+    made = harbour.context(NOTHING)
+    shown = [item.id for section in made.sections for item in section.items]
+    assert (shown[0], recalled(made) <= 3) == (lasting.id, True)
+
+
+def test_small_talk_brings_permanent_rules_alone(harbour: Memory) -> None:
+    lasting = kept(harbour.remember("Never moor at pier 7", kind="rule", stability="permanent"))
+    for said in ("hi", "thanks, bye", "17 times 23"):
+        made = harbour.context(said, budget_tokens=1_000)
+        assert [item.id for section in made.sections for item in section.items] == [lasting.id]
+        assert any("nothing was recalled" in note for note in made.notes)
 
 
 def test_receipt_is_small_and_counts_unnamed_candidates(harbour: Memory) -> None:
@@ -133,7 +148,7 @@ def test_a_receipt_of_no_context_has_no_explanation(filled):
 
 
 def test_a_preview_says_what_waits_and_what_had_no_room(filled):
-    found = filled.context(QUESTION, budget_tokens=160, include_weak=True, preview=True).explanation.candidates
+    found = filled.context(QUESTION, budget_tokens=160, preview=True).explanation.candidates
     assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found if each.section is None}
 
 
@@ -249,7 +264,7 @@ def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory
     assert all(each in notes[0] for each in lost)
 
 
-@pytest.mark.parametrize("budget", [200, 400, 1_000, 2_000, 4_000])
+@pytest.mark.parametrize("budget", [250, 400, 1_000, 2_000, 4_000])
 def test_notes_of_an_agent_leave_room_for_a_persons_tail(owner: Memory, mem: Memory, budget: int) -> None:
     owners = [*crowded(owner, mem), kept(owner.remember("The task: pay the crane bill", tier="working")).id]
     owners.append(kept(owner.remember("Bo pays the crane bill on Fridays")).id)

@@ -333,7 +333,7 @@ def test_a_stored_document_that_repeats_it_goes(owner, number, tmp_path, enterin
     user_file = tmp_path / "USER.md"
     user_file.write_text(f"About me\n\n{SECOND}\n")
     reader = entering(Actor.agent("reader"), user_file=user_file)
-    context = reader.context("anything at all", include_weak=True)
+    context = reader.context("anything at all")
     erased(owner, number)
     user_file.unlink()
     assert (traces(tmp_path), owner.replay(context.receipt.id).missing) == ([], (("user_file", 0), (number, 2)))

@@ -242,8 +242,9 @@ def test_recall_counts_one_use_of_each_strong_hit(keeper: Memory) -> None:
     hits = keeper.recall(asked("atlas"), limit=3, receipt=True)
     after = keeper.status()
     uses = [round(each["average_uses"] * each["live"]) for each in (before, after)]
-    assert [hit.weak for hit in hits] == [False, False, True]
-    assert uses[1] - uses[0] == 2
+    strong = sum(not hit.weak for hit in hits)
+    assert 0 < strong < 3
+    assert uses[1] - uses[0] == strong
 
 
 # --- it is committed, named and undone like anything else

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,9 @@ FACTS = (
     "Ben is allergic to cat hair",
 )
 ASKED, NOTHING = "When do deploys happen?", "Which whale dives the deepest?"
+#: With these a store is no longer small.
+OTHERS = [f"{name} keeps {what}" for name in ("Carla", "Dmitri", "Elif", "Goran") for what in
+          ("bees", "maps", "stamps", "coins", "ducks", "clocks")]  # fmt: skip
 EMBEDDERS = ("hashed", None)
 
 
@@ -220,32 +224,37 @@ def test_answer_comes_first_and_is_not_weak(told: Memory) -> None:
     assert (best.memory.text, best.weak, 0.2 < best.score <= 1) == (FACTS[2], False, True)
 
 
-def test_message_of_a_session_is_not_weak_and_stays_in_contexts(opened: Callable[..., Memory]) -> None:
-    with opened("talk", embedder="hashed", actor=Actor.operator()) as mem:
-        kept(mem.remember(FACTS[0]))
-        for text in FACTS[1:]:
-            kept(mem.remember(text, tier="episodic", kind="event", session="monday"))
-        assert {hit.memory.text for hit in mem.recall(NOTHING) if hit.weak} == {FACTS[0]}
-        compiled = mem.context(NOTHING).text
-        assert [text in compiled for text in FACTS] == [False, True, True, True, True]
+@pytest.mark.parametrize("question", [ASKED, NOTHING])
+def test_way_of_storing_decides_neither_what_is_weak_nor_how_many_lines_there_are(
+    opened: Callable[..., Memory], question: str
+) -> None:
+    seen: list[Any] = []
+    for name, given in (("facts", {}), ("talk", {"tier": "episodic", "kind": "event", "session": "monday"})):
+        with opened(name, embedder="hashed", actor=Actor.operator()) as mem:
+            for text in (*FACTS, *OTHERS):
+                kept(mem.remember(text, **given))
+            strong = [hit.memory.text for hit in mem.recall(question) if not hit.weak]
+            compiled = mem.context(question).text
+            assert [text for text in strong if text not in compiled] == []
+            seen.append((strong, sum(text in compiled for text in (*FACTS, *OTHERS))))
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("embedder", EMBEDDERS)
 def test_one_rare_word_makes_a_hit_strong(opened: Callable[..., Memory], embedder: str | None) -> None:
-    others = [f"{name} keeps {what}" for name in ("Carla", "Dmitri", "Elif") for what in ("bees", "maps", "stamps")]
     with opened("dozen", embedder=embedder, actor=Actor.operator()) as mem:
-        for text in (*FACTS, *others):
+        for text in (*FACTS, *OTHERS):
             kept(mem.remember(text))
         best = mem.recall("How heavy is Ben?")[0]
         assert (best.memory.text, best.weak) == (FACTS[4], False)
 
 
-def test_word_that_many_memories_hold_makes_no_hit_strong(opened: Callable[..., Memory]) -> None:
+def test_word_that_few_memories_hold_decides_beside_one_that_many_hold(opened: Callable[..., Memory]) -> None:
     with opened("common", embedder=None, actor=Actor.operator()) as mem:
         for tool in ("hammer", "plane", "rasp", "file"):
             kept(mem.remember(f"The workshop has a {tool}"))
-        assert [hit.weak for hit in mem.recall("Who built the workshop?")] == [True] * 4
-        assert [hit.weak for hit in mem.recall("Is a rasp in the workshop?", limit=2)] == [False, True]
+        hits = mem.recall("Is a rasp in the workshop?")
+        assert [("rasp" in hit.memory.text, hit.weak) for hit in hits] == [(True, False), *[(False, True)] * 3]
 
 
 def test_scores_fall_with_the_rank_from_1_to_0(told: Memory) -> None:
@@ -269,18 +278,39 @@ def test_weak_hits_do_not_count_as_used(opened: Callable[..., Memory]) -> None:
         assert uses(mem) == 1
 
 
-def test_context_leaves_out_weak_hits_and_names_them(told: Memory) -> None:
+def test_context_has_the_best_three_and_names_weak_hits(opened: Callable[..., Memory]) -> None:
+    with opened("many", embedder="hashed", actor=Actor.operator()) as mem:
+        for text in (*FACTS, *OTHERS):
+            kept(mem.remember(text))
+        compiled = mem.context(NOTHING)
+        best = [hit.memory.id for hit in mem.recall(NOTHING, limit=3)]
+        assert {item.id for section in compiled.sections for item in section.items} == {*best}
+        assert {each.reason.code for each in compiled.excluded} == {"weak"}
+
+
+def test_memory_without_a_word_of_the_question_is_not_among_the_best_three(opened: Callable[..., Memory]) -> None:
+    with opened("many", embedder=None, actor=Actor.operator()) as mem:
+        for text in (*FACTS, *OTHERS):
+            kept(mem.remember(text))
+        assert mem.context(NOTHING).text == ""
+
+
+def test_small_store_is_shown_whole_and_replayed(told: Memory) -> None:
     compiled = told.context(NOTHING)
-    assert compiled.text == ""
-    assert {each.reason.code for each in compiled.excluded} <= {"weak"}
+    assert [text for text in FACTS if text not in compiled.text] == []
+    assert told.replay(compiled.receipt.id).text == compiled.text
 
 
-def test_context_includes_weak_hits_where_asked(opened: Callable[..., Memory]) -> None:
-    with opened("told", embedder="hashed", actor=Actor.operator()) as mem:
-        kept(mem.remember(FACTS[0]))
-        compiled = mem.context(NOTHING, include_weak=True)
-        assert FACTS[0] in compiled.text
-        assert mem.replay(compiled.receipt.id).text == compiled.text
+def test_what_is_about_the_same_stays_reachable_through_others(opened: Callable[..., Memory]) -> None:
+    """Each shares a rare word with the next: no memory is lost between what a hit brings along and what that brings."""
+    chain = [f"The {a} crate holds the {b} crate" for a, b in pairwise(("amber", "beryl", "cobalt", "damask", "ebony"))]
+    with opened("chain", embedder=None, actor=Actor.operator()) as mem:
+        ids = {kept(mem.remember(text)).id for text in chain}
+        for text in OTHERS:
+            kept(mem.remember(text))
+        compiled = mem.context("Which crate holds which crate?", budget_tokens=60)
+        shown = {item.id for section in compiled.sections for item in section.items}
+        assert ids <= shown | {each.id for each in compiled.excluded}
 
 
 @pytest.mark.parametrize(("text", "let_in"), [("fix this bug", False), ("What should I bring for the cousin?", True)])
@@ -288,11 +318,11 @@ def test_weak_preferences_enter_contexts_of_requests_for_advice(
     opened: Callable[..., Memory], text: str, let_in: bool
 ) -> None:
     with opened("task", embedder="hashed", actor=Actor.operator()) as mem:
-        kept(mem.remember(FACTS[0]))
-        kept(mem.remember(FACTS[1]))
-        assert [hit.weak for hit in mem.recall(text)] == [True, True]
-        shown = mem.context(text).text
-        assert (FACTS[0] in shown, FACTS[1] in shown) == (let_in, False)
+        # These three are closer to the request.
+        for each in (*OTHERS, FACTS[0], *(f"The bug for the cousin number {n} is fixed" for n in range(3))):
+            kept(mem.remember(each))
+        assert [hit.weak for hit in mem.recall(text, limit=100) if hit.memory.text == FACTS[0]] == [True]
+        assert (FACTS[0] in mem.context(text).text) == let_in
 
 
 def test_memory_block_leaves_out_weak_hits(told: Memory) -> None:

@@ -74,7 +74,6 @@ def test_earlier_prompts_and_summaries_are_in_no_start(memory, seen):
     assert handle_event(memory, event("start", "new"), seen) == ""
 
 
-@pytest.mark.xfail(strict=True, reason="memory_block takes every message, whether it bears or not")
 def test_greeting_adds_no_earlier_prompts(memory, seen):
     worked(memory, seen)
     assert handle_event(memory, event("prompt", "new", "hi"), seen) == ""

@@ -119,7 +119,7 @@ def test_value_without_text_is_listed_by_key_but_not_recalled(
 def test_what_has_no_text_is_in_no_context(owner: Memory, how: dict[str, Any]) -> None:
     owner.remember("Is the crane red?", kind="event", session="s", speaker="user")
     kept(structured(owner, "crane", {"colour": "red"}, **how))
-    assert "structured" not in owner.context("crane red", include_weak=True).text
+    assert "structured" not in owner.context("crane red").text
 
 
 def test_what_has_no_text_is_not_called_erased(mem: Memory) -> None:

@@ -182,8 +182,8 @@ def test_an_amendment_of_one_of_several_texts_names_it(owner: Memory, mem: Memor
 
 def test_impact_by_proposer_and_reviewer_names_amended_memories(reviewer: Memory, waiting: Any) -> None:
     record = kept(reviewer.amend(waiting.id, "Sail to Bergen"))
-    for who in (waiting.proposer.label, "operator:rita"):
-        assert record.id in {each.id for each in reviewer.impact(actor=who).direct}
+    proposer, editor = (reviewer.impact(actor=who) for who in (waiting.proposer.label, "operator:rita"))
+    assert ([each.id for each in proposer.corrected], [each.id for each in editor.direct]) == ([record.id], [record.id])
 
 
 def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: Any) -> None:

@@ -17,6 +17,7 @@ class Apart:
     """Notes what it is asked for: queries and documents apart."""
 
     id, dim = "apart:64", 64
+    cosine_scale = 0.0, 0.07
 
     def __init__(self) -> None:
         self.queries: list[str] = []

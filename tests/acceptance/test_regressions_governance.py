@@ -32,9 +32,7 @@ MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 
 def prompt(mem: Memory, objective: str = "where do we sail") -> str:
     """Return everything a model would be given."""
-    return "\n".join(
-        (mem.context(objective).text, mem.snapshot().text, mem.memory_block(objective, include_weak=True).text)
-    )
+    return "\n".join((mem.context(objective).text, mem.snapshot().text, mem.memory_block(objective).text))
 
 
 @pytest.mark.promise("Z1")
@@ -302,7 +300,7 @@ HIDDEN: dict[str, Callable[[Memory], Any]] = {
     "list_memories": lambda mem: mem.list_memories(include_ended=True, limit=None),
     "context": lambda mem: mem.context("zephyr", include_sensitive=True).text,
     "snapshot": lambda mem: mem.snapshot().text,
-    "memory block": lambda mem: mem.memory_block("zephyr", include_weak=True).text,
+    "memory block": lambda mem: mem.memory_block("zephyr").text,
     "an outcome of the same text": lambda mem: mem.remember("zephyr wind blows", tier="archival").outcome,
     "export": lambda mem: list(mem.journal()),
     "status": lambda mem: mem.status()["live"],

@@ -731,8 +731,10 @@ def test_behaviour_rule_appears_only_for_relevant_queries(opened: Callable[..., 
         mem = owner.as_actor(Actor.agent())
         rule = "Apologise before refusing a refund"
         kept(owner.remember(rule, kind="rule", confidence=0.9, evidence=["chat:1"]))
+        for n in range(24):
+            kept(owner.remember(f"Boat {n} sails to island {n}", tier="archival"))
         assert rule in mem.context("a visitor wants a refund").text
-        assert mem.context("when does the ferry leave").text == ""
+        assert rule not in mem.context("when does the boat sail").text
         assert mem.snapshot().text == ""
 
 
@@ -741,8 +743,8 @@ def test_no_prompt_recalls_more_than_policy_allows(opened: Callable[..., Memory]
     with opened("many", embedder=None, policy=Policy(max_items=3)) as mem:
         for n in range(6):
             kept(mem.remember(f"Ferry number {n} sails to island {n}", tier="archival"))
-        assert mem.context("which ferry sails", include_weak=True).text.count("Ferry number") == 3
-        assert mem.memory_block("which ferry sails", include_weak=True).text.count("Ferry number") == 3
+        assert mem.context("which ferry sails").text.count("Ferry number") == 3
+        assert mem.memory_block("which ferry sails").text.count("Ferry number") == 3
 
 
 # --- A token writes at its scope and below; writing above takes the right ``share``

@@ -32,6 +32,7 @@ class Compass:
 
     id = "compass:64"
     dim = 64
+    cosine_scale = 0.0, 0.07
 
     def __init__(self) -> None:
         self.broken = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +26,7 @@ from keepward.context import (
     replay,
     snapshot,
 )
-from keepward.context.lines import escape_structure
+from keepward.context.lines import escape_markup, indented
 from keepward.core.commit import Reason
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
 from keepward.core.policy import Policy
@@ -78,10 +79,10 @@ def records(draw: st.DrawFn, *tiers: Tier, keyed: bool = False) -> Record:
     )
 
 
-def unguard(text: str) -> str:
-    """Return the text that ``guard`` was given."""
-    plain = lines._MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], text)
-    return lines._LONG_LINE.sub(lambda found: found[1] + found[2][1:], plain)
+def unescaped(text: str) -> str:
+    """Return the text before ``escape_markup`` and ``indented``."""
+    plain = re.sub(f"([{lines._LINE_BREAK_CHARS}])    ", r"\1", text)
+    return lines._MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], plain)
 
 
 def screen(record: Record) -> OutputFilterResult:
@@ -108,7 +109,7 @@ def contexts(draw: st.DrawFn) -> CompileInput:
         now=NOW,
         policy=replace(
             ROOMY,
-            max_items=draw(st.integers(0, 8)),
+            max_items=draw(st.none() | st.integers(0, 8)),
             pinned_budget=draw(st.integers(0, 300)),
             working_budget=draw(st.integers(0, 300)),
             retrieved_budget=draw(st.integers(0, 600)),
@@ -286,12 +287,12 @@ def test_snapshot_and_memory_block_respect_the_budget_too(made: CompileInput) ->
 
 @given(st.text(st.sampled_from("# \n\\`<|s>/[]INSTrulefact:-=\u2028\u200b"), max_size=60) | st.text(max_size=60))
 @settings(max_examples=60, deadline=None)
-def test_what_guard_escapes_can_be_read_back(text: str) -> None:
-    assert unguard(escape_structure(text)) == text
+def test_text_of_a_line_can_be_read_back(text: str) -> None:
+    assert unescaped(indented(escape_markup(text))) == text
 
 
 @pytest.mark.parametrize("wrapped", ["<system>", "<|im_end|>", "[/INST]", "</s>", "<<SYS>>", "<tool_call>"])
 @given(st.text("ab\\ \n", max_size=6), st.text("ab\\ \n", max_size=6))
 @settings(max_examples=30, deadline=None)
-def test_no_chat_markup_is_complete_after_guard(wrapped: str, before: str, after: str) -> None:
-    assert wrapped not in escape_structure(before + wrapped + after)
+def test_no_chat_markup_is_complete_in_a_line(wrapped: str, before: str, after: str) -> None:
+    assert wrapped not in indented(escape_markup(before + wrapped + after))

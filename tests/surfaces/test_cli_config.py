@@ -224,7 +224,7 @@ def test_policy_written_from_its_own_values_is_equal(tmp_path):
     lines = [
         f"{name} = {json.dumps(value)}" if not isinstance(value, dict) else f"{name} = {{{_inline(value)}}}"
         for name, value in plain.items()
-        if value != []
+        if value not in ([], None)
     ]
     assert read(tmp_path, "[policy]\n" + "\n".join(lines)).policy.version == Policy().version
 

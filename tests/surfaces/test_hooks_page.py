@@ -14,7 +14,8 @@ from keepward import Actor, Memory
 from support.samples import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "hooks.md").read_text()
-DAY = r"\d{4}-\d\d-\d\d \w{3}"
+#: A day, or a time of day.
+WHEN = r"\d{4}-\d\d-\d\d(?: [A-Z]\w\w)?|\d\d:\d\d:\d\d"
 
 
 @pytest.mark.slow
@@ -42,7 +43,7 @@ def test_session_begins_with_what_the_page_says(tmp_path):
             stdin=subprocess.DEVNULL,
         )
         out = done.stdout
-    assert re.sub(DAY, "DAY", out).rstrip() == re.sub(DAY, "DAY", shown).rstrip()
+    assert re.sub(WHEN, "WHEN", out).rstrip() == re.sub(WHEN, "WHEN", shown).rstrip()
     config = tmp_path / ".config" / "keepward"
     with Memory.open(store, actor=Actor.operator("me"), config_dir=config) as memory:
         (start,) = (line for line in memory.receipts(limit=1).items if line.budget_tokens == 1_500)

@@ -45,6 +45,8 @@ _MARKUP = lazy_regex(
     rf"|(?P<box>\[[{_INVISIBLE_CHARS}]*+)(?P<b>\\*)(?=/?inst\])"
     r")"
 )
+#: Colons, and letters that nobody sees.
+_UNPLAIN = lazy_regex(rf"[:：﹕︓∶꞉ː{_INVISIBLE_CHARS}]")
 _SPACE = lazy_regex(rf"[\s{_LINE_BREAK_CHARS}\0]+")
 
 
@@ -141,9 +143,9 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a text begins with a letter and has no colon in its first line, as headings, lists and roles have."""
+    """Whether the first line begins with a letter and has neither a colon nor invisible characters, as prose has."""
     first = _LINE_BREAK.split(text, maxsplit=1)[0]
-    return first[:1].isalpha() and ":" not in first and "：" not in first
+    return first[:1].isalpha() and _UNPLAIN.search(first) is None
 
 
 def document_line(kind: str, text: str | None) -> Line | None:

@@ -18,7 +18,8 @@ _ADVICE: Final = lazy_regex(
     r"\b(?:should|shall)\b"
     r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
     r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b|\bwhat are (?:some|good|the best)\b"
-    r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|^(?:find|pick|choose|plan) (?:me|us)\b",
+    r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|\bideas?\b|^(?:some|any)thing \w+ to\b"
+    r"|^where to\b|^(?:find|pick|choose|plan|put together|give) (?:(?:me|us)\b|an?\s)|\bwhat \w+ are good\b",
     re.IGNORECASE,
 )
 #: A task begins with its verb and is not a question, except for a polite one ("can you ...").

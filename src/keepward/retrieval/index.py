@@ -104,8 +104,8 @@ class IndexHit(NamedTuple):
     parts: dict[str, float]
     #: Signals that matched: "text", "vector".
     used: tuple[str, ...]
-    #: What was said later about the same, nearest first; only if it was asked for.
-    newer: "tuple[IndexHit, ...]" = ()
+    #: What else was said about the same, later statements first; only if it was asked for.
+    related: "tuple[IndexHit, ...]" = ()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -283,13 +283,13 @@ class Index:
         weights: reranker.RerankerWeights | None = None,
         by_cosine: bool = False,
         texts: Texts | None = None,
-        newer: bool = False,
+        related: bool = False,
     ) -> list[IndexHit]:
         """Return at most `limit` visible entries, best first.
 
         Without comparable vectors, an entry must share a term with the query. `weights` reorder the best candidates.
-        `by_cosine` ranks by vectors only. `texts` returns texts by id, to compare statements of different age. `newer`
-        adds to the best hits what was said later about the same.
+        `by_cosine` ranks by vectors only. `texts` returns texts by id, to compare statements of different age.
+        `related` adds to the best hits what else was said about the same.
         """
         if limit < 1:
             return []
@@ -329,7 +329,7 @@ class Index:
         max_score = ranking.MAX_SCORE if state.candidates.compared.any() else ranking.MAX_TEXT_SCORE
         best = best[:limit]
         hits = self._hits(state, best, 1.0 if by_cosine else max_score)
-        return self._with_newer(state, best, hits, texts) if newer and texts is not None else hits
+        return self._with_related(state, best, hits, texts) if related and texts is not None else hits
 
     def _units_of(self, query: Query) -> vector_index.VectorIndex | None:
         if query.vector is None or query.vector_model is None:
@@ -461,23 +461,23 @@ class Index:
         bearing = (excess >= ranking.BEARING_SHARE * best) & (shares | (state.candidates.compared[chosen] & near))
         return np.asarray(bearing, dtype=np.bool_)
 
-    def _with_newer(self, state: _SearchState, best: Places, hits: list[IndexHit], texts: Texts) -> list[IndexHit]:
+    def _with_related(self, state: _SearchState, best: Places, hits: list[IndexHit], texts: Texts) -> list[IndexHit]:
         """Add to the best hits what else was said about the same, later statements first."""
-        leading = [n for n, hit in enumerate(hits[: ranking.MAX_WITH_NEWER]) if not hit.weak]
+        leading = [n for n, hit in enumerate(hits[: ranking.MAX_WITH_RELATED]) if not hit.weak]
         if not leading:
             return hits
         text_by_id = texts([hits[n].id for n in leading])
         for n in leading:
             row = int(state.candidates.rows[best[n]])
             nearness = self._nearness(state, row)
-            for term in sorted(set(analyse(text_by_id.get(hits[n].id, "")).kept)):
-                key = term_hash(term)
+            keys = [term_hash(term) for term in sorted(set(analyse(text_by_id.get(hits[n].id, "")).kept))]
+            for key in compress(keys, self._terms.are_names(keys)):
                 holders = self._terms.postings(key)[0]
                 holders = holders[state.visible.mask[holders]]
-                if 1 < state.visible.document_frequency(key, len(holders)) <= ranking.MAX_SHARING:
+                if 1 < state.visible.document_frequency(key, len(holders)) <= ranking.MAX_NAME_MEMORIES:
                     for holder in holders.tolist():
                         nearness[holder] = nearness.get(holder, 0.0) + 1.0
-            hits[n] = hits[n]._replace(newer=self._nearest(state, row, nearness))
+            hits[n] = hits[n]._replace(related=self._nearest(state, row, nearness))
         return hits
 
     def _nearness(self, state: _SearchState, row: int) -> dict[int, float]:
@@ -488,7 +488,7 @@ class Index:
             return {}
         cosines = store.cosines(store.floats(first[own : own + 1])[0], first).astype(np.float64)
         cosines = np.where(known, rounded(state.query.scale.rescale(cosines)), 0.0)
-        near = np.flatnonzero(cosines >= ranking.SAME_COSINE)
+        near = np.flatnonzero(cosines >= ranking.RELATED_COSINE)
         return dict(zip(state.candidates.rows[near].tolist(), cosines[near].tolist(), strict=True))
 
     def _nearest(self, state: _SearchState, row: int, nearness: Mapping[int, float]) -> tuple[IndexHit, ...]:
@@ -497,11 +497,11 @@ class Index:
         found = [
             (bool(when[other] <= when[row]), -near, -int(position[other]), other)
             for other, near in nearness.items()
-            if other != row and trust[other] >= trust[row] and (ranking.USE_OLDER or when[other] > when[row])
+            if other != row and trust[other] >= trust[row]
         ]
         return tuple(
             IndexHit(self._columns.ids[other], int(self._columns["version"][other]), 0.0, True, {}, ())
-            for *_, other in sorted(found)[: ranking.MAX_NEWER]
+            for *_, other in sorted(found)[: ranking.MAX_RELATED]
         )
 
     @staticmethod

@@ -12,7 +12,7 @@ Invariants
 (5) Additions happen term by term in hash order, so a score does not depend on the row number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -130,6 +130,11 @@ class InvertedIndex:
         hashes = self._named.view[indices]
         found = np.zeros(len(rows), dtype=np.bool_)
         found[owners[~np.isin(hashes, np.fromiter(others, dtype=np.uint32))]] = True
+        return found
+
+    def are_names(self, terms: Sequence[int]) -> list[bool]:
+        """Return which term hashes are a name in any row."""
+        found: list[bool] = np.isin(np.array(terms, dtype=np.uint32), self._named.view).tolist()
         return found
 
     def renumber(self, new_rows: Rows) -> None:

@@ -77,13 +77,12 @@ BEARING_SHARE: Final = 0.75
 #: It must also have a word of the query, or a cosine of at least so many standard deviations of unrelated texts.
 BEARING_NOISE: Final = 4.5
 #: The best hits to which a search adds what else was said about the same, and how many memories to each.
-MAX_WITH_NEWER: Final = 8
-MAX_NEWER: Final = 2
-#: A statement is about the same from this cosine on (0 for unrelated texts, 1 for equal ones), or if it shares a word
+MAX_WITH_RELATED: Final = 3
+MAX_RELATED: Final = 2
+#: A statement is about the same from this cosine on (0 for unrelated texts, 1 for equal ones), or if it shares a name
 #: that at most so many memories have.
-SAME_COSINE: Final = 0.45
-MAX_SHARING: Final = 2
-USE_OLDER = True
+RELATED_COSINE: Final = 0.45
+MAX_NAME_MEMORIES: Final = 3
 
 
 def max_pool_penalty(counts: Places) -> Doubles:

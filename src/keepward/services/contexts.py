@@ -49,9 +49,8 @@ from keepward.services.access import (
 from keepward.services.explain import explain_context
 from keepward.services.output_filter import filter_output
 from keepward.services.read import Ranking, ReadPoint, models_used, rank, read_point
-from keepward.services.reader import HIDDEN_TEXT
+from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import RequestContext, record_read
-from keepward.services.search_features import mentions_preference
 from keepward.services.status import core_blocks
 from keepward.services.transaction import save_read_receipt
 from keepward.storage.documents import ReceiptArtefact
@@ -68,6 +67,8 @@ TOKENS_PER_CANDIDATE = 12
 MIN_CANDIDATES = 100
 #: The best so many memories are in a context, whether they bear on the objective or not.
 BEST_LINES = 3
+#: The same for a request for advice: the limits and likings that it needs are said in other words.
+ADVICE_LINES = 10
 #: A store of at most so many memories, whose texts need at most this share of the budget, is in as a whole.
 SMALL_STORE = 20
 SMALL_STORE_SHARE = 0.25
@@ -78,8 +79,6 @@ TOKENS_PER_READ = 40
 MIN_READ_BATCH = 8
 #: Tokens of a line in addition to its text, at least: the kind of the memory.
 LINE_OVERHEAD_TOKENS = 3
-#: A request for advice adds at most so many preferences that are weak hits.
-MAX_WEAK_PREFERENCES = 10
 #: A receipt names at least this many excluded ranked memories, or twice the number that was read; the others are
 #: counted.
 MIN_NAMED_EXCLUSIONS = 20
@@ -331,7 +330,7 @@ class _Chosen:
     records: dict[str, Record] = field(default_factory=dict)
     hits: dict[str, IndexHit] = field(default_factory=dict)
     #: Memories that a chosen one brought along, by the id of that one.
-    later: dict[str, list[str]] = field(default_factory=dict)
+    related: dict[str, list[str]] = field(default_factory=dict)
     #: The trust level at which a memory was chosen as if there were no less trusted ones.
     levels: dict[str, Trust] = field(default_factory=dict)
     _texts: set[tuple[str, ...]] = field(default_factory=set)
@@ -349,44 +348,43 @@ class _Chosen:
         if counts and self.records.keys().isdisjoint(record.derived_from):
             self._texts.add(repeat_key(record))
 
-    def add_later(self, hit: IndexHit, other: IndexHit, record: Record) -> None:
-        """Add a memory that was said later about the same as a hit."""
+    def add_related(self, hit: IndexHit, other: IndexHit, record: Record) -> None:
+        """Add a memory about the same as a hit."""
         if other.id not in self.records:
             self.hits[other.id], self.records[other.id] = other, record
-            self.later.setdefault(hit.id, []).append(other.id)
+            self.related.setdefault(hit.id, []).append(other.id)
 
     def add_unranked(self, record: Record) -> None:
         """Add a memory of a small store that the objective did not find."""
         self.records[record.id] = record
 
     def candidates(self) -> list[Candidate]:
-        """Return the candidates of the compiler, best first; what was said later follows what brought it."""
-        brought = {name for names in self.later.values() for name in names}
+        """Return the candidates of the compiler, best first; what was said about the same follows what brought it."""
+        brought = {name for names in self.related.values() for name in names}
         order = sorted(
             (name for name in self.records if name not in brought),
             key=lambda name: -_strength(self.hits.get(name)),
         )
         found: list[Candidate] = []
-
-        def add(name: str, strength: float, level: Trust) -> None:
-            hit = self.hits.get(name)
-            level = self.levels.get(name, level)
-            found.append(
-                Candidate(
-                    record=self.records[name],
-                    score=0.0 if hit is None else hit.score,
-                    strength=strength,
-                    parts={} if hit is None else hit.parts,
-                    weak=hit is None or hit.weak,
-                    level=level,
-                )
-            )
-            # One that was brought along is a hit too if it brought others.
-            for other in self.later.get(name, ()):
-                add(other, _strength(hit), level)
-
         for name in order:
-            add(name, _strength(self.hits.get(name)), Trust.UNKNOWN)
+            strength = _strength(self.hits.get(name))
+            # What was brought along may have brought others.
+            waiting = [name]
+            while waiting:
+                each = waiting.pop(0)
+                waiting = [*self.related.get(each, ()), *waiting]
+                hit = self.hits.get(each)
+                level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
+                found.append(
+                    Candidate(
+                        record=self.records[each],
+                        score=0.0 if hit is None else hit.score,
+                        strength=strength,
+                        parts={} if hit is None else hit.parts,
+                        weak=hit is None or hit.weak,
+                        level=level,
+                    )
+                )
         return found
 
 
@@ -446,10 +444,9 @@ class _InputReader:
         self.excluded = [(name, 0, why) for name in pending[-MAX_NAMED_PROPOSALS:]]
 
     def _find(self, narrowed: dict[str, Any]) -> list[Record]:
-        """Return the records that pass a filter and may be shown; collect corrupt ones."""
+        """Return the records that pass a filter and may be shown; collect corrupt ones and note hidden ones."""
         found = self.session.reader.find(replace(self.everything, **narrowed), live_at=None, as_of=self.at.seq)
-        self.damaged.extend(found.damaged)
-        return found.records
+        return self._readable(found)
 
     def _is_recent(self, record: Record) -> bool:
         """Whether a record is active, or expired recently enough to be listed among the exclusions."""
@@ -457,7 +454,7 @@ class _InputReader:
         return record.status is Status.ACTIVE and not long_expired
 
     def add_recalled(self, objective: str) -> Recall:
-        """Choose memories for an objective: the best ones, those that bear on it, and what was said later about them.
+        """Choose memories for an objective: the best, those that bear on it, and what else was said about the same.
 
         A named budget is filled, best first. A small store is chosen as a whole.
         """
@@ -519,7 +516,7 @@ class _InputReader:
             at=self.at,
             gated=False,
             min_trust=min_trust,
-            newer=True,
+            related=True,
         )
 
     def _choose_small_store(self, ranking: Ranking, hits: list[IndexHit], fixed: set[str], chosen: _Chosen) -> bool:
@@ -557,7 +554,7 @@ class _InputReader:
         """Choose the best lines and those that bear; with a named budget, all until it is full."""
         from keepward.retrieval.advice import asks_advice
 
-        best = 0 if self.bearing_only else BEST_LINES
+        best = 0 if self.bearing_only else ADVICE_LINES if asks_advice(objective) else BEST_LINES
         wanted = [hit for hit in hits if self._fills or not hit.weak]
         self._read_until_full(wanted, chosen)
         weak = [hit for hit in hits if hit.id not in chosen.records and hit.weak]
@@ -567,8 +564,6 @@ class _InputReader:
         while weak and (missing := best - chosen.lines) > 0:
             self._read_batch(weak[:missing], chosen)
             weak = weak[missing:]
-        if asks_advice(objective):
-            self._choose_preferences(weak, chosen)
 
     def _choose_trusted(self, objective: str, fixed: frozenset[str] | set[str], chosen: _Chosen) -> None:
         """Choose what people and agents wrote as if there were nothing less trusted, and let it stay longest."""
@@ -576,16 +571,28 @@ class _InputReader:
             if all(record.trust >= level for record in chosen.records.values()):
                 continue
             hits = [hit for hit in self._rank(objective, len(fixed), level).hits if hit.id not in fixed]
-            bearing = [hit for hit in hits if not hit.weak]
-            if not bearing and not self.bearing_only and all(each.trust < level for each in chosen.records.values()):
-                bearing = hits[:1]
+            bearing = [hit for n, hit in enumerate(hits) if n < self._best_of(level, chosen) or not hit.weak]
             self._read_until_full([hit for hit in bearing if hit.id not in chosen.records], chosen)
             for hit in bearing:
                 chosen.levels[hit.id] = max(level, chosen.levels.get(hit.id, level))
 
+    def _best_of(self, level: Trust, chosen: _Chosen) -> int:
+        """Return how many of the best lines of a level are chosen although they may not bear.
+
+        Notes from tools, documents and the web push none of them out. Beside an agent's lines one is enough.
+        """
+        trusts = [record.trust for record in chosen.records.values()]
+        if self.bearing_only:
+            return 0
+        if min(trusts) < Trust.AGENT:
+            return BEST_LINES
+        return int(max(trusts) < level)
+
     def _read(self, ids: Sequence[str]) -> list[Record]:
         """Return records that may be shown; collect corrupt ones and note hidden ones."""
-        found = self.session.reader.records(ids, as_of=self.at.seq)
+        return self._readable(self.session.reader.records(ids, as_of=self.at.seq))
+
+    def _readable(self, found: VisibleRecords) -> list[Record]:
         self.damaged.extend(found.damaged)
         if found.left_out and f"left out: {HIDDEN_TEXT}" not in self.notes:
             self.notes = (*self.notes, f"left out: {HIDDEN_TEXT}")
@@ -606,10 +613,10 @@ class _InputReader:
                 )
 
     def _read_batch(self, hits: Sequence[IndexHit], chosen: _Chosen) -> list[Record]:
-        """Read memories and what was said later about them; return those that may be shown."""
-        later = [other for hit in hits for other in hit.newer]
+        """Read memories and what else was said about the same; return those that may be shown."""
+        related = [other for hit in hits for other in hit.related]
         skipped = {*self.request.seen, *chosen.records}
-        ids = dict.fromkeys(hit.id for hit in (*hits, *later) if hit.id not in skipped)
+        ids = dict.fromkeys(hit.id for hit in (*hits, *related) if hit.id not in skipped)
         records = {record.id: record for record in self._read([*ids])} if ids else {}
         shown: list[Record] = []
         for hit in hits:
@@ -619,24 +626,10 @@ class _InputReader:
             may_be_shown = self._is_admissible(record)
             chosen.add(hit, record, counts=may_be_shown)
             shown += [record] if may_be_shown else []
-            for other in hit.newer:
+            for other in hit.related:
                 if other.id in records:
-                    chosen.add_later(hit, other, records[other.id])
+                    chosen.add_related(hit, other, records[other.id])
         return shown
-
-    def _choose_preferences(self, hits: Sequence[IndexHit], chosen: _Chosen) -> None:
-        """Choose the first preferences of the user among some memories."""
-        found = 0
-        for start in range(0, len(hits), TOKENS_PER_READ):
-            batch = hits[start : start + TOKENS_PER_READ]
-            with self.session.store.read_snapshot(self.session.tenant):
-                read = {record.id: record for record in self._read([hit.id for hit in batch])}
-            for hit in batch:
-                if hit.id in read and mentions_preference(read[hit.id]):
-                    chosen.add(hit, read[hit.id])
-                    found += 1
-                    if found == MAX_WEAK_PREFERENCES:
-                        return
 
 
 def _redact_document(document: tuple[str, str] | None) -> tuple[str, str] | None:

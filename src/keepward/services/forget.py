@@ -39,7 +39,7 @@ def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
     filters = Filter(scopes=(session.scope,), include_sensitive=session.reader.may_ask_for_sensitive)
     # The learned order knows what is useful, not what is meant, so it is not used here.
     result = search(session, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")
-    # Messages of a session are never weak. To be forgotten, a message must share a word with the text.
+    # A message may be close in meaning alone. To be forgotten, it must share a word with the text.
     strong = [hit for hit in result.hits if not hit.weak and (hit.memory.session is None or "words" in hit.why)]
     threshold = max(MIN_SCORE, MIN_SCORE_SHARE * max((hit.score for hit in strong), default=0.0))
     found = {hit.memory.id: hit for hit in strong if hit.score >= threshold}

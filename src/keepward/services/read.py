@@ -233,12 +233,12 @@ def rank(
     gated: bool = True,
     order: str = "learned",
     min_trust: Trust = Trust.UNKNOWN,
-    newer: bool = False,
+    related: bool = False,
 ) -> Ranking:
     """Rank memories without reading them.
 
-    ``min_trust`` leaves out what is trusted less, also from statistics. ``newer`` adds to the best hits what was said
-    later about the same.
+    ``min_trust`` leaves out what is trusted less, also from statistics. ``related`` adds to the best hits what
+    else was said about the same.
     """
     if purpose not in PURPOSES:
         raise InvalidInput(unknown_name_message("purpose", purpose, PURPOSES))
@@ -271,7 +271,7 @@ def rank(
         index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
         weights = reranker.weights if reranker else None
         ranked = index.search(
-            parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, newer=newer
+            parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, related=related
         )
         visible = index.count_visible(allowed)
     if lacking:

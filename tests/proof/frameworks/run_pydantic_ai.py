@@ -71,7 +71,7 @@ async def recall(mem: Memory) -> None:
     assert record is not None
     hits = mem.recall("conversation monday").hits
     assert all(each.memory.text for each in hits), hits
-    assert "conversation:monday" not in mem.context("conversation monday", include_weak=True).text
+    assert "conversation:monday" not in mem.context("conversation monday").text
     for save in (store.save(loaded), store.write_record(record, expected_revision="an older one")):
         try:
             await save

@@ -25,29 +25,23 @@ def test_state_is_by_depth_of_scope_and_then_by_key() -> None:
     assert ids(compile_context(inputs(state=state)), "state") == ["2", "1", "3"]
 
 
-def test_recalled_facts_precede_summaries_before_events() -> None:
+def test_recalled_memories_of_any_kind_and_age_are_best_first() -> None:
     recalled = found(
-        event("event", "went out"),
+        event("event", "went out", created_at=NOW - timedelta(days=9)),
+        record("new", "spaces", created_at=NOW),
         record("summary", "a week", tier="episodic", kind="summary"),
-        record("fact", "tabs"),
+        record("old", "tabs", created_at=NOW - timedelta(days=5)),
     )
-    assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
+    assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["event", "new", "summary", "old"]
 
 
-def test_best_facts_are_newest_first_before_the_others() -> None:
-    days = {"best": 9, "new": 1, "far": 5, "late": 0}
-    facts = [record(name, f"text {name}", created_at=NOW - timedelta(days=age)) for name, age in days.items()]
-    # Scores of 1, 1/2, 1/3 and 1/4.
-    assert ids(compile_context(inputs(recalled=found(*facts))), "recalled") == ["new", "best", "late", "far"]
-
-
-def test_messages_of_a_session_stay_together_newest_session_first() -> None:
+def test_messages_of_a_session_stand_together_where_the_best_of_them_is() -> None:
     def turn(name: str, session: str, minute: int) -> object:
         at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
         return event(name, f"text {name}", session=session, speaker="Ana", occurred_at=at)
 
-    turns = [turn("a2", "a", 9), turn("b1", "b", 5), turn("a1", "a", 1)]
-    assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["b1", "a1", "a2"]
+    turns = [turn("b1", "b", 5), turn("a2", "a", 9), record("fact", "tabs"), turn("a1", "a", 1)]
+    assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["b1", "a1", "a2", "fact"]
 
 
 def test_messages_show_their_speaker_under_their_day() -> None:

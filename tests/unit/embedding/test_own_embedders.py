@@ -74,5 +74,6 @@ def test_adapter_of_the_page_embeds_queries_and_documents(
         assert mem.remember("The ferry leaves at six").reasons == ()
         found = mem.recall("When does the ferry leave?")
     assert (found.used, found.notes) == (("text", "vector"), ())
-    stored, asked = SEEN
+    stored, asked, *unrelated = SEEN
     assert (stored, asked) == ("The ferry leaves at six", prefix + "When does the ferry leave?")
+    assert [text for text in unrelated if not text.startswith(prefix)] == []

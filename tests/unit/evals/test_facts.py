@@ -1,11 +1,10 @@
-"""The sets of facts, and the curve over thresholds of a weak hit."""
+"""The sets of facts."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import pytest
-from evals.facts_weak import Look, Seen
 from evals.sets_facts import NOTHING, PAIRS, asked, corrections, facts, nothing, pairs
 
 
@@ -38,16 +37,3 @@ def test_pairs_are_thirty_of_different_statements(kind):
     assert len(given) == 30
     assert len({text for each in given for text in (each.older, each.newer)}) == 60
     assert len({each.question for each in given}) == 30
-
-
-def test_weak_hits_are_left_out_of_the_curve():
-    hits = (
-        Seen(id="close", cosine=0.6, rare=False, tokens=10),
-        Seen(id="weak", cosine=0.2, rare=False, tokens=10),
-        Seen(id="named", cosine=0.1, rare=True, tokens=10),
-        Seen(id="too long", cosine=0.9, rare=True, tokens=3_000),
-    )
-    look = Look(group="asked", bearing=frozenset(), hits=hits)
-    assert look.lines(0.5) == ["close", "named"]
-    assert look.lines(0.1) == ["close", "weak", "named"]
-    assert look.lines(0.1, share=0.5) == ["close", "named"]

@@ -277,7 +277,7 @@ def leaning(seed: int, lean: float) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def test_mean_vector_is_subtracted_from_questions_only() -> None:
+def test_mean_vector_is_subtracted_unless_requests_have_their_own() -> None:
     shared = leaning(99, 9)
     asked = (vector(1) + shared)[0]
     units = {"m001": shared, "m002": turned(0.5, 2)}
@@ -285,14 +285,13 @@ def test_mean_vector_is_subtracted_from_questions_only() -> None:
     entries += [entry(int(name[1:]), "memory", units=each, vector_model="m") for name, each in units.items()]
     index = index_of(*entries)
 
-    def first(text: str) -> str:
-        places = [
-            each.id for each in index.search(Query(text=text, terms=(), vector=asked, vector_model="m"), ALL, 300)
-        ]
+    def first(text: str, common: np.ndarray | None) -> str:
+        given = Query(text=text, terms=(), vector=asked, vector_model="m", common=common)
+        places = [each.id for each in index.search(given, ALL, 300)]
         return min(units, key=places.index)
 
-    assert first("Who told it?") == "m002"
-    assert first("What should I do?") == "m001"
+    assert first("Who told it?", None) == "m002"
+    assert first("What should I do?", leaning(55, 0.0)[0]) == "m001"
 
 
 def test_the_mean_memory_preserves_its_cosine_to_a_question() -> None:
@@ -306,7 +305,22 @@ def test_the_mean_memory_preserves_its_cosine_to_a_question() -> None:
 
 def test_mean_advice_vector_is_subtracted_from_advice() -> None:
     usual = vector(3)[0]
-    assert float(ranking.project_out(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
+    assert float(ranking.ModelScale().query(vector(1)[0], usual).vector @ usual) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("common", [None, vector(3)[0]])
+def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model(common: np.ndarray | None) -> None:
+    def close(seed: int) -> np.ndarray:
+        made = shared + vector(seed)[0] * np.float32(0.5)
+        return made / np.linalg.norm(made)
+
+    shared = vector(0)[0]
+    asked = close(1)
+    scale = ranking.ModelScale(baseline=float(np.mean([asked @ close(seed) for seed in range(10, 60)])))
+    given = scale.query(asked, None if common is None else close(3))
+    cosines = [float(given.rescale_cosines(made @ given.vector)) for made in map(close, range(10, 60))]
+    assert np.mean(cosines) == pytest.approx(0.0, abs=0.02)
+    assert float(given.rescale_cosines(float(asked @ given.vector))) == pytest.approx(1.0, abs=0.02)
 
 
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:
