@@ -1,5 +1,6 @@
 """The index of one tenant: who is found, in what order, and what hidden memories change (nothing)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -308,8 +309,8 @@ def test_mean_advice_vector_is_subtracted_from_advice() -> None:
     assert float(ranking.ModelScale().query(vector(1)[0], usual).vector @ usual) == pytest.approx(0.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("common", [None, vector(3)[0]])
-def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model(common: np.ndarray | None) -> None:
+@pytest.mark.parametrize("requests", [[], range(60, 75), [3]])
+def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model(requests: Sequence[int]) -> None:
     def close(seed: int) -> np.ndarray:
         made = shared + vector(seed)[0] * np.float32(0.5)
         return made / np.linalg.norm(made)
@@ -317,10 +318,11 @@ def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model
     shared = vector(0)[0]
     asked = close(1)
     scale = ranking.ModelScale(baseline=float(np.mean([asked @ close(seed) for seed in range(10, 60)])))
-    given = scale.query(asked, None if common is None else close(3))
-    cosines = [float(given.rescale_cosines(made @ given.vector)) for made in map(close, range(10, 60))]
+    given = scale.query(asked, np.mean([close(seed) for seed in requests], axis=0) if requests else None)
+    toward = given.vector / np.linalg.norm(given.vector)
+    cosines = [float(given.rescale_cosines(made @ toward)) for made in map(close, range(10, 60))]
     assert np.mean(cosines) == pytest.approx(0.0, abs=0.02)
-    assert float(given.rescale_cosines(float(asked @ given.vector))) == pytest.approx(1.0, abs=0.02)
+    assert float(given.rescale_cosines(float(asked @ toward))) == pytest.approx(1.0, abs=0.02)
 
 
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:
