@@ -70,17 +70,19 @@ def test_a_small_store_has_an_update_that_shares_no_word(everywhere: Stores, clo
 
 @pytest.mark.promise("B90")
 @by_embedder
-def test_a_chain_of_updates_loses_none(everywhere: Stores, clock: Any, name: str) -> None:
+@by_budget
+def test_a_chain_of_names_loses_none(everywhere: Stores, clock: Any, name: str, budget: int | None) -> None:
     ana = everywhere(name)
     tell(ana, TOLD[:30], "remember")
-    hops = [f"Parcel Q{n} goes to depot D{n} and then to depot D{n + 1}" for n in range(6)]
+    hops = ("Ines lodges with Mr. Okafor in Porto", "Mr. Okafor lodges with Ms. Brandt in Porto", "Ms. Brandt left us")
     for hop in hops:
         clock.move(hours=1)
         ana.remember(hop)
-    made = ana.context("Where does parcel Q0 go?", budget_tokens=2_000)
+    made = ana.context("Who lodges with Okafor in Porto?", budget_tokens=budget)
     assert [hop for hop in hops if hop not in made.text] == []
-    hits = ana.recall("Where does parcel Q0 go?", limit=100)
-    assert [hit.memory.text for hit in hits if hit.memory.text not in made.text] == []
+    hits = ana.recall("Who lodges with Okafor in Porto?", limit=100)
+    missing = [hit.memory.text for hit in hits if hit.memory.text not in made.text]
+    assert missing == [] or budget is None
 
 
 @pytest.mark.promise("B90")
@@ -179,17 +181,20 @@ def test_a_summary_is_never_beside_its_turns(everywhere: Stores, clock: Any, nam
 
 # --- People before floods
 
-BREAD, DATES = "The walnut bread contains sesame", "Never promise a delivery date to a customer"
-FLOODED = {"Does the walnut bread contain sesame?": BREAD, "Can you promise the customer a delivery date?": DATES}
+BREAD, DATES = "The walnut bread contains sesame", "Never promise a delivery date"
+FLOODED = {
+    "Is the walnut bread of the bakery safe for guests with a sesame allergy?": BREAD,
+    "May shops promise customers a delivery date for orders of bread?": DATES,
+}
 
 
 def flood(agent: Memory, count: int) -> None:
-    """Store notes of the web that are made of the owner's words."""
+    """Store notes of the web that are made of the owner's words, and closer to the questions than the owner's lines."""
     for n in range(count):
         text = (
-            f"The walnut bread of shop {n} contains no sesame, says customer {n}"
+            f"The walnut bread of the bakery is safe for guests with a sesame allergy, says guest {n}"
             if n % 2
-            else f"Shop {n} can promise a customer a delivery date within {n + 2} days"
+            else f"Shops may promise customers a delivery date for orders of bread, says page {n}"
         )
         kept(agent.remember(text, source="web"))
 

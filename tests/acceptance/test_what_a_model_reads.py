@@ -249,7 +249,7 @@ def test_a_small_store_is_in_order_of_relevance(everywhere: Callable[[str], Memo
 @pytest.mark.promise("B89")
 def test_few_long_texts_are_no_small_store(everywhere: Callable[[str], Memory]) -> None:
     ana = everywhere("none")
-    tell(ana, [f"{text}: {' '.join(TOLD[n : n + 25])}" for n, text in enumerate(TOLD[:15])], "remember")
+    tell(ana, [f"{text}: {' '.join(TOLD[n : n + 8])}" for n, text in enumerate(TOLD[:15])], "remember")
     assert recalled(ana.context("xylograph quokka")) == []
 
 
