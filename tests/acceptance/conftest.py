@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory
+from support.embedders import embedder
 
 
 class Clock:
@@ -81,3 +82,16 @@ def entering(owner: Memory, tmp_path: Path, clock: Clock) -> Iterator[Callable[.
             return handles.enter_context(Memory.open(owner.path, actor=actor, **given))
 
         yield enter
+
+
+@pytest.fixture
+def everywhere(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Memory]]:
+    """Opens new stores, each with an embedder of `support.embedders`; returns the owner's handle of one user."""
+    with ExitStack() as stores:
+
+        def open_one(name: str, **options: Any) -> Memory:
+            given = {"embedder": embedder(name), "clock": clock, "config_dir": tmp_path / "config", **options}
+            memory = Memory.open(":memory:", actor=Actor.operator("olga"), **given)
+            return stores.enter_context(memory).user("ana")
+
+        yield open_one

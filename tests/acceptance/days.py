@@ -113,3 +113,21 @@ def line_with(context: CompiledContext | str, part: str) -> str:
     """Return the one line that has a text."""
     (found,) = [line for line in lines(context) if part in line]
     return found
+
+
+def when(context: CompiledContext | str, part: str) -> tuple[str, str]:
+    """Return day and time that a prompt shows for the one line that has a text; "" for none."""
+    text = context if isinstance(context, str) else context.text
+    day, found = "", []
+    for line in text.splitlines():
+        if line.startswith("## "):
+            day = ""
+        elif line.startswith("### "):
+            day = line[4:14]
+        elif line.startswith("[") and part in line:
+            stamp = re.search(r" \((\d{4}-\d\d-\d\d)? ?(\d\d:\d\d(?::\d\d)?)?\)$", line)
+            date, time = ("", "") if stamp is None else (stamp[1] or "", stamp[2] or "")
+            # Lines below a heading of a day are those of that day until a date says otherwise.
+            found.append((date or day, time))
+    (only,) = found
+    return only

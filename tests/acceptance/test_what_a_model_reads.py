@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,7 +14,6 @@ from keepward import Actor, Memory
 from support.clock import SteppingClock
 from support.embedders import EMBEDDERS, embedder
 
-Opened = Callable[..., Memory]
 NOTHING_RECALLED = "nothing was recalled"
 #: A few lines: more than this for an objective that nothing bears on is noise.
 FEW = 6
@@ -88,21 +86,6 @@ def everyday(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     yield stores
     for store in stores.values():
         store.close()
-
-
-@pytest.fixture
-def everywhere(tmp_path: Path, clock: SteppingClock) -> Iterator[Callable[[str], Memory]]:
-    """Opens a new store of one user for an embedder."""
-    opened: list[Memory] = []
-
-    def open_one(name: str) -> Memory:
-        given: dict[str, Any] = {"clock": clock, "config_dir": tmp_path / "config", "embedder": embedder(name)}
-        opened.append(Memory.open(tmp_path / f"{len(opened)}.db", actor=Actor.operator("olga"), **given))
-        return opened[-1].user("ana")
-
-    yield open_one
-    for memory in opened:
-        memory.close()
 
 
 # --- Objectives without content
@@ -266,7 +249,7 @@ def test_a_small_store_is_in_order_of_relevance(everywhere: Callable[[str], Memo
 @pytest.mark.promise("B89")
 def test_few_long_texts_are_no_small_store(everywhere: Callable[[str], Memory]) -> None:
     ana = everywhere("none")
-    tell(ana, [f"{text}: {' '.join(TOLD[n : n + 25])}" for n, text in enumerate(TOLD[:15])], "remember")
+    tell(ana, [f"{text}: {' '.join(TOLD[n : n + 8])}" for n, text in enumerate(TOLD[:15])], "remember")
     assert recalled(ana.context("xylograph quokka")) == []
 
 

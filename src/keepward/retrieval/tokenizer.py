@@ -32,6 +32,8 @@ _MAX_TERM_COUNT: Final = 0x7F
 _NAME: Final = 0x80
 #: After these, a capital letter starts a sentence, a line or a quotation, so it does not mark a name.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
+#: The period of a title ends no sentence: what follows it is a name.
+_TITLE: Final = lazy_regex(r"\b(?:dr|dra|mr|mrs|ms|prof|sr|sra|mme)\.$", re.IGNORECASE)
 #: Capitalised words of dates are not names: two memories of the same month may have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
@@ -204,7 +206,7 @@ def _neighbours(text: str) -> Iterator[tuple[str, str]]:
 def _opens(match: re.Match[str]) -> bool:
     """Whether a word is at a position where every word has a capital letter."""
     before = match.string[max(0, match.start() - 8) : match.start()].rstrip(" \t")
-    return not before or before[-1] in _OPENING
+    return not before or (before[-1] in _OPENING and _TITLE.search(before) is None)
 
 
 def is_gram(term: str) -> bool:
