@@ -37,6 +37,7 @@ from keepward.context.render import (
     count_section_tokens,
     digest,
     insert_documents,
+    is_sparing,
     render,
 )
 from keepward.context.sections import SECTIONS, CompileInput, CompileResult, newest_rules
@@ -255,7 +256,8 @@ class _ContextBuilder:
             by_section[entry.section].append(entry)
         ordered = {name: sort_entries(name, entries) for name, entries in by_section.items()}
         lines = [entry.line for entries in ordered.values() for entry in entries if entry.line]
-        return render(insert_documents(lines, self._identity, self._user_file)), ordered
+        documented = insert_documents(lines, self._identity, self._user_file)
+        return render(documented, sparing=is_sparing(self._inputs.budget_tokens)), ordered
 
     def _fit_to_budget(self) -> tuple[RenderedText, dict[str, list[Entry]], TokenCounts]:
         """Count the rendered text; while it exceeds a limit, drop the entries that are evicted first."""

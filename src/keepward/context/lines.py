@@ -13,6 +13,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
+from keepward.context.sections import is_turn
 from keepward.core import letters
 from keepward.core.compiled import Mask
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record
@@ -68,6 +69,8 @@ class Line(NamedTuple):
     #: The UTC day and time of a recalled memory, such as ``2026-03-01 Sun`` and ``09:30:00``.
     day: str | None = None
     time: str | None = None
+    #: The session of a message, whose lines stand together in the order they were said.
+    session: str | None = None
 
 
 def indented(text: str) -> str:
@@ -139,7 +142,8 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
     block = record.key or "core" if section == "core" else None
     trust = trust_label(record) if listed else None
     day, time = (None, None) if at is None else (_format_day(at.date()), at.strftime("%H:%M:%S"))
-    return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time)
+    session = record.session if at is not None and is_turn(record) else None
+    return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time, session)
 
 
 def _is_prose(text: str) -> bool:

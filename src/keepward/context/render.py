@@ -68,6 +68,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def is_sparing(budget_tokens: int | None) -> bool:
+    """Whether a context of this budget spares times: a named budget is filled, so tokens of times displace memories."""
+    return budget_tokens is not None
+
+
 def insert_documents(lines: Sequence[Line], identity: Line | None, user_file: Line | None) -> list[Line]:
     """Return the lines with the identity document first and the user file at the start of ``human``."""
     at = sum(1 for line in lines if line.section == "core" and line.block == "persona")
@@ -78,11 +83,12 @@ def insert_documents(lines: Sequence[Line], identity: Line | None, user_file: Li
 _NO_GROUP: tuple[str | None, ...] = (None, None, None)
 
 
-def render(lines: Sequence[Line]) -> RenderedText:
+def render(lines: Sequence[Line], *, sparing: bool = False) -> RenderedText:
     """Return the text of lines in their order; empty for no lines.
 
     Lines of one section and trust share a heading. Two or more lines of one day share another one. A single line has
-    its date after the text, where no memory can write. Lines that share a day have their times too.
+    its date after the text, where no memory can write. Lines that share a day have their times too. ``sparing`` leaves
+    out the times that follow from the order within a session.
     """
     #: Section or block, trust and day of each line. A missing memory keeps the group of the line before it.
     groups: list[tuple[str | None, ...]] = [_NO_GROUP]
@@ -94,7 +100,7 @@ def render(lines: Sequence[Line]) -> RenderedText:
         else:
             groups.append(groups[-1])
     groups.append(_NO_GROUP)
-    times = _times_to_show(lines)
+    times = _times_to_show(lines, sparing=sparing)
     text, legend = "", f"\n{LEGEND}"
     split = 0
     runs: list[tuple[str, str, int]] = []
@@ -125,18 +131,33 @@ def render(lines: Sequence[Line]) -> RenderedText:
     return RenderedText(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
 
 
-def _times_to_show(lines: Sequence[Line]) -> dict[int, str]:
+#: A sparing text shows the time of a message again only after a pause of so many seconds.
+PAUSE_S: Final = 300
+
+
+def _times_to_show(lines: Sequence[Line], *, sparing: bool) -> dict[int, str]:
     """Return by position, from 1, the times that tell lines of one day apart: minutes, or seconds if needed."""
-    days: dict[str, list[tuple[int, str]]] = {}
+    days: dict[str, list[tuple[int, Line]]] = {}
     for n, line in enumerate(lines, 1):
         if line.day is not None and line.time is not None:
-            days.setdefault(line.day, []).append((n, line.time))
+            days.setdefault(line.day, []).append((n, line))
     shown: dict[int, str] = {}
-    for lines_of_day in days.values():
-        times = [time for _, time in lines_of_day]
-        if len(set(times)) > 1:
-            end = 5 if len({time[:5] for time in times}) == len(set(times)) else 8
-            shown |= {n: time[:end] for n, time in lines_of_day}
+    for told in days.values():
+        if len({line.time for _, line in told}) == 1:
+            continue
+        sessions = {line.session or line.name for _, line in told}
+        chosen: list[tuple[int, str]] = []
+        last: tuple[str | None, int] = (None, 0)
+        for n, line in told:
+            time = str(line.time)
+            seconds = sum(60**power * int(part) for power, part in zip((2, 1, 0), time.split(":"), strict=True))
+            same = sparing and line.session is not None and line.session == last[0]
+            paused = seconds - last[1] >= PAUSE_S
+            if paused if same else not sparing or len(sessions) > 1:
+                chosen.append((n, time))
+            last = line.session, seconds
+        end = 5 if len({time[:5] for _, time in chosen}) == len({time for _, time in chosen}) else 8
+        shown |= {n: time[:end] for n, time in chosen}
     return shown
 
 
@@ -180,7 +201,7 @@ class Renderer:
 
     line_of: Callable[[str, Record, Collection[Mask]], Line]
     document_line: Callable[[str, str | None], Line | None]
-    render: Callable[[Sequence[Line]], RenderedText]
+    render: Callable[..., RenderedText]
 
 
 _RENDERERS: Final = {RENDERER: Renderer(line_of=line_of, document_line=document_line, render=render)}
@@ -211,7 +232,7 @@ def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLook
     """
     renderer = renderer_of(facts)
     lines, missing = _lines(renderer, facts, fetch, artefact)
-    rendered = renderer.render(lines)
+    rendered = renderer.render(lines, sparing=is_sparing(facts["inputs"]["budget_tokens"]))
     text = rendered.formatted(facts["format"])
     digests = rendered.section_digests()
     return Replayed(
@@ -238,7 +259,7 @@ def rendered_lines(
     """
     renderer = renderer_of(facts)
     lines, _ = _lines(renderer, facts, fetch, artefact)
-    rendered = renderer.render(lines)
+    rendered = renderer.render(lines, sparing=is_sparing(facts["inputs"]["budget_tokens"]))
     spans = pairwise((0, *rendered.ends))
     return [
         (line.section, line.name, rendered.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)

@@ -327,6 +327,8 @@ def _gather(
 class _Chosen:
     """The memories that were chosen for a context, in the order of their relevance."""
 
+    #: Whether a budget is filled; then what was brought along comes after all hits.
+    fills: bool
     records: dict[str, Record] = field(default_factory=dict)
     hits: dict[str, IndexHit] = field(default_factory=dict)
     #: Memories that a chosen one brought along, by the id of that one.
@@ -360,19 +362,22 @@ class _Chosen:
 
     def candidates(self) -> list[Candidate]:
         """Return the candidates of the compiler, best first; what was said about the same follows what brought it."""
-        brought = {name for names in self.related.values() for name in names}
+        brought = dict.fromkeys(name for names in self.related.values() for name in names)
+        if self.fills:
+            # A hit of its own stands where it ranks.
+            brought = {name: None for name in brought if not self.hits[name].parts}
         order = sorted(
             (name for name in self.records if name not in brought),
             key=lambda name: -_strength(self.hits.get(name)),
         )
         found: list[Candidate] = []
-        for name in order:
-            strength = _strength(self.hits.get(name))
+        for name in (*order, *(brought if self.fills else ())):
+            strength = 0.0 if name in brought else _strength(self.hits.get(name))
             # What was brought along may have brought others.
             waiting = [name]
             while waiting:
                 each = waiting.pop(0)
-                waiting = [*self.related.get(each, ()), *waiting]
+                waiting = [] if self.fills else [*self.related.get(each, ()), *waiting]
                 hit = self.hits.get(each)
                 level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
                 found.append(
@@ -477,7 +482,7 @@ class _InputReader:
             (hit.id, hit.version, ALREADY_SEEN) for hit in ranking.hits if hit.id in seen and hit.id not in fixed
         ]
         hits = [hit for hit in ranking.hits if hit.id not in fixed and hit.id not in seen]
-        chosen = _Chosen()
+        chosen = _Chosen(fills=self._fills)
         if not self._choose_small_store(ranking, hits, fixed, chosen):
             self._choose(hits, chosen, objective)
             self._choose_trusted(objective, fixed | seen, chosen)
@@ -573,7 +578,8 @@ class _InputReader:
             hits = [hit for hit in self._rank(objective, len(fixed), level).hits if hit.id not in fixed]
             bearing = [hit for n, hit in enumerate(hits) if n < self._best_of(level, chosen) or not hit.weak]
             self._read_until_full([hit for hit in bearing if hit.id not in chosen.records], chosen)
-            for hit in bearing:
+            # An agent's answer may be what the objective asks for, so only the best lines of people go before it.
+            for hit in bearing[:BEST_LINES] if level is Trust.USER else bearing:
                 chosen.levels[hit.id] = max(level, chosen.levels.get(hit.id, level))
 
     def _best_of(self, level: Trust, chosen: _Chosen) -> int:
