@@ -13,7 +13,6 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from keepward.context.sections import is_turn
 from keepward.core import letters
 from keepward.core.compiled import Mask
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record
@@ -142,7 +141,7 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
     block = record.key or "core" if section == "core" else None
     trust = trust_label(record) if listed else None
     day, time = (None, None) if at is None else (_format_day(at.date()), at.strftime("%H:%M:%S"))
-    session = record.session if at is not None and is_turn(record) else None
+    session = record.session if at is not None and record.kind is Kind.EVENT else None
     return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time, session)
 
 

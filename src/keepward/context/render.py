@@ -142,13 +142,13 @@ def _times_to_show(lines: Sequence[Line], *, sparing: bool) -> dict[int, str]:
         if line.day is not None and line.time is not None:
             days.setdefault(line.day, []).append((n, line))
     shown: dict[int, str] = {}
-    for told in days.values():
-        if len({line.time for _, line in told}) == 1:
+    for same_day in days.values():
+        if len({line.time for _, line in same_day}) == 1:
             continue
-        sessions = {line.session or line.name for _, line in told}
+        sessions = {line.session or line.name for _, line in same_day}
         chosen: list[tuple[int, str]] = []
         last: tuple[str | None, int] = (None, 0)
-        for n, line in told:
+        for n, line in same_day:
             time = str(line.time)
             seconds = sum(60**power * int(part) for power, part in zip((2, 1, 0), time.split(":"), strict=True))
             same = sparing and line.session is not None and line.session == last[0]
