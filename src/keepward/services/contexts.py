@@ -364,7 +364,7 @@ class _Chosen:
         """Return the candidates of the compiler, best first; what was said about the same follows what brought it."""
         brought = dict.fromkeys(name for names in self.related.values() for name in names)
         if self.fills:
-            # A hit of its own has its own place.
+            # A hit keeps its rank.
             brought = {name: None for name in brought if not self.hits[name].parts}
         order = sorted(
             (name for name in self.records if name not in brought),
