@@ -69,14 +69,15 @@ def test_a_stored_store_is_read_written_and_verified(tmp_path: Path, schema: int
 @pytest.mark.promise("D22")
 def test_store_is_upgraded_once_and_preserves_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     laid(tmp_path, 1)
+    number = len(sql.load_migrations()) + 1
     newer = Migration(
-        number=2, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64
+        number=number, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64
     )
     steps = (*sql.load_migrations(), newer)
     for module in (file, sqlite, verify):
         monkeypatch.setattr(module, "load_migrations", lambda: steps)
     for _ in range(2):
         with entered(tmp_path) as mem:
-            assert (mem.status()["schema"], len(mem.list_memories()), mem.verify().faults) == (2, 2, ())
+            assert (mem.status()["schema"], len(mem.list_memories()), mem.verify().faults) == (number, 2, ())
     with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
-        assert db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()[-1] == (2, "harbours")
+        assert db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()[-1] == (number, "harbours")

@@ -119,7 +119,7 @@ CREATE TABLE migrations (
     name TEXT NOT NULL,
     sha256 TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO "migrations" VALUES(1,'store','ab12b9c47ff1709d3abe90dc330c475ef56a4242c1d5bbff3d2b261f762e714e');
+INSERT INTO "migrations" VALUES(1,'store','a7b13d5a5e3695ee242ff3329d3a500e809ea7ab0af8bb8aa5fc7c2ecc5998e1');
 CREATE TABLE records (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -165,7 +165,6 @@ CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival);
 CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
 CREATE INDEX records_subject ON records (tenant, subject, arrival) WHERE subject IS NOT NULL;
-CREATE INDEX records_scope ON records (tenant, lower(scope), scope) WHERE status = 'active';
 CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
 CREATE INDEX features_digest ON features (digest, tenant);
 CREATE INDEX links_id ON links (tenant, id);

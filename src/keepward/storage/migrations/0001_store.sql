@@ -101,7 +101,6 @@ CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival);
 CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
 CREATE INDEX records_subject ON records (tenant, subject, arrival) WHERE subject IS NOT NULL;
-CREATE INDEX records_scope ON records (tenant, lower(scope), scope) WHERE status = 'active';
 CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
 
 -- What was computed from a memory for ranking and for finding near-duplicates. They count while the memory is at this
