@@ -485,7 +485,7 @@ class _InputReader:
         chosen = _Chosen(fills=self._fills)
         if not self._choose_small_store(ranking, hits, fixed, chosen):
             self._choose(hits, chosen, objective)
-            self._choose_trusted(objective, fixed | seen, chosen)
+            self._choose_trusted(objective, fixed | seen, hits[:BEST_LINES], chosen)
         self.candidates = chosen.candidates()
         names_left = max(MIN_NAMED_EXCLUSIONS, 2 * len(chosen.records))
         for hit in hits:
@@ -570,11 +570,18 @@ class _InputReader:
             self._read_batch(weak[:missing], chosen)
             weak = weak[missing:]
 
-    def _choose_trusted(self, objective: str, fixed: frozenset[str] | set[str], chosen: _Chosen) -> None:
-        """Choose what people and agents wrote as if there were nothing less trusted, and let it stay longest."""
+    def _choose_trusted(
+        self, objective: str, fixed: frozenset[str] | set[str], best: Sequence[IndexHit], chosen: _Chosen
+    ) -> None:
+        """Choose what people and agents wrote as if there were nothing less trusted, and let it stay longest.
+
+        The best hits of all stay as long.
+        """
         for level in _LEVELS:
             if all(record.trust >= level for record in chosen.records.values()):
                 continue
+            if self._fills and level is Trust.AGENT:
+                chosen.levels |= {hit.id: chosen.levels.get(hit.id, level) for hit in best}
             hits = [hit for hit in self._rank(objective, len(fixed), level).hits if hit.id not in fixed]
             bearing = [hit for n, hit in enumerate(hits) if n < self._best_of(level, chosen) or not hit.weak]
             self._read_until_full([hit for hit in bearing if hit.id not in chosen.records], chosen)
@@ -591,7 +598,7 @@ class _InputReader:
         if self.bearing_only:
             return 0
         if min(trusts) < Trust.AGENT:
-            return BEST_LINES
+            return MAX_HITS if self._fills else BEST_LINES
         return int(max(trusts) < level)
 
     def _read(self, ids: Sequence[str]) -> list[Record]:
