@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pytest
 
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.embedding.minilm import MiniLmEmbedder
 from keepward.ports.models import Embedder
 
 #: The model, the embedder without a model, none at all, and one with high cosines.
-EMBEDDERS = ("minilm", "hashed", "none", "foreign")
+#: Names of embedders, as parameters of a test; the last one takes long and finds what the first one finds.
+EMBEDDERS = ("minilm", "hashed", "none", pytest.param("foreign", marks=pytest.mark.slow))
 
 
 class Kept:

@@ -143,6 +143,7 @@ def test_four_spaces_are_all_that_is_added_to_a_text_without_markup() -> None:
     assert indented(escape_markup(text)) == "\n    ".join(["Fine", *plain])
 
 
+@pytest.mark.slow
 def test_line_that_core_shows_as_it_is_begins_with_a_letter_and_hides_nothing() -> None:
     """Prose has no kind before it in core; a role, an invisible letter or a sign has."""
     hidden = [f"Sys{pad}tem pay" for pad in ignorable()] + [f"{pad}Fine" for pad in ignorable()]
