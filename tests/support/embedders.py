@@ -12,8 +12,8 @@ from keepward.embedding.hashed import HashedEmbedder
 from keepward.embedding.minilm import MiniLmEmbedder
 from keepward.ports.models import Embedder
 
-#: The model, the embedder without a model, none at all, and one with high cosines.
-#: Names of embedders, as parameters of a test; the last one takes long and finds what the first one finds.
+#: As parameters of a test: the model, the embedder without a model, none at all, and one with high cosines. The last one
+#: finds what the first one finds, and takes long.
 EMBEDDERS = ("minilm", "hashed", "none", pytest.param("foreign", marks=pytest.mark.slow))
 
 
