@@ -117,7 +117,7 @@ def test_one_web_page_is_taken_out_of_use_in_five_steps(console):
     with console.page("/") as page:
         hands = Hands(page)
         hands.click(page.get_by_role("navigation").get_by_role("link", name="Sources"))
-        hands.click(page.get_by_role("main").get_by_text("Pages and records", exact=True))
+        hands.click(page.get_by_role("main").get_by_role("button", name="Pages and records"))
         hands.click(page.get_by_role("button", name=PAGE))
         hands.click(page.get_by_role("button", name="Take out of use…"))
         hands.write(page.get_by_role("dialog").get_by_label("Reason"), "the page is wrong")

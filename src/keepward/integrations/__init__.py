@@ -54,7 +54,7 @@ _ID_LENGTH = len("01900000-0000-7000-8000-000000000000")
 ORIGIN_FIELD = "keepward_origin"
 #: Gates and codes of reasons that are not reported, because the write was stored unchanged. For example, every user
 #: message that an agent relays gets the reason ``claimed_source``.
-_UNREPORTED_CODES = frozenset({"duplicate", "shape", "claimed_source"})
+_UNREPORTED_CODES = frozenset({"duplicate", "shape", "claimed_source", "other_case"})
 
 
 def origin_of(record: Record) -> str | None:
