@@ -294,3 +294,14 @@ def test_the_calls_that_errors_show_lead_to_the_prompt(everywhere: Callable[[str
     with pytest.raises(TypeError, match="did you mean `objective`"):
         ana.context(query="tea")
     assert "I like tea" in everybody.user("ana").context(objective="tea").text
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_a_question_asked_before_leaves_what_bears_on_it(name: str, everywhere: Callable[[str], Memory]) -> None:
+    ana = everywhere(name)
+    for text in TOLD[:40]:
+        ana.remember(text)
+    ana.remember("Ana prefers tabs over spaces")
+    for n in range(4):
+        ana.add([{"role": "user", "content": "Should I indent with tabs or spaces?"}], session=f"s{n}")
+    assert "Ana prefers tabs over spaces" in ana.memory_block("Should I indent with tabs or spaces?").text

@@ -125,6 +125,12 @@ class _SearchState:
     total: Doubles = field(default_factory=lambda: np.zeros(0))
     #: The total of a memory without a word of the query and with the mean cosine.
     background: float = 0.0
+    #: Indices of candidates that repeat the query: the same question asked before says nothing about what bears on it.
+    echoes: Places = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 class Index:
@@ -326,6 +332,7 @@ class Index:
         if weights is not None:
             self._apply_reranker(state, weights, best, allowed.now)
             best = self._in_order(state, best)
+        self._find_echoes(state, best[: ranking.MAX_RECENCY_CANDIDATES], texts)
         max_score = ranking.MAX_SCORE if state.candidates.compared.any() else ranking.MAX_TEXT_SCORE
         best = best[:limit]
         hits = self._hits(state, best, 1.0 if by_cosine else max_score)
@@ -450,10 +457,23 @@ class Index:
         state.parts["newer"][best] = rounded(ranking.recency_boosts(state.total[best], similarity))
         state.total = rounded(state.total + state.parts["newer"])
 
+    def _find_echoes(self, state: _SearchState, best: Places, texts: Texts | None) -> None:
+        """Find among the best candidates those with the words of the query and no others."""
+        if texts is None or not state.query.terms or not len(best):
+            return
+        rows = state.candidates.rows[best]
+        suspects = best[self._terms.contains_terms(rows, map(term_hash, state.query.terms)).all(axis=0)]
+        if not len(suspects):
+            return
+        ids = [self._columns.ids[row] for row in state.candidates.rows[suspects].tolist()]
+        text_by_id, query = texts(ids), _plain(state.query.text)
+        echoes = [_plain(text_by_id.get(name, "")) == query for name in ids]
+        state.echoes = suspects[np.array(echoes, dtype=np.bool_)]
+
     def _bearing(self, state: _SearchState, chosen: Places) -> Mask:
         """Return which candidates bear on the query, judged by the best one and by the model's unrelated texts."""
         excess = state.total[chosen] - state.background
-        best = max(float(state.total.max()) - state.background, 1e-9)
+        best = max(float(np.delete(state.total, state.echoes).max(initial=0.0)) - state.background, 1e-9)
         near = state.candidates.cosine[chosen] >= ranking.BEARING_NOISE * state.query.scale.noise
         shares = np.zeros(len(chosen), dtype=np.bool_)
         if state.cover is not None:
