@@ -13,11 +13,11 @@ from keepward.core.proposal import digest_of
 from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer
 
-CHUNK = 5_000
+CHUNK = 100
 
 
 def many_memories(owner: Memory, count: int) -> None:
-    """Put facts into a store, a few thousand a commit; their texts are ``Shelf N holds flour ...``."""
+    """Put facts into a store, a hundred a commit; their texts are ``Shelf N holds flour ...``."""
     session, ids = owner._session, RandomIds()
     now = owner.now
     for start in range(0, count, CHUNK):

@@ -133,6 +133,7 @@ class EventStore(Reader):
         self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
+        self._counted_lock = ForkSafeLock()
         #: Per thread: ``snapshot``, the tenant and connection of a shared snapshot; ``inspecting``.
         self._shared = threading.local()
         self._watch = IntegrityMonitor(database)
@@ -315,12 +316,14 @@ class EventStore(Reader):
             if version is None:
                 return super()._counts(tenant, now)
             state = (version, self.writes(tenant))
-            before, counts = self._counted.get(tenant, (None, None))
-            if counts is None or before != state or not counts.are_valid_at(now):
-                counts = super()._counts(tenant, now)
-                if len(self._counted) >= _COUNTED:
-                    self._counted.clear()
-                self._counted[tenant] = (state, counts)
+            # A page of the console asks several times at once: one thread counts, and the others wait for it.
+            with self._counted_lock:
+                before, counts = self._counted.get(tenant, (None, None))
+                if counts is None or before != state or not counts.are_valid_at(now):
+                    counts = super()._counts(tenant, now)
+                    if len(self._counted) >= _COUNTED:
+                        self._counted.clear()
+                    self._counted[tenant] = (state, counts)
         return counts
 
     def heads(self) -> dict[str, Head]:
