@@ -66,6 +66,14 @@ class HashedEmbedder:
         """Name, revision and dimension: equal exactly when vectors can be compared."""
         return f"hashed:{_REVISION}:{self.dim}"
 
+    @property
+    def cosine_scale(self) -> tuple[float, float]:
+        """What ``services.search_features.model_scale`` measures: mean and deviation of cosines of unrelated texts.
+
+        A feature has a random index and sign, so that the deviation is near ``1 / sqrt(dim)``.
+        """
+        return 0.0, round(1.08 / math.sqrt(self.dim), 3)
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`."""
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
