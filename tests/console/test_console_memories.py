@@ -50,6 +50,8 @@ def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
 
 def test_a_search_shows_why_each_was_found(console, bakery):
     with console.page("/memories") as page:
+        # A key does nothing before the page is there.
+        page.get_by_role("link", name="Rye dough").wait_for()
         page.keyboard.press("/")
         page.keyboard.type("rye dough")
         page.keyboard.press("Enter")
