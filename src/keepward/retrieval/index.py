@@ -125,7 +125,7 @@ class _SearchState:
     total: Doubles = field(default_factory=lambda: np.zeros(0))
     #: The total of a memory without a word of the query and with the mean cosine.
     background: float = 0.0
-    #: Indices of candidates that repeat the query: the same question asked before says nothing about what bears on it.
+    #: Indices of candidates whose text is the query itself, such as the same question asked before.
     echoes: Places = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
@@ -458,7 +458,7 @@ class Index:
         state.total = rounded(state.total + state.parts["newer"])
 
     def _find_echoes(self, state: _SearchState, best: Places, texts: Texts | None) -> None:
-        """Find among the best candidates those with the words of the query and no others."""
+        """Find the best candidates whose text is the query itself: they say nothing about what bears on it."""
         if texts is None or not state.query.terms or not len(best):
             return
         rows = state.candidates.rows[best]
