@@ -306,7 +306,8 @@ def test_weights_record_is_in_no_list_recall_context_or_count(trained: Memory) -
 
 def test_reserved_scope_of_the_store_accepts_no_writes(trained: Memory) -> None:
     change = Insert(id="forged", text="The weights are mine", scope="/.keepward", key="reranker")
-    assert isinstance(trained.propose([change], reason="try"), Refused)
+    with pytest.raises(InvalidInput, match="unknown scope"):
+        trained.propose([change], reason="try")
 
 
 def test_weights_record_cannot_be_restored_or_forgotten(trained: Memory) -> None:

@@ -376,7 +376,6 @@ def test_every_agent_change_of_core_ends_in_the_queue(mem: Memory, owner: Memory
     held(mem.forget(block.id, reason="x"))
     held(mem.supersede(block.id, other.id, reason="x"))
     held(mem.move(block.id, tier="archival", key=None, reason="x"))
-    held(mem.move(block.id, scope="orion", reason="x"))
     held(mem.move(other.id, tier="core", key="workspace_state", reason="x"))
     held(mem.promote(other.id, "Sail to Bergen", reason="x"))
     held(mem.reinforce(block.id))

@@ -79,7 +79,7 @@ CHANGES: dict[str, Callable[[Memory, Record], Outcome | None]] = {
     "evidence": lambda mem, it: mem.revise(it.id, evidence=["chat:9"], reason="x"),
     "a key": lambda mem, it: mem.move(it.id, key="deploy_day", reason="x"),
     "no key": lambda mem, it: mem.move(it.id, key=None, tier="working", reason="x"),
-    "a scope": lambda mem, it: mem.move(it.id, scope="/agents/bo", reason="x"),
+    "a scope": lambda mem, it: mem.move(it.id, scope="/agents/bo", key=None, reason="x"),
     "a tier": lambda mem, it: mem.move(it.id, tier="episodic", reason="x"),
     "a retirement": lambda mem, it: mem.forget(it.id, reason="x"),
     "a replacement": lambda mem, it: mem.supersede(it.id, other(mem), reason="x"),

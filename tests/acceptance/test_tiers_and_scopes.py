@@ -60,7 +60,7 @@ def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> N
 @pytest.mark.promise("A47")
 def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
     shared = kept(mem.update_by_key("mood", "calm"))
-    own = kept(mem.update_by_key("mood", "busy", scope="orion"))
+    own = kept(mem.at(scope="orion").update_by_key("mood", "busy"))
     assert (own.id != shared.id, own.version, mem.get(shared.id).text) == (True, 1, "calm")
 
 

@@ -14,7 +14,7 @@ from outcomes import codes, kept, refused
 
 from calls import EXAMPLES, QUESTION, WORD, Stage
 from calls import TEXT as KEEPER
-from keepward import Actor, Memory, NotFound, Unauthorised
+from keepward import Actor, Insert, Memory, NotFound, Unauthorised
 from keepward.api import OPERATIONS
 from keepward.interchange import write_vault
 from keepward.storage.driver import SqliteConnection
@@ -101,7 +101,7 @@ def test_reviewer_and_owner_see_the_scopes_below(below: Stage, actor: Actor) -> 
 def test_writer_below_learns_nothing_of_unreadable_memories(owner: Memory, mem: Memory) -> None:
     made = kept(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion").remember(KEEPER, tier="archival"))
     outcome = mem.remember(KEEPER, tier="archival", scope="/agents/orion")
-    assert refused(outcome)
+    assert kept(outcome).id != made.id
     assert made.id not in repr(outcome)
 
 
@@ -237,3 +237,30 @@ def test_reading_by_id_and_checking_visibility_is_one_query(mem: Memory, monkeyp
     )
     mem.get(own)
     assert sum("FROM records r WHERE" in sql for sql in asked) == 1
+
+
+REFUSED: dict[str, Callable[[Memory], Any]] = {
+    "remember": lambda bo: bo.remember("The bins go out on Monday", scope="/users/ana"),
+    "a key": lambda bo: bo.remember("The bins go out on Monday", key="bins", scope="/users/ana"),
+    "update_by_key": lambda bo: bo.update_by_key("bins", "The bins go out on Monday", scope="/users/ana"),
+    "propose": lambda bo: bo.propose([Insert(text="The bins go out on Monday", key="bins", scope="/users/ana")]),
+    "move": lambda bo: bo.move(bo.list_memories()[0].id, scope="/users/ana", key="bins"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_write_reads_nothing_of_the_scope_that_it_names(
+    owner: Memory, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    ana, bo = owner.user("ana"), owner.as_actor(Actor.agent("bob")).user("bo")
+    kept(ana.remember("The bins go out on Monday", key="bins"))
+    kept(bo.remember("The cat sleeps all day", key="cat"))
+    asked: list[tuple[str, Any]] = []
+    execute = SqliteConnection.execute
+    monkeypatch.setattr(
+        SqliteConnection, "execute", lambda db, sql, *given: asked.append((sql, given)) or execute(db, sql, *given)
+    )
+    assert refused(REFUSED[what](bo)) == {"out_of_scope"}
+    reads = [given for sql, given in asked if "SELECT" in sql and not sql.lstrip().startswith("INSERT")]
+    assert reads
+    assert [given for given in reads if "/users/ana" in repr(given)] == []

@@ -181,6 +181,6 @@ def test_derived_memory_is_no_better_or_more_visible_than_its_sources(child, par
 @law
 @given(texts.filter(bool), ACTORS, SOURCE)
 def test_a_claim_never_raises_the_trust_of_who_makes_it(text, actor, source):
-    made = apply(ask.Insert(id="m", text=text, source=source), None, frame(actor))
-    ceiling = apply(ask.Insert(id="m", text=text), None, frame(actor)).trust
+    made = apply(ask.Insert(id="m", text=text, scope="/", source=source), None, frame(actor))
+    ceiling = apply(ask.Insert(id="m", text=text, scope="/"), None, frame(actor)).trust
     assert made.trust <= max(ceiling, Trust.UNKNOWN)

@@ -196,6 +196,80 @@ class VerbSuite(AskingSuite):
         agent.propose([new, Supersede(id=old.id, by="new")], reason="they moved")
         assert agent.get(agent.get(old.id).superseded_by).text == "the office is in Graz"
 
+    # --- scopes and names
+
+    def test_a_change_without_a_scope_is_at_that_of_its_handle(self, agent: Any) -> None:
+        ana, bo = agent.user("ana"), agent.user("bo")
+        proposed = ana.propose([Insert(text="The divorce hearing is on 3 May")]).records[0]
+        with ana.draft() as draft:
+            draft.stage(Insert(text="The lawyer is Dr. Weiss"))
+        drafted = draft.outcome.records[0]
+        assert {(each.scope, each.subject) for each in (proposed, drafted)} == {("/users/ana", "ana")}
+        assert (len(ana.list_memories()), bo.list_memories()) == (2, [])
+        for text in ("divorce", "lawyer"):
+            assert text not in bo.context("What about the divorce and the lawyer?").text
+
+    def test_an_erasure_of_a_user_takes_what_was_proposed_through_her_handle(self, owner: Any) -> None:
+        ana = owner.user("ana")
+        ana.propose([Insert(text="The divorce hearing is on 3 May")])
+        ana.erase(ana.plan_erase().digest)
+        assert {each.text for each in ana.list_memories(include_ended=True)} <= {""}
+
+    def test_a_name_of_free_choice_is_no_id(self, agent: Any) -> None:
+        for name in ("rent", "mission", "", " ", "../../x", "due"):
+            stored = agent.propose([Insert(id=name, text=f"The rent goes to {name or 'nobody'}.7")]).records[0]
+            assert stored.id != name
+            with pytest.raises((NotFound, InvalidInput)):
+                agent.get(name)
+
+    def test_a_refused_write_answers_the_same_whatever_the_other_scope_holds(self, agent: Any) -> None:
+        ana, bo = agent.user("ana"), agent.user("bo")
+        self.kept(ana, "The bins go out on Monday", key="code")
+        self.kept(ana, "The divorce hearing is on 3 May")
+
+        def answer(handle: Any, text: str, **fields: Any) -> tuple[Any, ...]:
+            outcome = handle.remember(text, scope="/users/ana", **fields)
+            return outcome.outcome, [(each.code, each.detail) for each in outcome.reasons]
+
+        for handle in (agent, bo):
+            taken = answer(handle, "The bins go out on Monday", key="code")
+            assert taken == answer(handle, "The bins go out on Monday", key="free")
+            assert taken[0] == "refused"
+            assert [code for code, _ in taken[1]] == ["out_of_scope"]
+        known = answer(bo, "The divorce hearing is on 3 May")
+        assert known == answer(bo, "The wedding is on 4 June in Graz") == answer(bo, "The divorce hearing is on 4 May")
+        # At ``/`` an agent may write there; nothing is compared with what it may not read.
+        assert answer(agent, "The divorce hearing is on 3 May") == answer(agent, "The wedding is on 4 June in Graz")
+
+    def test_a_move_tells_nothing_of_the_scope_that_it_goes_to(self, agent: Any) -> None:
+        ana, bo = agent.user("ana"), agent.user("bo")
+        self.kept(ana, "The bins go out on Monday", key="code")
+        moved = [
+            bo.move(self.kept(bo, f"The cat sleeps on the {key} chair", key=key).id, scope="/users/ana")
+            for key in ("code", "free")
+        ]
+        assert [(each.outcome, [reason.code for reason in each.reasons]) for each in moved] == [
+            ("refused", ["out_of_scope"])
+        ] * 2
+
+    def test_a_name_means_the_memory_of_the_highest_trust(self, owner: Any, agent: Any) -> None:
+        self.kept(agent, "The rent goes to EVIL-99", source="web", aliases=["crm:77"])
+        self.kept(owner, "The rent goes to DE-ALPHA", aliases=["crm:77"])
+        self.kept(owner, "The parking is on floor 3", aliases=["crm:78"])
+        self.kept(agent, "The parking is on floor 9", key="crm:78", kind="state")
+        self.kept(agent, "The pass is at the desk", key="crm:79", kind="state")
+        self.kept(owner, "The pass is in the safe", aliases=["crm:79"])
+        for handle in (owner, agent):
+            assert [handle.get(f"crm:{n}").text[-8:] for n in (77, 78, 79)] == ["DE-ALPHA", " floor 3", "the safe"]
+
+    def test_an_erasure_by_a_name_of_several_memories_is_refused(self, owner: Any, agent: Any) -> None:
+        first = self.kept(agent, "The rent goes to EVIL-99", source="web", aliases=["crm:77"])
+        second = self.kept(owner, "The rent goes to DE-ALPHA", aliases=["crm:77"])
+        with pytest.raises(Conflict, match=f"give an id: {first.id}, {second.id}"):
+            owner.plan_erase(["crm:77"])
+        owner.erase(owner.plan_erase([second.id]).digest, [second.id])
+        assert owner.get("crm:77").id == first.id
+
     # --- drafts
 
     def test_a_draft_is_invisible_until_its_end(self, agent: Any) -> None:

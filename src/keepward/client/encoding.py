@@ -423,17 +423,18 @@ def without_none(args: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_json_value(value) for name, value in args.items() if value is not None}
 
 
-def _change_to_json(item: Change) -> dict[str, Any]:
-    """Return a change as ``op`` with its arguments."""
+def _check_change(item: Any) -> None:
     if isinstance(item, Revert):
         raise InvalidInput("a change cannot be a Revert: use rollback")
     if not isinstance(item, get_args(Change)):
         raise InvalidInput("a proposal takes changes, such as Insert(...) or Replace(...)")
+
+
+def _change_to_json(item: Change) -> dict[str, Any]:
+    """Return a change as ``op`` with its arguments."""
+    _check_change(item)
     fields = {field.name: (getattr(item, field.name), field.default) for field in msgspec.structs.fields(item)}
     sent = {name: value for name, (value, default) in fields.items() if value is not default and value != default}
-    if isinstance(item, Insert):
-        # Always send the scope: the default of a handle is its scope, that of an Insert is `/`.
-        sent["scope"] = item.scope
     return {"op": operation(item), **_changed_arguments(sent)}
 
 
@@ -446,19 +447,22 @@ def _changed_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_json_value(value) for name, value in params.items()}
 
 
+def _new_ids() -> arguments.NewIds:
+    return arguments.NewIds(lambda: RandomIds().new_id(SystemClock().now()))
+
+
 class Draft(LocalDraft):
     """Changes that are collected here and sent to the server together."""
 
     def __init__(self, transport: Transport, reason: str, session: str | None) -> None:
-        self._transport, self._reason, self._session, self._ids = transport, reason, session, RandomIds()
+        self._transport, self._reason, self._session = transport, reason, session
+        self._ids = _new_ids()
         self._sent: list[dict[str, Any]] = []
         self.outcome: Outcome | None = None
-        #: New ids by the ids in the given ``Insert`` changes.
-        self._names: dict[str, str] = {}
 
     def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
         self._require_open()
-        name = self._ids.new_id(SystemClock().now())
+        name = self._ids.new_id()
         self._sent.append(
             {"op": "insert", "id": name, **arguments_of(OPERATIONS["remember"], {"text": text, **fields})}
         )
@@ -467,18 +471,13 @@ class Draft(LocalDraft):
     def stage(self, change: Change) -> None:
         """Stage a change. Later changes may refer to an ``Insert`` by its id."""
         self._require_open()
-        sent = _change_to_json(change)
-        if isinstance(change, Insert) and not arguments.IS_NEW_ID(change.id):
-            self._names[change.id] = self._ids.new_id(SystemClock().now())
-        for name in {"id", "by"} & sent.keys():
-            sent[name] = self._names.get(sent[name], sent[name])
-        if "derived_from" in sent:
-            sent["derived_from"] = [self._names.get(parent, parent) for parent in sent["derived_from"]]
-        self._sent.append(sent)
+        _check_change(change)
+        self._sent.append(_change_to_json(self._ids.assign(change)))
 
     def discard(self) -> None:
         """Drop all staged changes."""
         self._sent.clear()
+        self._ids = _new_ids()
 
     def __len__(self) -> int:
         return len(self._sent)

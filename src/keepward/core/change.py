@@ -48,15 +48,16 @@ SourceName = Literal[
 class Insert(Data):
     """Remember a new memory. If another memory has the ``key``, that memory is updated."""
 
-    #: Id of the new memory, assigned before the gates run, so that a draft can refer to it.
-    id: str
+    #: Id of the new memory, a UUIDv7, or a name by which later changes of the proposal refer to it; empty for neither.
+    id: str = ""
     text: str
     #: None: episodic for an event or summary, working in the scope of a task, otherwise archival.
     tier: str | None = None
     #: None: by tier: core and archival fact, working state, episodic event.
     kind: str | None = None
     key: str | None = None
-    scope: str = "/"
+    #: ``UNSET``: the scope of the handle.
+    scope: str = UNSET
     subject: str | None = None
     category: str | None = None
     tags: tuple[str, ...] = ()

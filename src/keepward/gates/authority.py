@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from keepward.core import change as changes
 from keepward.core.commit import Reason
@@ -83,14 +84,8 @@ def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iter
         yield _reason("reviewers_do_not_write", "a reviewer approves and rejects; only agents and the owner write")
     elif not actor.may_propose:
         yield _reason("credential_reads_only", "this token only reads; ask the owner for a token that may propose")
-    for side in sides:
-        if not _is_within_handle(case.scope, side.scope):
-            yield _reason("out_of_scope", "the scope is not visible to this handle: open the store at that scope")
-            break
-        if not is_within_scope(side.scope, case.write_scope):
-            detail = f"this token writes at {case.write_scope} and below: ask the owner for one with the right `share`"
-            yield _reason("out_of_scope", detail)
-            break
+    outside = (outside_rights(case.scope, case.write_scope, side.scope) for side in sides)
+    yield from islice(filter(None, outside), 1)
     if after.tier is Tier.CORE:
         if after.key not in policy.core_keys:
             yield _reason(
@@ -212,9 +207,14 @@ def _is_identity(record: Record) -> bool:
     return record.kind is Kind.IDENTITY or (record.tier is Tier.CORE and record.key == CORE_BLOCKS[0])
 
 
-def _is_within_handle(handle: str, scope: str) -> bool:
-    """Whether a scope is visible to a handle, or below the handle's scope."""
-    return scope in visible_from(handle) or is_within_scope(scope, handle)
+def outside_rights(handle: str, write_scope: str, scope: str) -> Reason | None:
+    """Return why a handle at one scope may not write to another; None if it may."""
+    if scope not in visible_from(handle) and not is_within_scope(scope, handle):
+        return _reason("out_of_scope", "the scope is not visible to this handle: open the store at that scope")
+    if not is_within_scope(scope, write_scope):
+        detail = f"this token writes at {write_scope} and below: ask the owner for one with the right `share`"
+        return _reason("out_of_scope", detail)
+    return None
 
 
 def _has_user_evidence(case: GateInput, view: GateContext) -> bool:

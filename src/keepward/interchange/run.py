@@ -39,7 +39,7 @@ import msgspec
 from keepward.core.commit import Reason
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.messages import parse_timestamp
-from keepward.core.principals import SHARED_SCOPE, Actor, is_scope, parse_scope, user_of
+from keepward.core.principals import SHARED_SCOPE, Actor, ActorKind, is_scope, parse_scope, user_of
 from keepward.core.proposal import Refused
 from keepward.core.value import Value, plain_name
 from keepward.errors import InvalidInput, NotFound
@@ -320,7 +320,7 @@ class ImportRun:
         found, missing = [], []
         for name in parents:
             record = self._deduplicator.by_name(name, item["scope"])
-            if record is not None:
+            if record is not None and not self._deduplicator.is_shadow(record):
                 found.append(record.id)
             elif self._rehearsal is None or name not in self._taken:
                 missing.append(name)
@@ -476,6 +476,8 @@ class Deduplicator:
         if self._empty:
             return None
         found = self.by_name(name, scope) if session is None else self._of_session(view, session).get(name)
+        if found is not None and self.is_shadow(found) and found.text != item["text"]:
+            found = None
         if found is not None:
             self.counts[_DIFFERING] += found.text != item["text"]
             self.counts[_INACTIVE] += found.status is not Status.ACTIVE
@@ -488,6 +490,10 @@ class Deduplicator:
             # A key of this store is no name of the file.
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
+
+    def is_shadow(self, record: Record) -> bool:
+        """Whether an agent chose the names of a memory, so that an owner's import does not go by them."""
+        return self._mem.actor.is_owner and record.author.partition(":")[0] == ActorKind.AGENT
 
     def view(self, scope: str) -> Memory:
         """Return the handle at the scope of an item: a reader sees its own scope and those above."""
@@ -505,10 +511,15 @@ class Deduplicator:
 
 
 def _pending_names(view: Memory) -> Iterator[tuple[str, str | None, str]]:
-    """Yield the scope and session with each name and text of the pending proposals that a handle can see."""
+    """Yield the scope and session with each name and text of the pending proposals that a handle can see.
+
+    For an owner's import, an agent's proposals have a text only.
+    """
     for proposal in view.pending(limit=None):
+        unnamed = view.actor.is_owner and proposal.proposer.kind is ActorKind.AGENT
         for after in (step.after for step in proposal.steps):
-            yield from ((after.scope, after.session, name) for name in (*after.evidence, *after.aliases, after.text))
+            names = () if unnamed else (*after.evidence, *after.aliases)
+            yield from ((after.scope, after.session, name) for name in (*names, after.text))
 
 
 def _scope_of(scope: str, user: str) -> str:

@@ -16,11 +16,13 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from msgspec.structs import replace
+
 from keepward.core.change import UNSET, Append, Insert, Move, Replace
 from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
 from keepward.core.reducer import metadata_text
 from keepward.core.value import Data, Duration, one_of, parse_duration, parse_instant, unknown_field_message
-from keepward.errors import InvalidInput
+from keepward.errors import Conflict, InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
 #: Changes whose fields are parsed one by one, with a noun for error messages.
@@ -149,6 +151,39 @@ def require_content(change: Any) -> Any:
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
     return change
+
+
+class NewIds:
+    """The ids of the new memories of one proposal, by the names that its changes have for them."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self.new_id = new_id
+        self._ids: dict[str, str] = {}
+
+    def assign(self, change: Any) -> Any:
+        """Return a change with ids instead of names.
+
+        A new memory keeps an id that is a UUIDv7, else gets a fresh one. Call this in the order of the changes.
+
+        Raises:
+            Conflict: two new memories have the same name.
+        """
+        if not isinstance(change, Insert):
+            # Every other change has the id of its memory; one that supersedes names a second.
+            named = {name: _text(name, getattr(change, name)) for name in ("id", "by") if hasattr(change, name)}
+            return replace(change, **{name: self._ids.get(given, given) for name, given in named.items()})
+        given = {field: value for field in change.__struct_fields__ if (value := getattr(change, field)) is not UNSET}
+        name = _text("id", given.pop("id"))
+        if given.get("scope", "") is None:
+            del given["scope"]
+        change = Insert(text=text(given.pop("text")), **insert_fields(given, one_of_many=True))
+        if name in self._ids:
+            raise Conflict("two new memories have the same id: give each its own, or leave the id out")
+        made = name if IS_NEW_ID(name) else self.new_id()
+        parents = tuple(self._ids.get(parent, parent) for parent in change.derived_from)
+        if name:
+            self._ids[name] = made
+        return replace(change, id=made, derived_from=parents)
 
 
 def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:

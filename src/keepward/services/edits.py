@@ -122,7 +122,8 @@ def propose(
     """Propose changes that are committed, quarantined or refused together; ``session`` is the conversation."""
     if not all(isinstance(change, get_args(Change)) for change in changes):
         raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
-    checked = [arguments.require_content(change) for change in changes]
+    ids = arguments.NewIds(lambda: session.ids.new_id(session.clock.now()))
+    checked = [ids.assign(arguments.require_content(change)) for change in changes]
     return _propose(session, checked, reason, conversation=extra.get("session"), kind=kind, named=True)
 
 

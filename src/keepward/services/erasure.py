@@ -501,7 +501,7 @@ def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], s
     for name in chosen.ids:
         item = session.store.documents(Proposal, session.tenant).get(name, prefix=True)
         if item is None:
-            record = session.reader.fetch(name)
+            record = session.reader.fetch_only(name)
             found[record.id] = record
         elif item.steps:
             queued.add(name)

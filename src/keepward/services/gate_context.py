@@ -29,11 +29,12 @@ from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.near_duplicate import NormalizedText
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.gate_types import GateContext, GateInput
-from keepward.ports.store import MIN_ID_PREFIX, DuplicateCandidate, Features
+from keepward.ports.store import DuplicateCandidate, Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.following import is_contained
+from keepward.services.reader import ID_BEGINNING
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import text_digest, text_features
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
@@ -48,7 +49,8 @@ MAX_VERSIONS_SEARCHED = 50
 
 def prefetch(session: RequestContext, records: Sequence[Record], overlay: StagedState) -> None:
     """Ask the store about new memories before they are judged one by one."""
-    fresh = [(record, overlay.text_features(record)) for record in records]
+    seen = [record for record in records if session.reader.can_see(record.scope)]
+    fresh = [(record, overlay.text_features(record)) for record in seen]
     if not fresh:
         return
     likely = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
@@ -131,7 +133,6 @@ def previous_statements(
 
 
 #: An id, or the prefix of one.
-_ID = re.compile(rf"[0-9a-f-]{{{MIN_ID_PREFIX},36}}")
 _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
@@ -340,7 +341,8 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
         count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
         full = count >= session.policy.capacity[after.tier]
         fields = {"counts": {after.tier: count}, "spare": _evictable_memory(session, after.tier) if full else None}
-    if not isinstance(change, ask.Insert):
+    # Nothing is compared with what the writer may not read.
+    if not isinstance(change, ask.Insert) or not session.reader.can_see(after.scope):
         return replace(view, **fields)
     near = neighbours(session, after, overlay) if before is None else ()
     # The history of a value under another key says nothing of this one.
@@ -377,14 +379,18 @@ def _taken_names(session: RequestContext, before: Record | None, after: Record, 
         spellings = {form for group in forms.values() for form in group}
         holders = session.store.ids_by_key(session.tenant, spellings, scopes)
         holders += [(key, holder) for (scope, key), holder in overlay.keys.items() if scope in scopes]
-        keys = {key for key, holder in holders if holder != after.id}
+        # A higher trust takes a name from a lower one.
+        other = {holder for _, holder in holders} - {after.id}
+        stored = session.store.records(session.tenant, sorted(other)).records if other else []
+        weaker = {record.id for record in stored if record.effective_trust < after.trust}
+        keys = {key for key, holder in holders if holder in other - weaker}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}
     if after.key is not None and (before is None or before.key != after.key):
         forms[after.key] = {after.key}
 
     def names_another(form: str) -> bool:
         """Whether a form is the id of another visible memory, or its first 8 or more characters."""
-        return bool(_ID.fullmatch(form) and session.reader.ids_beginning(form) - {after.id})
+        return bool(ID_BEGINNING.fullmatch(form) and session.reader.ids_beginning(form) - {after.id})
 
     taken |= {name for name, spelled in forms.items() if any(map(names_another, spelled))}
     return frozenset(taken)
@@ -443,7 +449,8 @@ def _recorded_evidence(session: RequestContext, evidence: tuple[str, ...]) -> fr
     For a user's own proposal, a user message that an agent recorded is enough.
     """
     minimum = Trust.AGENT if session.actor.kind is ActorKind.USER else Trust.USER
-    records = session.store.records(session.tenant, evidence, scopes=session.reader.scopes).records
+    reader = session.reader
+    records = session.store.records(session.tenant, evidence, scopes=reader.scopes, sees=reader.can_see).records
     messages = [record for record in records if record.source in _USER_SOURCES and record.trust >= minimum]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))

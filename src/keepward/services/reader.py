@@ -12,6 +12,7 @@ sensitive.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,16 +27,20 @@ from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitiv
 from keepward.core.principals import SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Filter
-from keepward.core.value import plain_name
-from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.core.value import plain_key, plain_name
+from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.ports.store import MIN_ID_PREFIX
 from keepward.services.access import commit_of, first_active, items_of, records_under_key
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
 
+#: The beginning of an id that names a memory.
+ID_BEGINNING = re.compile(rf"[0-9a-f-]{{{MIN_ID_PREFIX},36}}")
 #: Memories to check that share a prefix of their id.
 MAX_ID_MATCHES = 64
+#: Most ids that a message names.
+MAX_NAMED = 5
 #: How to get a right that no role has by default.
 GRANT_HINT = "takes a right of its own: the owner gives it with `keepward token create --name NAME"
 #: Replaces the text of a sensitive memory for a handle that may not read it.
@@ -222,8 +227,9 @@ class Reader:
     def fetch(self, memory_id: str, *, as_of: int | None = None, own: bool = False) -> Record:
         """Return the newest record of a memory that it may read.
 
-        ``memory_id`` is an id, a key as seen from the handle's scope, the first 8 or more characters of an id, or an
-        alias, tried in this order. ``own`` also returns a sensitive memory to its author, who may change it unread.
+        ``memory_id`` is an id, or the name of a memory: a key as seen from the handle's scope, the first 8 or more
+        characters of an id, or an alias. A name of several memories means the one of the highest trust, then the first
+        in this order. ``own`` also returns a sensitive memory to its author, who may change it unread.
 
         Raises:
             NotFound: no such memory is visible.
@@ -233,6 +239,27 @@ class Reader:
         """
         record = self._resolve(memory_id, as_of)
         self._check_readable(record, own=own, newest=as_of is None)
+        return record
+
+    def fetch_only(self, name: str) -> Record:
+        """Return a memory as ``fetch`` does, but refuse a name that several memories have.
+
+        Raises:
+            Conflict: the name is also a key or an alias of another visible memory.
+        """
+        record = self.fetch(name)
+        if record.id == name:
+            return record
+        store, tenant, spellings = self.session.store, self.session.tenant, {name, plain_name(name), plain_key(name)}
+        holders = {holder for _, holder in store.ids_by_key(tenant, spellings, self.scopes)}
+        holders |= {holder for _, holder in store.ids_by_alias(tenant, spellings, self.can_see)}
+        others = store.records(tenant, sorted(holders - {record.id})).records if holders - {record.id} else []
+        named = [
+            other.id for other in others if other.status is Status.ACTIVE or not spellings.isdisjoint(other.aliases)
+        ]
+        if named:
+            ids = ", ".join(sorted([record.id, *named])[:MAX_NAMED])
+            raise Conflict(f"{len(named) + 1} memories have this name, and erasing cannot be undone: give an id: {ids}")
         return record
 
     def _check_readable(self, record: Record, *, own: bool, newest: bool) -> None:
@@ -260,7 +287,7 @@ class Reader:
     def _resolve(self, memory_id: str, as_of: int | None) -> Record:
         session = self.session
         names = list(dict.fromkeys((memory_id, plain_name(memory_id))))
-        stored = session.store.records(session.tenant, names, as_of=as_of, scopes=self.scopes)
+        stored = session.store.records(session.tenant, names, as_of=as_of, scopes=self.scopes, sees=self.can_see)
         visible = [record for record in stored.records if self.can_see(record.scope)]
         if by_id := next((record for record in visible if record.id in names), None):
             return by_id
@@ -268,24 +295,28 @@ class Reader:
         if not {*names}.isdisjoint(stored.damaged):
             raise Tampered(damaged)
         inactive: list[Record] = []
+        keyed: list[Record] = []
         # The nearest scope wins, as in a context.
         for scope in self.scopes:
             with_key = records_under_key(session, scope, memory_id)
             if holder := first_active(with_key):
-                return holder if as_of is None else self._resolve(holder.id, as_of)
+                keyed = [holder]
+                break
             inactive += with_key
-        if len(memory_id) >= MIN_ID_PREFIX:
-            by_prefix = self._with_id_prefix(memory_id, as_of)
-            if len(by_prefix) > 1:
-                raise InvalidInput("more than one memory has an id that begins so; give more of it")
-            if by_prefix:
-                return by_prefix[0]
-        if inactive:
+        prefixed = self._with_id_prefix(memory_id, as_of) if ID_BEGINNING.fullmatch(memory_id) else []
+        named = [*keyed, *prefixed]
+        if inactive and not named:
             last = max(inactive, key=lambda record: (record.updated_at or record.created_at, record.id))
-            raise NotFound(f"the memory under that key is {last.status.value}: name it by its id, {last.id}")
-        # Any writer may choose an alias, so every other kind of name comes first.
-        if visible:
-            return visible[0]
+            visible = [record for record in visible if record.effective_trust > last.effective_trust]
+            if not visible:
+                raise NotFound(f"the memory under that key is {last.status.value}: name it by its id, {last.id}")
+        # No lower trust takes a name that a higher one has. Any writer may choose an alias, so it comes last.
+        named += visible
+        if named:
+            record = max(named, key=lambda each: each.effective_trust)
+            if len(prefixed) > 1 and record in prefixed:
+                raise InvalidInput("more than one memory has an id that begins so; give more of it")
+            return self._resolve(record.id, as_of) if record in keyed and as_of is not None else record
         if stored.damaged:
             raise Tampered(damaged)
         raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
@@ -302,7 +333,7 @@ class Reader:
 
     def records(self, ids: Sequence[str], *, as_of: int | None = None) -> VisibleRecords:
         """Return memories by id or alias, as they are or were."""
-        found = self.session.store.records(self.session.tenant, ids, as_of=as_of, scopes=self.scopes)
+        found = self.session.store.records(self.session.tenant, ids, as_of=as_of, scopes=self.scopes, sees=self.can_see)
         return self._visible(found.records, found.damaged, as_of)
 
     def find(

@@ -32,14 +32,14 @@ from keepward.core.change import (
 )
 from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.principals import ActorKind, Trust
+from keepward.core.principals import ActorKind, Trust, is_scope
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import ChangeContext, apply, has_same_text, reinforced_by
 from keepward.core.value import plain_key, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
-from keepward.gates.authority import approver_certifies_text
+from keepward.gates.authority import approver_certifies_text, outside_rights
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.gate_types import GateInput
@@ -169,10 +169,6 @@ def propose(
         draft = EvaluatedProposal(
             quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(session)
         )
-        ids = [change.id for change in changes if named and isinstance(change, Insert)]
-        stored = session.store.records(session.tenant, ids) if ids else None
-        if len(set(ids)) < len(ids) or (stored and (stored.records or stored.damaged)):
-            raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
         for change in changes:
             try:
                 draft.items.append(_evaluate_change(session, change, reason, draft))
@@ -180,11 +176,22 @@ def propose(
                 # The change may build on one that was refused; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
                     raise
+        if named and all(item.decision != "refuse" for item in draft.items):
+            _check_ids_are_free(session, changes)
         _forget_followers(session, draft)
         return draft
 
     operations = [operation(change) for change in changes]
     return store_proposal(session, decide, operations, conversation=conversation, kind=kind)[0]
+
+
+def _check_ids_are_free(session: RequestContext, changes: Sequence[Change]) -> None:
+    ids = [change.id for change in changes if isinstance(change, Insert)]
+    if not ids:
+        return
+    stored = session.store.records(session.tenant, ids, sees=session.reader.can_see)
+    if stored.records or stored.damaged or session.store.ids_by_key(session.tenant, ids, session.reader.scopes):
+        raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
 
 
 def propose_each(
@@ -387,6 +394,44 @@ def _refused(*reasons: Reason) -> Evaluation:
     return Evaluation(decision="refuse", reasons=reasons)
 
 
+_UNSEEN_KEY = Reason(
+    gate="authority",
+    code="out_of_scope",
+    detail="this handle does not see that scope, so it uses no key there: open the store there, or leave the key out",
+)
+
+
+def _unseen_key(session: RequestContext, scope: str) -> Reason | None:
+    """Return why a key may not be used in a scope; the answer may not depend on whether the key is taken there."""
+    return None if session.reader.can_see(scope) else _UNSEEN_KEY
+
+
+def _with_scope(session: RequestContext, change: Change) -> Change:
+    """Return a change; a new memory without a scope is at the handle's."""
+    return replace(change, scope=session.scope) if isinstance(change, Insert) and change.scope is UNSET else change
+
+
+def _outside_rights(session: RequestContext, change: Change) -> Reason | None:
+    """Return why a handle may not write to the scope that a change names, without a read of that scope."""
+    if not isinstance(change, Insert | Move) or change.scope is UNSET or not is_scope(change.scope):
+        return None
+    outside = outside_rights(session.scope, session.reader.write_scope(), change.scope)
+    if outside is None and isinstance(change, Insert) and change.key is not None:
+        return _unseen_key(session, change.scope)
+    return outside
+
+
+def _with_plain_fields(session: RequestContext, change: Change) -> Change:
+    """Return a change with the consent of the handle, and with names and keys in the form that is stored."""
+    if session.consent and isinstance(change, TEXT_CHANGES):
+        change = replace(change, consent=True)
+    if isinstance(change, Insert | Replace):
+        change = with_plain_names(change)
+    if isinstance(change, Insert | Move) and type(change.key) is str:
+        change = replace(change, key=plain_key(change.key))
+    return change
+
+
 #: One change with the record that it would make, before the gates run, and the context that it was applied in.
 _AppliedChange = tuple[GateInput, ChangeContext]
 
@@ -394,15 +439,14 @@ _AppliedChange = tuple[GateInput, ChangeContext]
 def _apply_change(
     session: RequestContext, change: Change, reason: str, draft: EvaluatedProposal
 ) -> _AppliedChange | Evaluation:
+    change = _with_scope(session, change)
     broken = validation_error(change, reason, session.policy)
     if broken:
         return _refused(*broken)
-    if session.consent and isinstance(change, TEXT_CHANGES):
-        change = replace(change, consent=True)
-    if isinstance(change, Insert | Replace):
-        change = with_plain_names(change)
-    if isinstance(change, Insert | Move) and type(change.key) is str:
-        change = replace(change, key=plain_key(change.key))
+    outside = _outside_rights(session, change)
+    if outside is not None:
+        return _refused(outside)
+    change = _with_plain_fields(session, change)
     if isinstance(change, Supersede):
         # The replacement may turn out to be a duplicate of a stored memory.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
@@ -422,6 +466,8 @@ def _apply_change(
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
+    if isinstance(change, Move | Restore) and after.key is not None and (unseen := _unseen_key(session, after.scope)):
+        return _refused(unseen)
     blob_refusal = None if after.blob is None else blobs.refusal_reason(session, before, after)
     if blob_refusal is not None:
         return _refused(blob_refusal)
@@ -447,14 +493,6 @@ def _evaluate_change(
     if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
         detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not session.reader.can_see(proposed.scope):
-        # The handle may write to this scope but not read it, so reasons must not reveal its content.
-        detail = "something like it is known in that scope, which this handle does not see"
-        result.reasons = tuple(
-            replace(reason, detail=detail) if reason.gate == "duplicate" else reason for reason in result.reasons
-        )
-        if decision == "same":
-            return _refused(*result.reasons)
     if decision in {"refuse", "same"}:
         if isinstance(change, Insert) and existing is not None:
             draft.overlay.renamed[change.id] = existing.id

@@ -296,10 +296,10 @@ SELECT key, id FROM records
 {{record_row}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
 -- by_alias --
--- The oldest memory of each scope with each alias.
-SELECT l.name, r.scope, min(l.id) FROM links l LEFT JOIN records r ON r.tenant = l.tenant AND r.id = l.id
+-- For each alias, scope and trust the oldest and the newest memory.
+SELECT l.name, r.scope, r.trust, min(l.id), max(l.id) FROM links l LEFT JOIN records r ON r.tenant = l.tenant AND r.id = l.id
  WHERE l.tenant = :tenant AND l.kind = 'aliases' AND l.name IN (SELECT value FROM json_each(:ids))
- GROUP BY l.name, r.scope ORDER BY min(l.id);
+ GROUP BY l.name, r.scope, r.trust ORDER BY min(l.id);
 
 -- same_event --
 SELECT DISTINCT r.id FROM links l CROSS JOIN records r

@@ -15,11 +15,11 @@ import json
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from keepward.core.commit import Head
 from keepward.core.memory import Record, Status, decayed_importance
@@ -90,6 +90,10 @@ def _damaged(found: ReadResult, memory_id: object, fault: Tampered) -> None:
     _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
 
 
+#: Whether a scope is visible.
+Sees: TypeAlias = Callable[[str], bool]
+
+
 class MemoryReads(Snapshot):
     """Reads of memories; a part of ``Reader``."""
 
@@ -152,18 +156,37 @@ class MemoryReads(Snapshot):
         """Return the memories of a scope and session that have one of some aliases."""
         return self._by_ids("same_event", tenant, ids=json_array(aliases), scope=scope, session=session)
 
+    def ids_by_alias(self, tenant: str, names: Collection[str], sees: Sees) -> list[tuple[str, str]]:
+        """Return (alias, id) of memories with one of these aliases: the first and the last of each scope and trust."""
+        rows = self._run("by_alias", tenant, ids=json_array(names))
+        seen = [row for row in rows if row[1] is not None and sees(row[1])]
+        return [(name, holder) for name, _, _, *holders in seen for holder in dict.fromkeys(holders)]
+
     def records(
-        self, tenant: str, ids: Sequence[str], *, as_of: int | None = None, scopes: Sequence[str] = ()
+        self,
+        tenant: str,
+        ids: Sequence[str],
+        *,
+        as_of: int | None = None,
+        scopes: Sequence[str] = (),
+        sees: Sees | None = None,
     ) -> ReadResult:
         """Return the newest records by id or alias, in the order of ``ids``, without those that do not exist.
 
-        An alias of several memories names the one in the first of ``scopes``, else the oldest.
+        An alias of several memories names the one of the highest trust, then the one in the first of ``scopes``, then
+        the oldest. ``sees`` says in which scopes an alias counts.
         """
         with self._reading(tenant) as db:
-            return self._records(db, tenant, ids, as_of, scopes)
+            return self._records(db, tenant, ids, as_of, scopes, sees)
 
     def _records(
-        self, db: Connection, tenant: str, ids: Sequence[str], as_of: int | None, scopes: Sequence[str] = ()
+        self,
+        db: Connection,
+        tenant: str,
+        ids: Sequence[str],
+        as_of: int | None,
+        scopes: Sequence[str] = (),
+        sees: Sees | None = None,
     ) -> ReadResult:
         found = ReadResult()
         by_id: dict[str, Record] = {}
@@ -172,8 +195,11 @@ class MemoryReads(Snapshot):
         aliases: dict[str, str] = {}
         holders = db.run("by_alias", tenant=tenant, ids=json_array(others)).fetchall() if others else []
         order = {scope: number for number, scope in enumerate(scopes)}
-        for name, _, holder in sorted(holders, key=lambda row: order.get(row[1], len(order))):
-            aliases.setdefault(name, holder)
+        for name, scope, _, holder, _ in sorted(
+            holders, key=lambda row: (-(row[2] or 0), order.get(row[1], len(order)))
+        ):
+            if sees is None or scope is None or sees(scope):
+                aliases.setdefault(name, holder)
         wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
         if wanted:
             self._read(db, tenant, wanted, as_of, found, by_id)
