@@ -905,7 +905,8 @@ class MemoryAPI(ABC):
     ) -> Containment:
         """Return a plan, with a digest, to contain the memories that ``impact`` lists for this selection.
 
-        Nothing changes. Summaries of quotes are not contained; ``shortened`` has the lines that they lose.
+        Nothing changes. What the contained texts replaced comes back; see ``restored``. Summaries of quotes are not
+        contained; ``shortened`` has the lines that they lose.
         """
 
     @operation("POST /memory/contain", by="services.rollback:contain", right="owner")

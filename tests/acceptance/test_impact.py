@@ -6,6 +6,7 @@ import pytest
 from outcomes import held, kept, refused
 
 from keepward import Actor, Conflict, Memory, NotFound
+from keepward.interchange import load
 from support import tamper
 
 PAGE = "https://refunds.example/policy"
@@ -284,3 +285,82 @@ def test_planted_memory_decays_until_confirmed_memories_use_its_room(owner, agen
     room = agent.context("walnut bread").tokens - 1
     sections = agent.context("walnut bread", budget_tokens=room).sections
     assert [item.id for part in sections for item in part.items] == [sound.id]
+
+
+# --- what the contained texts replaced
+
+
+def replaced_under_a_key(owner, agent):
+    old = kept(owner.remember("The deploy target is db-7", key="deploy", kind="state", tier="archival"))
+    kept(owner.remember("The deploy target is evil-9", key="deploy", kind="state", tier="archival", source="web"))
+    return old
+
+
+def revised(owner, agent):
+    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
+    kept(owner.revise(old.id, "The deploy target is evil-9", source="web", reason="x"))
+    return old
+
+
+def superseded(owner, agent):
+    old = kept(owner.remember("The deploy target is db-7", key="deploy", tier="archival"))
+    page = kept(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
+    kept(owner.supersede(old.id, page.id, reason="x"))
+    return old
+
+
+def merged(owner, agent):
+    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
+    page = kept(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
+    kept(owner.merge([old.id, page.id], "The deploy target is evil-9, before db-7", reason="x"))
+    return old
+
+
+def added_to(owner, agent):
+    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
+    kept(owner.append(old.id, "or evil-9", source="web", reason="x"))
+    return old
+
+
+@pytest.mark.parametrize("replace", [replaced_under_a_key, revised, superseded, merged, added_to])
+def test_containing_a_source_brings_back_what_its_text_replaced(owner, agent, replace):
+    old = replace(owner, agent)
+    before = state(owner)
+    assert "evil-9" in owner.context("deploy target").text
+    plan = owner.plan_contain(source="web")
+    assert ([each.text for each in plan.restored], plan.notes) == ([old.text], ("1 replaced memory comes back",))
+    done = owner.contain(plan.digest, source="web", reason="the page was poisoned")
+    now = owner.get(old.id)
+    assert (now.text, now.status, now.key, now.trust) == (old.text, old.status, old.key, old.trust)
+    text = owner.context("deploy target").text
+    assert ("db-7" in text, "evil-9" in text) == (True, False)
+    again = owner.plan_contain(source="web")
+    assert (again.items, again.restored) == ((), ())
+    owner.rollback(done.commit.id)
+    assert state(owner) == before
+    assert owner.verify().ok
+
+
+def test_containing_an_import_brings_back_the_owners_state(owner, tmp_path):
+    kept(owner.remember("The deploy target is db-7", key="deploy", kind="state"))
+    (tmp_path / "rows.jsonl").write_text('{"id": "q1", "text": "The deploy target is evil-9", "key": "deploy"}\n')
+    load(owner, tmp_path / "rows.jsonl", format="records")
+    plan_and_contain(owner, source="import")
+    assert "deploy: The deploy target is db-7" in owner.context("deploy target").text
+
+
+def test_what_was_superseded_stays_so_if_its_key_is_taken(owner, agent):
+    old = superseded(owner, agent)
+    kept(owner.remember("The deploy target is db-8", key="deploy", tier="archival"))
+    plan = owner.plan_contain(source="web")
+    assert plan.restored == ()
+    owner.contain(plan.digest, source="web", reason="the page was poisoned")
+    assert (owner.get(old.id).status, owner.get("deploy").text) == ("superseded", "The deploy target is db-8")
+
+
+def test_what_a_person_said_after_quoting_a_page_stays_when_the_page_is_contained(owner, agent):
+    old = replaced_under_a_key(owner, agent)
+    kept(owner.remember("The deploy target is db-8", key="deploy", kind="state", tier="archival"))
+    plan = owner.plan_contain(source="web")
+    assert (plan.items, plan.restored) == ((), ())
+    assert owner.get(old.id).text == "The deploy target is db-8"

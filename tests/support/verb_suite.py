@@ -415,6 +415,14 @@ class VerbSuite(AskingSuite):
             Status.ACTIVE,
         )
 
+    def test_containing_what_replaced_a_value_brings_it_back(self, owner: Any) -> None:
+        self.kept(owner, "The deploy target is db-7", key="deploy", kind="state")
+        self.kept(owner, "The deploy target is evil-9", key="deploy", kind="state", source="web")
+        plan = owner.plan_contain(source="web")
+        owner.contain(plan.digest, source="web", reason="poisoned")
+        assert [each.text for each in plan.restored] == ["The deploy target is db-7"]
+        assert "deploy: The deploy target is db-7" in owner.context("deploy target").text
+
     def test_erasing_takes_the_digest_of_its_plan(self, owner: Any) -> None:
         record = self.kept(owner, "Ana prefers tabs")
         with pytest.raises(Conflict):

@@ -220,11 +220,13 @@ class Containment(Value):
     impact: Impact
     #: Memories not contained yet, at their newest version: direct ones first, then derived ones.
     items: tuple[Record, ...]
+    #: What comes back because a contained text had replaced it, by id: a version of an item, or a superseded memory.
+    restored: tuple[Record, ...] = ()
     #: Summaries that lose the lines of what is contained, by id.
     shortened: tuple[Shortened, ...] = ()
     #: Identifies this plan; 64 hex digits.
     digest: str
-    #: A sentence on corrected memories, which stay in use.
+    #: Sentences on what comes back, and on corrected memories, which stay in use.
     notes: tuple[str, ...] = ()
     commit: Commit | None = None
     receipt: Receipt | None = None

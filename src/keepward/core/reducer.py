@@ -412,10 +412,13 @@ def _replace(change: changes.Replace, before: Record, context: ChangeContext) ->
 def _append(change: changes.Append | changes.Insert, before: Record, context: ChangeContext) -> Record:
     confidence = before.confidence if change.confidence is None else round_share(change.confidence)
     text = f"{before.text}\n{change.text}"
+    source = change.source or default_source(context.actor)
     return replace(
         before,
         **_without_speaker(before, text, context.actor),
         text=text,
+        # A memory with lines of several sources has the source of the lowest trust.
+        source=source if trust_of(context.actor, source) < before.trust else before.source,
         trust=_trust_after_edit(before, context, change.source),
         heard=_lowest_taint(before.heard, context.heard),
         evidence=_sorted([*before.evidence, *change.evidence]),

@@ -324,7 +324,7 @@ def sources(session: RequestContext, selection: Selection) -> Sources:
     view = _VisibleState(session, replace(selection, include_ended=True))
     rows = {row.id: row for row, _ in view.rows(selection.any_of)}
     groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
-    wordings: dict[str, Wording] = {}
+    wordings: dict[str, Wording[str]] = {}
     for version in _written_versions(view, _FIRST, _LAST):
         author, fields = version.author, version.fields
         written_at = fields.get("text_at", fields.get("created_at"))
@@ -372,7 +372,7 @@ class _SourceCounts:
     #: By memory, the authors of its texts that are from this source.
     writers: dict[str, set[str]] = field(default_factory=dict)
 
-    def summary(self, name: str, rows: Mapping[str, ListedRow], wordings: Mapping[str, Wording]) -> SourceActivity:
+    def summary(self, name: str, rows: Mapping[str, ListedRow], wordings: Mapping[str, Wording[str]]) -> SourceActivity:
         present = {memory_id: wordings[memory_id].present for memory_id in self.writers if memory_id in rows}
         own = [
             rows[memory_id] for memory_id, authors in present.items() if not authors.isdisjoint(self.writers[memory_id])

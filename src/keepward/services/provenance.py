@@ -6,15 +6,15 @@ The history of a memory comes from the journal; ``reader`` decides what a caller
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
 from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
 from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
-from keepward.core.principals import is_actor
+from keepward.core.principals import ActorKind, is_actor
 from keepward.core.proposal import Proposal
 from keepward.core.query import AsOf, check_limit
 from keepward.core.reducer import has_same_text
@@ -228,7 +228,11 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
         InvalidInput: none or several of them were given.
         Tampered: the journal is corrupt, so that the impact is not known.
     """
-    selector = selector_of(**ways)
+    return impact_since(session, selector_of(**ways))[0]
+
+
+def impact_since(session: RequestContext, selector: Selector) -> tuple[Impact, dict[str, int]]:
+    """Return an impact, and the version from which on each direct memory was touched."""
     session.reader.check_every_scope("an impact")
     touched, writers = _touched_versions(session, selector)
     found = session.reader.overseen([*touched])
@@ -236,14 +240,14 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     corrected = {
         name: correction
         for name in touched
-        if name in records and (correction := _correction(session, records[name], writers.get(name, ())))
+        if name in records and (correction := _correction(session, records[name], writers.get(name, set())))
     }
     derived, damaged = _derived_records(session, touched, corrected)
     records |= derived
     since = {**dict.fromkeys((*derived, *damaged), 1), **touched}
     delivered = context_deliveries(session, since, {name: each.version for name, each in corrected.items()})
     contexts = {name: session.reader.delivery(name, pairs) for name, pairs in delivered.items()}
-    return Impact(
+    found_impact = Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records and name not in corrected),
         derived=tuple(derived[name] for name in derived if name not in corrected),
@@ -256,6 +260,7 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
         ),
         damaged=(*found.damaged, *damaged, *(name for name, delivery in contexts.items() if delivery is None)),
     )
+    return found_impact, touched
 
 
 class _Correction(NamedTuple):
@@ -265,16 +270,23 @@ class _Correction(NamedTuple):
     seq: int
 
 
-def _correction(session: RequestContext, record: Record, writers: Collection[str]) -> _Correction | None:
+#: A label, and for a person's text its source: a person who quotes a page may say the opposite afterwards.
+_Writer: TypeAlias = tuple[str, str | None]
+
+
+def _writer(label: str, source: str) -> _Writer:
+    return label, source if label.partition(":")[0] in {ActorKind.OPERATOR, ActorKind.USER} else None
+
+
+def _correction(session: RequestContext, record: Record, writers: Set[_Writer]) -> _Correction | None:
     """Return since when nothing of a memory's text is by these writers; None if something still is."""
-    unchanged = (record.text_by, record.text_at) == (record.author, record.created_at)
-    if not writers or record.status is Status.ERASED or (unchanged and record.author in writers):
+    if not writers or record.status is Status.ERASED:
         return None
-    wording, since = Wording(), None
+    wording, since = Wording[_Writer](), None
     for view, step in session.store.history(session.tenant, record.id):
         after = step.after
-        wording.add(after.text, after.text_by, after.text_at)
-        is_others = wording.present.isdisjoint(writers)
+        wording.add(after.text, _writer(after.text_by, after.source), after.text_at)
+        is_others = writers.isdisjoint({*wording.present, *((label, None) for label, _ in wording.present)})
         since = (since or _Correction(after.version, view.commit.seq)) if is_others else None
     return since
 
@@ -303,24 +315,24 @@ def _derived_records(
                     continue
             derived[record.id] = record
             added.append(record.id)
-            if correction := _correction(session, record, {record.author}):
+            if correction := _correction(session, record, {(record.author, None)}):
                 corrected[record.id] = correction
         known |= {*added}
     return dict(sorted(derived.items())), damaged
 
 
-def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict[str, int], dict[str, set[str]]]:
+def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict[str, int], dict[str, set[_Writer]]]:
     """Return, in journal order, the version from which on each memory was touched, and who wrote the touched texts."""
     way, value = selector.way, selector.value
     if way == "memory":
         return {session.reader.fetch(value).id: 1}, {}
     touched: dict[str, int] = {}
-    writers: dict[str, set[str]] = {}
+    writers: dict[str, set[_Writer]] = {}
     if way == "commit":
         for step in commit_of(session, value).steps:
             touched.setdefault(step.after.id, step.after.version)
             if step.before is None or not has_same_text(step.before, step.after):
-                writers.setdefault(step.after.id, set()).add(step.after.text_by)
+                writers.setdefault(step.after.id, set()).add(_writer(step.after.text_by, step.after.source))
         return touched, writers
     proposed = (
         {item.id: item for item in session.store.documents(Proposal, session.tenant).list()} if way == "actor" else {}
@@ -350,12 +362,13 @@ def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict
             by_session = way == "session" and value in {details.session, payload.get("session")}
             if selected or by_source or by_session:
                 own, by = writers.setdefault(event.memory_id, set()), payload.get("text_by", payload["author"])
+                said = payload["source"]
                 # Evidence and session stay in the fields when another writer rewrites the text.
-                is_given = payload["source"] == value or details.session == value or event.memory_id not in touched
+                is_given = value in {said, details.session} or event.memory_id not in touched
                 if selected:
-                    own |= selected if is_new_text(payload) else set()
+                    own |= {_writer(label, said) for label in selected} if is_new_text(payload) else set()
                 elif is_given:
-                    own.add(by)
+                    own.add(_writer(by, said))
                 touched.setdefault(event.memory_id, event.version)
             elif inherited:
                 inheriting.add(event.memory_id)

@@ -10,13 +10,14 @@ when a rollback takes the memory away.
 A rollback is a commit like any other: it passes the gates and can be rolled back.
 A containment applies to the set and versions that were shown, or changes nothing. It deletes nothing: a contained
 memory is archived by the op ``contain``. It is in no prompt, recall or duplicate result, and only the owner restores
-it. A summary of quotes is not archived: it loses the lines of what is contained. One rollback of the commit restores
-every memory.
+it. What it replaced comes back: the version before the first contained one, or the memory that it superseded. A
+summary of quotes is not archived: it loses the lines of what is contained. One rollback of the commit restores every
+memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -48,7 +49,7 @@ from keepward.services.following import (
     without_forgotten_sources,
 )
 from keepward.services.gate_context import case_of, evaluate
-from keepward.services.provenance import impact, selector_of
+from keepward.services.provenance import impact_since, selector_of
 from keepward.services.request_context import RequestContext
 from keepward.services.review import check_reason
 from keepward.services.transaction import StepList, Transaction, transact
@@ -339,25 +340,31 @@ def contain(
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
     def decide(session: RequestContext) -> _ContainmentSteps:
-        affected = impact(session, **ways)
+        affected, touched = impact_since(session, selector)
         found = _containment_followers(session, affected)
-        items = tuple(
-            record
+        affected_now = {
+            record.id: record
             for record in (*affected.direct, *affected.derived)
             if record.id not in found.shortened and record.id not in found.clean
             if record.status is not Status.ERASED and not is_contained(session, record)
-        )
+        }
+        earlier = _versions_before(session, affected_now, touched)
+        items = tuple(record for record in affected_now.values() if not _has_content_of(record, earlier.get(record.id)))
+        archived = [record for record in items if record.id not in earlier]
+        targets = {record.id: earlier[record.id] for record in items if record.id in earlier}
+        targets |= _superseded_by(session, archived, affected)
         changed = [*items, *(before for _, (before, _) in sorted(found.shortened.items()))]
-        shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in changed]]
+        versions = [[[record.id, record.version] for record in each] for each in (changed, targets.values())]
+        shown = [session.tenant, selector.way, selector.value, *versions]
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
-        notes = _notes_on_corrected(affected.corrected)
         result = Containment(
             applied=False,
             impact=affected,
             items=items,
+            restored=tuple(session.reader.hide_content(record) for _, record in sorted(targets.items())),
             shortened=shortened_in(session, found),
             digest=plan_digest,
-            notes=notes,
+            notes=(*_notes_on_restored(targets), *_notes_on_corrected(affected.corrected)),
         )
         if digest is None or not changed:
             return _ContainmentSteps(result=result)
@@ -366,12 +373,18 @@ def contain(
         check_reason(why)
         if not (session.policy.enabled and session.policy.capture):
             raise Unauthorised("memory is switched off by policy; switch capture on to contain")
-        steps = [_contained_step(session, record) for record in items]
-        return _ContainmentSteps(steps=[*steps, *following_steps(session, found)], result=result)
+        steps = [_contained_step(session, record) for record in archived]
+        steps += following_steps(session, found)
+        taken = {step.after.id for step in steps}
+        returned, reasons = _steps(session, {name: record.version for name, record in targets.items()}, ())
+        steps += [step for step in returned if step.after.id not in taken]
+        return _ContainmentSteps(steps=steps, result=result, reasons=reasons)
 
     def store(transaction: Transaction, decision: _ContainmentSteps) -> Containment:
         details = {"approved_by": session.actor.label, "approved_digest": decision.result.digest}
-        stored = transaction.commit(decision, reason=why, kind=CONTAIN, details=details, receipt_kind="contain")
+        stored = transaction.commit(
+            decision, reason=why, kind=CONTAIN, reasons=decision.reasons, details=details, receipt_kind="contain"
+        )
         return replace(decision.result, applied=True, commit=stored.commit, receipt=stored.receipt)
 
     def without_writing(decision: _ContainmentSteps) -> Containment | None:
@@ -383,6 +396,54 @@ def contain(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ContainmentSteps(StepList):
     result: Containment
+    reasons: tuple[Reason, ...] = ()
+
+
+def _versions_before(
+    session: RequestContext, affected: Mapping[str, Record], touched: Mapping[str, int]
+) -> dict[str, Record]:
+    """Return, by id, the version in use before a memory was first touched or derived from what was touched."""
+    sources = {*touched, *affected}
+    found: dict[str, Record] = {}
+    for name in affected:
+        before: Record | None = None
+        for step in session.store.steps(session.tenant, name):
+            since = touched.get(name)
+            if step.after.version >= since if since is not None else not sources.isdisjoint(step.after.derived_from):
+                break
+            before = step.after
+        if before is not None and before.status is Status.ACTIVE:
+            found[name] = before
+    return found
+
+
+def _superseded_by(session: RequestContext, archived: Sequence[Record], affected: Impact) -> dict[str, Record]:
+    """Return, by id, the last version in use of each memory that one of these supersedes."""
+    left = {record.id for record in (*affected.direct, *affected.derived)}
+    predecessors = session.store.predecessors(session.tenant) if archived else {}
+    found: dict[str, Record] = {}
+    for successor in archived:
+        for name in predecessors.get(successor.id, ()):
+            steps = session.store.steps(session.tenant, name)
+            before = next((step.before for step in reversed(steps) if step.op == "supersede"), None)
+            if name in left or before is None or before.status is not Status.ACTIVE:
+                continue
+            holder = key_holder(session, before.scope, before.key) if before.key is not None else None
+            if holder is None or holder.id in {record.id for record in archived}:
+                found[name] = before
+    return found
+
+
+def _has_content_of(record: Record, earlier: Record | None) -> bool:
+    return earlier is not None and replace(record, **_VERSION_FIELDS) == replace(earlier, **_VERSION_FIELDS)
+
+
+def _notes_on_restored(targets: Mapping[str, Record]) -> tuple[str, ...]:
+    """Return a sentence on the memories that come back."""
+    if not targets:
+        return ()
+    count = len(targets)
+    return ("1 replaced memory comes back" if count == 1 else f"{count} replaced memories come back",)
 
 
 def _containment_followers(session: RequestContext, affected: Impact) -> Followers:
