@@ -155,7 +155,7 @@ class ReadSuite(Ground):
     @staticmethod
     def likely(store: EventStore, make: RecordFactory, asked: Record) -> list[str]:
         """Return the ids of the memories that may say the same as another."""
-        [(found, _)] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text))], make.now)
+        [found] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text))], make.now)
         return [each.id for each in found]
 
     def test_equal_digests_come_before_shared_labels(self, store: EventStore, make: RecordFactory) -> None:
@@ -192,22 +192,15 @@ class ReadSuite(Ground):
         self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
         texts = ("tea in cupboard", "tea in cupboard 3", "something else")
         asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
-        together = [[each.id for each in group] for group, _ in store.duplicate_candidates(TENANT, asked, make.now)]
+        together = [[each.id for each in group] for group in store.duplicate_candidates(TENANT, asked, make.now)]
         assert together == [self.likely(store, make, record) for record, _ in asked]
-
-    def test_a_digest_is_known_whatever_became_of_its_memory(self, store: EventStore, make: RecordFactory) -> None:
-        first = make.record()
-        self.put(store, make, first)
-        self.put(store, make, make.revised(first, status=Status.RETIRED), features=(None,))
-        asked = [(record, make.features(record.text)) for record in (make.record(), make.record("not said yet"))]
-        assert [known for _, known in store.duplicate_candidates(TENANT, asked, make.now)] == [True, False]
 
     def test_a_trait_apart_is_reported_before_anything_is_read(self, store: EventStore, make: RecordFactory) -> None:
         texts = {"tea in cupboard 1": b"one", "tea in cupboard 2": b"two"}
         features = tuple(make.features(text, trait=trait) for text, trait in texts.items())
         self.put(store, make, *map(make.record, texts), features=features)
         asked = make.record("tea in cupboard 3")
-        [(likely, _)] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
+        [likely] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
         assert sorted(each.kindred for each in likely) == [False, True]
 
     # --- profiles
@@ -363,4 +356,12 @@ class ReadSuite(Ground):
         self.put(store, make, first)
         later = make.revised(first, status=Status.SUPERSEDED, superseded_by="x")
         self.put(store, make, later, features=(None,))
-        assert store.superseded(TENANT, "/", make.features(first.text).digest).records == [later]
+        asked = make.features(first.text, trait=b"other")
+        assert store.superseded(TENANT, "/", asked.digest, asked.trait).records == [later]
+
+    def test_superseded_memories_are_found_by_their_trait(self, store: EventStore, make: RecordFactory) -> None:
+        first = make.record()
+        self.put(store, make, first, features=(make.features(first.text, trait=b"same"),))
+        later = make.revised(first, status=Status.SUPERSEDED, superseded_by="x")
+        self.put(store, make, later, features=(None,))
+        assert store.superseded(TENANT, "/", b"other", b"same").records == [later]

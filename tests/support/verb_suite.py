@@ -6,6 +6,7 @@ them is tested, one sentence and one claim each; questions are in ``verb_suite_r
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from keepward.core.change import Insert, Replace, Supersede
 from keepward.core.memory import Status, Tier
+from keepward.core.principals import Trust
 from keepward.core.proposal import Committed, Duplicate, Quarantined, Refused
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
 
@@ -269,6 +271,33 @@ class VerbSuite(AskingSuite):
             owner.plan_erase(["crm:77"])
         owner.erase(owner.plan_erase([second.id]).digest, [second.id])
         assert owner.get("crm:77").id == first.id
+
+    def test_a_known_text_keeps_its_lower_trust_wherever_an_agent_states_it(self, owner: Any, agent: Any) -> None:
+        self.kept(agent, "Refunds are settled by wire transfer", source="web")
+        bob, ana = agent.agent("bob"), owner.user("ana")
+        stated = bob.remember("Refunds are settled by wire transfer.")
+        assert [each.code for each in stated.reasons] == ["known_text"]
+        assert (stated.records[0].trust, stated.records[0].scope) == (Trust.WEB, "/agents/bob")
+        assert "wire transfer" not in bob.context("How are refunds settled?", purpose="act").text
+        assert self.kept(ana, "Refunds are settled by wire transfer").trust is Trust.OWNER
+        # What the writer may not read says nothing.
+        self.kept(agent.agent("eve"), "The ferry leaves at noon", source="web")
+        assert self.kept(bob, "The ferry leaves at noon").trust is Trust.AGENT
+
+    def test_no_capitals_widths_or_accents_bring_an_ended_text_back(self, owner: Any, agent: Any) -> None:
+        old = self.kept(owner, "The café in US-East closes at 9 pm")
+        owner.supersede(old.id, self.kept(owner, "The café in US-East closes at 10 pm").id)
+        gone = self.kept(owner, "Ana Quill lives at 14 Gull Läne")
+        owner.erase(owner.plan_erase([gone.id]).digest, [gone.id])
+        for text, codes in ((old.text, ["echo"]), (gone.text, ["erased"])):
+            for form in (str.upper, str.lower, str.title, lambda each: unicodedata.normalize("NFD", each.upper())):
+                refused = agent.remember(form(text))
+                assert (refused.outcome, [each.code for each in refused.reasons]) == ("refused", codes), form(text)
+            wide = text.translate({ord(each): ord(each) + 0xFEE0 for each in "acdeilmnoprst"})
+            assert agent.remember(f"{wide}  ").outcome == "refused"
+        # Whoever says something else is heard: 5 mW is not 5 MW.
+        self.kept(agent, "The laser has 5 mW")
+        self.kept(agent, "The laser has 5 MW")
 
     # --- drafts
 

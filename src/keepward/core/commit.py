@@ -266,7 +266,7 @@ ERASURE_REASONS = ("request", "consent", "retention", "mistake", "secret", "othe
 DETAILS = -1
 
 EventPosition = tuple[int, int]
-FingerprintKind = Literal["text", "name"]
+FingerprintKind = Literal["text", "folded", "name"]
 
 
 def erasure_fingerprint(key: bytes, tenant: str, kind: FingerprintKind, content: bytes) -> str:

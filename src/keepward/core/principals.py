@@ -233,6 +233,10 @@ _DEFAULT_SOURCE = {
 }
 
 
+#: Actors who are persons.
+PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})
+
+
 def may_act_as(actor: Actor, other: Actor) -> bool:
     """Whether a handle of ``other`` may act as ``actor``: only the owner, and only as an actor who is not an owner."""
     return other.is_owner and not actor.is_owner

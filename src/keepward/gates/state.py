@@ -3,7 +3,7 @@
 Invariants
 (1) Two texts are duplicates if they are equal after normalization, or differ only in filler words ("the", "really").
     A text with any other difference is another fact; its writer learns which memory it resembles.
-(2) A restated earlier value of a key, or of a superseded memory, is refused as an echo.
+(2) A restated earlier value of a key, or of a superseded memory, is refused as an echo, also in other capitals.
 (3) An event is a duplicate only if its scope, and its id or its text, session and instant are the same.
 (4) A full tier refuses agents, or archives its least useful memory, according to policy. It never refuses people, so
     that agents cannot lock them out. Core archives nothing.
@@ -17,9 +17,9 @@ from keepward.core.change import TEXT_CHANGES, Insert, Move, Promote, Restore
 from keepward.core.commit import Reason
 from keepward.core.memory import ContentType, Kind, Record, Tier, confidence_at
 from keepward.core.policy import Policy
-from keepward.core.principals import ActorKind, Trust
+from keepward.core.principals import PEOPLE, ActorKind, Trust
 from keepward.core.reducer import content
-from keepward.gates.detectors.near_duplicate import NormalizedText, is_near_duplicate, match, normalise
+from keepward.gates.detectors.near_duplicate import NormalizedText, fold, is_near_duplicate, match, normalise
 from keepward.gates.gate_types import (
     DuplicateMatch,
     GateContext,
@@ -38,8 +38,8 @@ _METADATA_FIELDS = (
     *("text_by", "text_at", "updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
     *("source", "trust", "heard", "confidence"),
 )
-_MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
-_PEOPLE = {ActorKind.OPERATOR, ActorKind.USER}
+#: Actors who may state again what has ended.
+MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
 _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
 
 
@@ -81,10 +81,10 @@ def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     is_own_value = before is not None and (
         (value and before.author == case.actor.label) or normalise(before.text) == normalise(after.text)
     )
-    if view.echoes and case.actor.kind not in _MAY_REAFFIRM and not is_own_value:
-        plain = normalise(after.text)
+    if view.echoes and case.actor.kind not in MAY_REAFFIRM and not is_own_value:
+        folded = fold(after.text)
         for old in view.echoes:
-            if normalise(old.text) == plain:
+            if fold(old.text) == folded:
                 detail = f"{old.id} said this and is inactive: to reaffirm it, revise that memory with a reason"
                 return Refuse(reasons=(_duplicate("echo", detail),))
     if case.before is not None:
@@ -160,7 +160,7 @@ def capacity(case: GateInput, view: GateContext, policy: Policy) -> Verdict | No
         return Refuse(reasons=(_capacity("over_budget", detail),))
     arrives = case.before is None or isinstance(case.change, Restore) or case.before.tier is not after.tier
     limit = policy.capacity.get(after.tier)
-    if case.actor.kind in _PEOPLE or after.trust >= Trust.USER:
+    if case.actor.kind in PEOPLE or after.trust >= Trust.USER:
         return None
     if not arrives or limit is None or view.counts.get(after.tier, 0) < limit or makes_room(case, view, policy):
         return None

@@ -38,7 +38,7 @@ from keepward.core.principals import user_of
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, NotFound
-from keepward.gates.detectors.near_duplicate import normalise
+from keepward.gates.detectors.near_duplicate import fold, normalise
 from keepward.services.access import items_of
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.system_records import RERANKER
@@ -237,6 +237,7 @@ def fingerprints(key: bytes, tenant: str, records: Iterable[Record], names: Iter
             found.update(name for name in record.aliases if name.startswith(ERASED_ALIAS_PREFIX))
             continue
         found.add(erasure_fingerprint(key, tenant, "text", normalise(record.text).encode()))
+        found.add(erasure_fingerprint(key, tenant, "folded", fold(record.text).encode()))
         found.update(erasure_fingerprint(key, tenant, "name", alias.encode()) for alias in record.aliases)
     return tuple(sorted(found))
 

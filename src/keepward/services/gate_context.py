@@ -26,9 +26,10 @@ from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.gates import pipeline
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.detectors.near_duplicate import NormalizedText
+from keepward.gates.detectors.near_duplicate import NormalizedText, fold
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.gate_types import GateContext, GateInput
+from keepward.gates.state import MAY_REAFFIRM
 from keepward.ports.store import DuplicateCandidate, Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
@@ -36,7 +37,7 @@ from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.following import is_contained
 from keepward.services.reader import ID_BEGINNING
 from keepward.services.request_context import RequestContext
-from keepward.services.search_features import text_digest, text_features
+from keepward.services.search_features import text_features
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
 from keepward.storage.rows import dedup_partition
 
@@ -54,7 +55,7 @@ def prefetch(session: RequestContext, records: Sequence[Record], overlay: Staged
     if not fresh:
         return
     likely = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
-    overlay.prefetched = {record.id: result for (record, _), result in zip(fresh, likely, strict=True)}
+    overlay.prefetched = {record.id: found for (record, _), found in zip(fresh, likely, strict=True)}
     if blocked_by_erasure(session, *records) is None:
         overlay.not_erased = {record.id: record for record in records}
 
@@ -99,40 +100,52 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
 def _duplicate_candidates(session: RequestContext, after: Record, overlay: StagedState) -> Sequence[DuplicateCandidate]:
     known = overlay.prefetched.get(after.id)
     if known is None:
-        ((likely, has_digest),) = session.store.duplicate_candidates(
-            session.tenant, [(after, overlay.text_features(after))], session.clock.now()
-        )
-        known = overlay.prefetched[after.id] = (likely, has_digest)
-    return known[0]
+        asked = [(after, overlay.text_features(after))]
+        (known,) = session.store.duplicate_candidates(session.tenant, asked, session.clock.now())
+        overlay.prefetched[after.id] = known
+    return known
 
 
 def previous_statements(
-    session: RequestContext, revised: Sequence[Record], after: Record, overlay: StagedState, *, known: bool
+    session: RequestContext, revised: Sequence[Record], after: Record, overlay: StagedState
 ) -> tuple[Record, ...]:
-    """Return records that once stated the same: earlier versions of ``revised``, and superseded memories.
-
-    ``known`` is whether some memory of the tenant may have this text.
-    """
+    """Return records that once stated the same in any capitals: earlier versions of ``revised``, and what has ended."""
     if after.kind not in {Kind.FACT, Kind.RULE}:
         # A state may return to an earlier value; that is news.
         return ()
-    digest = overlay.text_features(after).digest
+    folded = fold(after.text)
     earlier: list[Record] = []
     for record in revised:
         # A fact that was corrected more often is a state in all but name.
-        if (
-            not 1 < record.version <= MAX_VERSIONS_SEARCHED
-            or record.kind is Kind.STATE
-            or text_digest(record.text) == digest
-        ):
+        if not 1 < record.version <= MAX_VERSIONS_SEARCHED or record.kind is Kind.STATE or fold(record.text) == folded:
             continue
         history = (step.after for step in session.store.steps(session.tenant, record.id))
-        earlier += [version for version in history if text_digest(version.text) == digest]
-    old = session.store.superseded(session.tenant, after.scope, digest).records if known else []
+        earlier += [version for version in history if fold(version.text) == folded]
+    features = overlay.text_features(after)
+    ended = session.store.superseded(session.tenant, after.scope, features.digest, features.trait).records
+    old = [record for record in ended if fold(record.text) == folded]
     return (*earlier, *old)
 
 
-#: An id, or the prefix of one.
+def trust_of_known_text(session: RequestContext, after: Record, overlay: StagedState) -> Trust | None:
+    """Return the trust of the same text where the writer may read it, if lower than that of the record; else None.
+
+    Messages are left out: they record what was said, not that it is so.
+    """
+    if after.blob is not None or (after.kind is Kind.EVENT and after.speaker is not None):
+        return None
+    scopes = {*session.reader.scopes, after.scope} if session.reader.can_see(after.scope) else {*session.reader.scopes}
+    features = overlay.text_features(after)
+    found = [
+        int(record.trust)
+        for record in overlay.records.values()
+        if record.id != after.id and record.scope in scopes and overlay.text_features(record).digest == features.digest
+    ]
+    known = session.store.known_trust(session.tenant, features.digest, after.id, scopes)
+    lowest = min([*found, *([] if known is None else [known])], default=int(after.trust))
+    return Trust(lowest) if lowest < after.trust else None
+
+
 _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
@@ -180,8 +193,8 @@ class StagedState:
     tally: dict[str, int] | None = None
     #: Ids proposed for new memories, to the ids of the stored duplicates.
     renamed: dict[str, str] = field(default_factory=dict)
-    #: By id of a new memory, its duplicate candidates and whether its text is known; see ``prefetch``.
-    prefetched: dict[str, tuple[Sequence[DuplicateCandidate], bool]] = field(default_factory=dict)
+    #: By id of a new memory, its duplicate candidates; see ``prefetch``.
+    prefetched: dict[str, Sequence[DuplicateCandidate]] = field(default_factory=dict)
     #: New memories that match no erasure.
     not_erased: dict[str, Record] = field(default_factory=dict)
     #: Texts of this proposal in the form in which they are compared.
@@ -348,8 +361,7 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
     # The history of a value under another key says nothing of this one.
     has_own_key = after.key is not None and after.content_type is ContentType.STRUCTURED
     revised = (before,) if before is not None else () if has_own_key else near
-    known = overlay.prefetched.get(after.id, ((), True))[1]
-    past = previous_statements(session, revised, after, overlay, known=known)
+    past = () if case.actor.kind in MAY_REAFFIRM else previous_statements(session, revised, after, overlay)
     return replace(view, **fields, neighbours=near, echoes=past, forms=overlay.normalized)
 
 

@@ -32,7 +32,7 @@ from keepward.core.change import (
 )
 from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.principals import ActorKind, Trust, is_scope
+from keepward.core.principals import PEOPLE, ActorKind, Trust, is_scope
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import ChangeContext, apply, has_same_text, reinforced_by
@@ -64,6 +64,7 @@ from keepward.services.gate_context import (
     parents_of,
     prefetch,
     record_before,
+    trust_of_known_text,
 )
 from keepward.services.request_context import RequestContext, lowest_trust_read
 from keepward.services.search_features import pack_vector
@@ -103,6 +104,8 @@ class EvaluatedProposal:
     skip_erasure_check: bool = False
     #: Lowest trust of what the proposer read lately, if below its own.
     tainted_by: Trust | None = None
+    #: By memory id, the trust that a new text has because the same text is known with it.
+    known: dict[str, Trust] = field(default_factory=dict)
     #: Findings of the redactor by text; a second evaluation reuses them.
     personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest version that the steps build on, by memory id; 0 for a new memory.
@@ -466,6 +469,11 @@ def _apply_change(
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
+    if isinstance(change, TEXT_CHANGES) and session.actor.kind not in PEOPLE:
+        known = None if before and has_same_text(before, after) else trust_of_known_text(session, after, draft.overlay)
+        if known is not None:
+            draft.known[after.id] = known
+            after = replace(after, trust=known)
     if isinstance(change, Move | Restore) and after.key is not None and (unseen := _unseen_key(session, after.scope)):
         return _refused(unseen)
     blob_refusal = None if after.blob is None else blobs.refusal_reason(session, before, after)
@@ -493,6 +501,9 @@ def _evaluate_change(
     if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
         detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
+    if (known := draft.known.get(proposed.id)) is not None and isinstance(change, TEXT_CHANGES):
+        detail = f"the same text is known with less trust: it has the trust `{known.label}`"
+        result.reasons = (*result.reasons, Reason(gate="authority", code="known_text", detail=detail))
     if decision in {"refuse", "same"}:
         if isinstance(change, Insert) and existing is not None:
             draft.overlay.renamed[change.id] = existing.id

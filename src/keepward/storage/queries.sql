@@ -416,8 +416,11 @@ SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
  WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
 
--- known_digest --
-SELECT 1 FROM features WHERE tenant = :tenant AND digest = :digest LIMIT 1;
+-- known_trust --
+-- The lowest trust of memories with the same text in some scopes.
+SELECT min(r.trust) FROM features f CROSS JOIN records r
+ WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.id <> :id
+   AND r.status <> 'erased' AND r.scope IN (SELECT value FROM json_each(:scopes));
 
 -- commit_row --
 -- Fragment.
@@ -493,13 +496,15 @@ SELECT DISTINCT e.memory_id FROM events e
  ORDER BY e.memory_id;
 
 -- superseded --
--- Superseded and contained memories of a scope with the same digest, newest first.
-SELECT r.id FROM features f CROSS JOIN records r
- WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.scope = :scope
+-- Superseded and contained memories of a scope with the same digest or trait, newest first.
+SELECT r.id
+  FROM (SELECT id FROM features WHERE tenant = :tenant AND digest = :digest
+        UNION SELECT id FROM features WHERE tenant = :tenant AND trait = :trait) f CROSS JOIN records r
+ WHERE r.tenant = :tenant AND r.id = f.id AND r.scope = :scope
    AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
         SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.position / 1048576
            AND e.n = r.position % 1048576 AND e.op = 'contain')))
- ORDER BY r.arrival DESC LIMIT 8;
+ ORDER BY r.arrival DESC LIMIT 24;
 
 -- children --
 SELECT DISTINCT id FROM links

@@ -134,9 +134,14 @@ class MemoryReads(Snapshot):
         """Whether a live memory has no vectors of this embedder by one of these recipes."""
         return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=json_array(recipes)))
 
-    def superseded(self, tenant: str, scope: str, digest: bytes) -> ReadResult:
-        """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
-        return self._by_ids("superseded", tenant, scope=scope, digest=digest)
+    def superseded(self, tenant: str, scope: str, digest: bytes, trait: bytes) -> ReadResult:
+        """Return superseded and contained memories of a scope with this digest or trait, newest first, at most 24."""
+        return self._by_ids("superseded", tenant, scope=scope, digest=digest, trait=trait)
+
+    def known_trust(self, tenant: str, digest: bytes, memory_id: str, scopes: Collection[str]) -> int | None:
+        """Return the lowest trust of other memories of some scopes with this digest, in any status; None if none."""
+        ((trust,),) = self._run("known_trust", tenant, digest=digest, id=memory_id, scopes=json_array(scopes))
+        return None if trust is None else int(trust)
 
     def expired(self, tenant: str, now: datetime, *, limit: int) -> ReadResult:
         """Return active memories whose TTL has passed, the longest ago first, ties by id."""
@@ -345,12 +350,11 @@ class MemoryReads(Snapshot):
 
     def duplicate_candidates(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-    ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
-        """Return for each record up to 8 likely duplicates, and whether any memory has its digest.
+    ) -> list[tuple[DuplicateCandidate, ...]]:
+        """Return for each record up to 8 likely duplicates.
 
         Candidates are active and have an equal digest or share two minhashes. Equal digests come first, by id; then the
-        most shared minhashes, ties by newer position. They may be of another partition, see (5). A digest
-        is known if any memory of the tenant has it, in any status.
+        most shared minhashes, ties by newer position. They may be of another partition, see (5).
         """
         with self._reading(tenant) as db:
             return _duplicate_candidates(db, tenant, asked, now)
@@ -532,20 +536,16 @@ class DuplicateCandidateRow(NamedTuple):
 
 def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
+) -> list[tuple[DuplicateCandidate, ...]]:
     """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
     minhashes = [_stored(record, features) for record, features in asked]
     holders = _minhash_holders(db, tenant, minhashes)
     micros = to_micros(now)
     equals: list[list[int]] = []
-    known: list[bool] = []
     ranked: list[list[int]] = []
     for (record, features), placed in zip(asked, minhashes, strict=True):
-        digest = features.digest
-        # In any status; an empty digest belongs to no memory.
-        has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
-        known.append(has)
-        equals.append(_equal(db, tenant, record, digest, micros) if has else [])
+        # An empty digest belongs to no memory.
+        equals.append(_equal(db, tenant, record, features.digest, micros) if features.digest else [])
         crowds = [crowd for minhash in placed if (crowd := holders.get(minhash))]
         shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
         # Positions rise with time: of equal matches, the memory changed last comes first.
@@ -557,13 +557,13 @@ def _duplicate_candidates(
     rows_by_position = _rows_at(
         db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]}
     )
-    found: list[tuple[tuple[DuplicateCandidate, ...], bool]] = []
-    for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
+    found: list[tuple[DuplicateCandidate, ...]] = []
+    for (record, features), same, places in zip(asked, equals, order, strict=True):
         first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
         if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
             # Many of them have expired, so all of them are checked.
             first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
-        found.append((first, some))
+        found.append(first)
     return found
 
 

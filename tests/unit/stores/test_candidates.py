@@ -33,7 +33,7 @@ def put(store, stage):
 
 
 def likely(store, make, record):
-    ((found, _),) = store.duplicate_candidates(TENANT, [(record, make.features(record.text))], make.now)
+    (found,) = store.duplicate_candidates(TENANT, [(record, make.features(record.text))], make.now)
     return [each.id for each in found]
 
 

@@ -8,13 +8,17 @@ from keepward import Memory
 from keepward.storage.sql import SQL
 
 
-@pytest.mark.parametrize("name", ["known_digest", "same_digest", "superseded"])
+@pytest.mark.parametrize("name", ["known_trust", "same_digest", "superseded"])
 def test_a_repeated_text_is_found_by_its_digest(tmp_path, name):
     path = tmp_path / "store.db"
     with Memory.open(path, embedder=None, config_dir=tmp_path / "config") as mem:
         mem.remember("The ferry leaves at noon")
-    values = dict.fromkeys(("tenant", "digest", "id", "tier", "scope", "sensitivity", "now"), "x")
+    values = dict.fromkeys(("tenant", "digest", "trait", "id", "tier", "scope", "sensitivity", "now"), "x") | {
+        "scopes": "[]"
+    }
     with sqlite3.connect(path) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values)]
     db.close()
-    assert "features_digest (digest=? AND tenant=?)" in plan[0]
+    assert "features_digest (digest=? AND tenant=?)" in "".join(plan)
+    # ``f`` is what was found by its digest.
+    assert {step for step in plan if step.startswith("SCAN")} <= {"SCAN f", "SCAN json_each VIRTUAL TABLE INDEX 1:"}

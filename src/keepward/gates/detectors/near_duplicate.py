@@ -65,13 +65,30 @@ def normalise(text: str) -> str:
     return _without_end(plain if plain.isascii() else _compose(plain))
 
 
-def _compose(text: str) -> str:
+def fold(text: str) -> str:
+    """Return the form under which a text that was withdrawn is recognised, whatever its capitals, widths and accents.
+
+    It is the normal form in NFKC without case. "5 mW" and "5 MW" have one form, so only what withholds may use it.
+    """
+    plain = normalise(text).casefold()
+    if not plain.isascii() and _has_few_accents(plain):
+        plain = unicodedata.normalize("NFKC", plain).casefold()
+    return _without_end(" ".join(plain.split()))
+
+
+def _has_few_accents(text: str) -> bool:
     run = 0
     for combining in map(unicodedata.combining, text):
         run = run + 1 if combining else 0
         # No language has so many accents in a row, and sorting them takes quadratic time.
         if run > 30:
-            return text
+            return False
+    return True
+
+
+def _compose(text: str) -> str:
+    if not _has_few_accents(text):
+        return text
     return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]).translate(_UNIFIED), text)
 
 
@@ -138,8 +155,9 @@ class NormalizedText:
 
     @property
     def token_signature(self) -> bytes:
-        """8 bytes, equal for texts that differ only in fillers."""
-        return hashlib.blake2b(" ".join(self.tokens).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        """8 bytes, equal for texts that differ only in fillers and in capitals, widths and accents."""
+        words = " ".join(_tokens(fold(self.text)))
+        return hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _as_normalized(text: str | NormalizedText) -> NormalizedText:
