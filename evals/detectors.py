@@ -73,7 +73,7 @@ def privacy(_: Path | None) -> Iterator[Figure]:
 
 def injection(_: Path | None) -> Iterator[Figure]:
     """Yield what is found of orders to a model, and what is taken for one."""
-    yield from own("injection", "attacks", ("attack",), 60)
+    yield from own("injection", "attacks", ("attack",), 45)
     yield from own("injection", "ordinary notes taken for orders", ("kind_", "ordinary"), 0.5, most=True)
 
 
@@ -140,7 +140,7 @@ def attacks(folder: Path | None) -> Iterator[Figure]:
     flag = SCANNERS["injection"]
     for half in ("seen", "unread") if found else ():
         hits = (bool(flag(each.text)) for each in found if each.half == half)
-        yield share("published attacks", f"{half} half", hits, 60)
+        yield _without_goal(share("published attacks", f"{half} half", hits, 0))
     if not found:
         yield _unmeasured("published attacks")
 

@@ -1,4 +1,4 @@
-"""Texts as people write them to an assistant, and what only looks like them, in ten files.
+"""Texts as people write them to an assistant, and what only looks like them, in nine files.
 
 Invariants
 (1) A line ``§ KIND GROUP`` says what the lines after it are, each a text, of every kind where it is ``ordinary``; what
@@ -14,7 +14,6 @@ Invariants
     half is by their wording, and one half is counted and not looked at.
 (8) The texts of ``fourth_seen`` and ``fourth_unread`` are halves of a set by two further hands, named in their groups;
     the one is developed on, the other is read by nobody who works on the rules.
-(9) The texts of ``orders`` are our own, in 26 languages, and all of them are developed on.
 """
 
 from collections.abc import Iterator

@@ -216,13 +216,10 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     """
     del view, policy
     after = case.after
-    likely_counts = likely_injection_counts(after)
-    if not likely_counts and injection_detector.cannot_match(case.all_texts):
+    if injection_detector.cannot_match(case.all_texts):
         return None
-    findings = list(injection_detector.scan(Text(after.text), likely=likely_counts))
-    if case.all_texts.text != after.text:
-        # The classifier scores the text only: names of fields and sources are not sentences.
-        findings += injection_detector.scan(case.all_texts, likely=False)
+    likely_counts = likely_injection_counts(after)
+    findings = injection_detector.scan(case.all_texts, likely=likely_counts)
     trusted = after.trust >= Trust.AGENT
     consulted = is_consulted_data(after) or is_source_text(after)
     certain = {finding.detector for finding in findings if finding.certainty == "certain"}

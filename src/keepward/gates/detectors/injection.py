@@ -1,9 +1,9 @@
 """Instructions to a model in a text.
 
 The consequence of a finding depends on the trust of the text. A finding is certain if the text has a form that ordinary
-writing does not have, such as "Ignore all previous instructions", or hidden characters. It is likely if the linear
-model of `injection_classifier` says so, or if a text about attacks quotes a certain form. The rules read the original
-text and its unescaped, decoded, spaced-out, leetspeak, rot13 and reversed forms.
+writing does not have, such as "Ignore all previous instructions", or hidden characters. It is likely if a text about
+attacks quotes a certain form. The rules read the original text and its unescaped, decoded, spaced-out, leetspeak, rot13
+and reversed forms.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter, 
 from keepward.gates.detectors.rules import any_word, load
 from keepward.gates.detectors.tables import read
 
-#: Maximum characters of a text for the classifier; only the rules read a longer text.
-MAX_NOTE_CHARS = 16_384
 #: Name of the rules for texts that let an agent act without confirmation.
 WEAKENS_SAFEGUARD = "weakens_safeguard"
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
@@ -69,10 +67,7 @@ def _disguise_rules() -> tuple[tuple[Rule, ...], Any]:
 
 
 def cannot_match(text: Text) -> bool:
-    """Whether a prefilter excludes any certain finding in the text. False: it must be scanned.
-
-    Likely findings are not excluded.
-    """
+    """Whether a prefilter excludes any finding in the text. False: it must be scanned."""
     if not text.is_plain or _filter().Match(text.data) is not None:
         return False
     together = b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguised_forms(text.data)))
@@ -82,19 +77,13 @@ def cannot_match(text: Text) -> bool:
 def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
     """Return instructions to a model, by start of span, then end, longer first.
 
-    ``likely=False`` returns certain findings only, in a fraction of the time.
+    ``likely=False`` returns certain findings only.
     """
     text = given if isinstance(given, Text) else Text(given)
-    findings = [] if cannot_match(text) else list(_quoted_are_likely(text, list(_certain(text))))
-    if not likely:
-        return merge_findings((found for found in findings if found.certainty == "certain"), len(text.text))
-    if not findings and len(text.text) <= MAX_NOTE_CHARS and text.text.strip():
-        from keepward.gates.detectors.injection_classifier import most_injection_like
-
-        piece = most_injection_like(text.normal.text)
-        if piece.score > 0:
-            findings.append(finding_at(text.normal, piece.start, piece.end, "order_by_words", "likely"))
-    return merge_findings(findings, len(text.text))
+    if cannot_match(text):
+        return []
+    findings = _quoted_are_likely(text, list(_certain(text)))
+    return merge_findings((each for each in findings if likely or each.certainty == "certain"), len(text.text))
 
 
 def _certain(text: Text) -> Iterator[Finding]:
