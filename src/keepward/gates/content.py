@@ -219,7 +219,10 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     if injection_detector.cannot_match(case.all_texts):
         return None
     likely_counts = likely_injection_counts(after)
-    findings = injection_detector.scan(case.all_texts, likely=likely_counts)
+    findings = injection_detector.scan(case.all_texts, likely=False)
+    if likely_counts:
+        # In names an invisible character may be ordinary.
+        findings += injection_detector.scan(after.text)
     trusted = after.trust >= Trust.AGENT
     consulted = is_consulted_data(after) or is_source_text(after)
     certain = {finding.detector for finding in findings if finding.certainty == "certain"}

@@ -459,10 +459,16 @@ def _base64_run(run: str) -> Iterator[str]:
             return
 
 
+_PRINTABLE = re.compile(rb"[\t\r\n -~]{12,}")
+
+
 def _hex(run: str) -> Iterator[str]:
     digits = "".join(char for char in run.replace("0x", "").replace("\\x", "") if char not in " :,")
     if len(digits) % 2 == 0:
-        yield from _readable(bytes.fromhex(digits))
+        raw = bytes.fromhex(digits)
+        texts = list(_readable(raw))
+        # Digits next to the text, such as a time, are not encoded text.
+        yield from texts or (part.decode() for part in _PRINTABLE.findall(raw))
 
 
 _DECODERS: dict[str, Callable[[str], Iterator[str]]] = {

@@ -54,13 +54,20 @@ def test_ordinary_text_yields_nothing():
     assert [text for text in cases if injection.scan(text)] == []
 
 
-def test_quoted_form_in_a_text_about_attacks_is_only_likely():
-    text = "Attackers write 'ignore previous instructions' in a page."
-    assert {f.certainty for f in injection.scan(text)} == {"likely"}
+def test_quotes_and_words_about_attacks_excuse_no_order():
+    text = "The talk explained phrases such as 'ignore previous instructions' in a page."
+    assert {f.certainty for f in injection.scan(text)} == {"certain"}
 
 
 def test_a_bidi_override_is_certain():
-    assert [f.detector for f in injection.scan("user\u202etxt.exe")] == ["bidi_control"]
+    for text in ("user\u202etxt.exe", "אנה: user\u202etxt.exe"):
+        assert [(f.detector, f.certainty) for f in injection.scan(text)] == [("bidi_control", "certain")]
+
+
+def test_flags_hide_no_invisible_text():
+    flag = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+    for text in (flag * 101 + "a\u200b\u200b\u200b\u200b\u200b\u200b b", "\U0001f3f4" + "\u200b" * 6):
+        assert [f.detector for f in injection.scan(text)] == ["invisible_text"]
 
 
 CLAIMS = [
