@@ -21,13 +21,13 @@ from keepward.context import (
     CompileResult,
     OutputFilterResult,
     compile_context,
-    lines,
     memory_block,
     replay,
     snapshot,
 )
-from keepward.context.lines import escape_markup, indented
+from keepward.core import escaping
 from keepward.core.commit import Reason
+from keepward.core.escaping import escape_markup, indented
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust
@@ -81,8 +81,10 @@ def records(draw: st.DrawFn, *tiers: Tier, keyed: bool = False) -> Record:
 
 def unescaped(text: str) -> str:
     """Return the text before ``escape_markup`` and ``indented``."""
-    plain = re.sub(f"([{lines._LINE_BREAK_CHARS}])    ", r"\1", text)
-    return lines._MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], plain)
+    plain = re.sub(f"([{escaping.LINE_BREAK_CHARS}])    ", r"\1", text)
+    return escaping._MARKUP.sub(
+        lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], plain
+    )
 
 
 def screen(record: Record) -> OutputFilterResult:

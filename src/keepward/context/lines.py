@@ -2,7 +2,8 @@
 
 Memories that are trusted less than a person appear under a heading that says where they are from.
 The first line of a memory follows its kind, such as ``[fact]``, and the others are indented by four spaces. In core the
-kind is left out before plain prose. So no line of a memory begins where a heading, a role or one of our markers would.
+kind is left out before a person's plain prose. So no line of a memory begins where a heading, a role or one of our
+markers would. Names in a label close no bracket, and a claimed role is in quotes.
 No chat markup is intact: it gets a backslash after its first character; backslashes that are there get one more.
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from keepward.core import letters
 from keepward.core.compiled import Mask
+from keepward.core.escaping import LINE_BREAK, escape_label, quoted
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record
 from keepward.core.patterns import lazy_regex
 from keepward.core.principals import Trust
@@ -33,21 +35,15 @@ HEADING = {
 }
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-_LINE_BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_INVISIBLE_CHARS = letters.INVISIBLE
-#: Four spaces: in Markdown no heading, list or rule begins there.
-_INDENT = "    "
-_LINE_BREAK = lazy_regex(rf"([{_LINE_BREAK_CHARS}]+)(?=[^{_LINE_BREAK_CHARS}])")
-_MARKUP = lazy_regex(
-    r"(?i)(?:"
-    rf"(?P<tag><[{_INVISIBLE_CHARS}]*+)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
-    r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s|[be]os)\b[^<>\n]{0,80}>)"
-    rf"|(?P<box>\[[{_INVISIBLE_CHARS}]*+)(?P<b>\\*)(?=/?inst\])"
-    r")"
-)
 #: Colons and invisible characters.
-_UNPLAIN = lazy_regex(rf"[:：﹕︓∶꞉ː{_INVISIBLE_CHARS}]")
-_SPACE = lazy_regex(rf"[\s{_LINE_BREAK_CHARS}\0]+")
+_UNPLAIN = lazy_regex(rf"[:：﹕︓∶꞉ː{letters.INVISIBLE}]")
+#: Names that speak for the owner or the host, in any spelling.
+_AUTHORITIES = (
+    *("system", "developer", "assistant", "user", "human", "tool", "owner", "operator", "admin", "administrator"),
+    *("root", "keepward", "memory", "core"),
+)
+#: Speakers of messages whose role is known and not their name.
+_SPEAKING_ROLES = frozenset({"user", "assistant", "tool"})
 
 
 class Line(NamedTuple):
@@ -72,21 +68,18 @@ class Line(NamedTuple):
     session: str | None = None
 
 
-def indented(text: str) -> str:
-    """Return the text with every line but the first indented by four spaces; empty lines stay empty."""
-    return _LINE_BREAK.sub(rf"\g<1>{_INDENT}", text)
+def name_label(name: str, record: Record) -> str:
+    """Return a key or speaker for the label of a memory; a role that no person vouches for is in quotes."""
+    label = escape_label(name)
+    if record.effective_trust >= Trust.USER or (record.kind is Kind.EVENT and name in _SPEAKING_ROLES):
+        return label
+    return f'"{label}"' if _claims_authority(label) else label
 
 
-def escape_markup(text: str) -> str:
-    """Return the text with a backslash in all chat markup, such as ``<\\|im_start|>``."""
-    if "<" not in text and "[" not in text:
-        return text
-    return _MARKUP.sub(lambda match: f"{match['tag'] or match['box']}\\{match['a'] or match['b'] or ''}", text)
-
-
-def escape_label(text: str) -> str:
-    """Return a name such as a key or speaker as one line; white space becomes single spaces."""
-    return escape_markup(_SPACE.sub(" ", text).strip())
+@lru_cache(maxsize=4_096)
+def _claims_authority(label: str) -> bool:
+    authorities = set(map(letters.skeleton, _AUTHORITIES))
+    return not authorities.isdisjoint(map(letters.skeleton, (label, *label.split())))
 
 
 def merge_spans(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
@@ -123,7 +116,7 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
     """Return the line of a memory after applying merged masks."""
     body = apply_masks(record.text, masks) if masks else record.text
     listed, at = section in HEADING, record.said_at if section == "recalled" else None
-    text, label = indented(escape_markup(body)), record.kind._value_
+    text, label = quoted(body), record.kind._value_
     if listed:
         if record.content_type is not ContentType.TEXT:
             label += f" · {record.content_type.value}"
@@ -132,11 +125,11 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
         # A key that is the name of a core block is not shown outside core.
         for name in (None if record.key in CORE_BLOCKS else record.key, record.speaker):
             if name:
-                prefix = f"{escape_label(name)}:"
+                prefix = f"{name_label(name, record)}:"
                 text = text if text.casefold().startswith(prefix.casefold()) else f"{prefix} {text}"
         if record.kind is Kind.STATE and at is None and record.occurred_at is None:
             text += f" (since {record.text_at.date().isoformat()})"
-    if listed or not _is_prose(text):
+    if listed or record.effective_trust < Trust.USER or not _is_prose(text):
         text = f"[{label}] {text}"
     block = record.key or "core" if section == "core" else None
     trust = trust_label(record) if listed else None
@@ -147,7 +140,7 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
 
 def _is_prose(text: str) -> bool:
     """Whether the first line begins with a letter and has neither a colon nor invisible characters, as prose has."""
-    first = _LINE_BREAK.split(text, maxsplit=1)[0]
+    first = LINE_BREAK.split(text, maxsplit=1)[0]
     return first[:1].isalpha() and _UNPLAIN.search(first) is None
 
 

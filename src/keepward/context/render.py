@@ -15,9 +15,10 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from keepward.context.lines import HEADING, LEGEND, Line, document_line, escape_label, line_of
+from keepward.context.lines import HEADING, LEGEND, Line, document_line, line_of
 from keepward.context.sections import PREFIX_SECTIONS
 from keepward.core.compiled import Mask, Replayed
+from keepward.core.escaping import escape_label
 from keepward.core.memory import Record
 from keepward.errors import InvalidInput
 from keepward.types import Format
@@ -30,16 +31,18 @@ class RenderedText:
     text: str
     #: Characters of the stable prefix.
     split: int
+    #: Characters of the beginning that a person vouches for: no line in it has a label of lower trust.
+    vouched: int
     #: Section, tier and end offset of each run of lines, in order.
     runs: tuple[tuple[str, str, int], ...]
     #: End offset of each line, in order. The headings before a line belong to it.
     ends: tuple[int, ...] = ()
 
     def formatted(self, form: Format) -> str:
-        """Return the text, or for ``messages`` a JSON list: the prefix as system, the tail as user."""
+        """Return the text, or for ``messages`` a JSON list: what a person vouches for as system, the rest as user."""
         if form == "markdown":
             return self.text
-        parts = ("system", self.text[: self.split]), ("user", self.text[self.split :].removeprefix("\n\n"))
+        parts = ("system", self.text[: self.vouched]), ("user", self.text[self.vouched :].removeprefix("\n\n"))
         return json.dumps([{"role": role, "content": text} for role, text in parts if text], ensure_ascii=False)
 
     @property
@@ -102,7 +105,8 @@ def render(lines: Sequence[Line], *, sparing: bool = False) -> RenderedText:
     groups.append(_NO_GROUP)
     times = _times_to_show(lines, sparing=sparing)
     text, legend = "", f"\n{LEGEND}"
-    split = 0
+    split = vouched = 0
+    lower_trust = False
     runs: list[tuple[str, str, int]] = []
     ends: list[int] = []
     for n, line in enumerate(lines, 1):
@@ -123,12 +127,14 @@ def render(lines: Sequence[Line], *, sparing: bool = False) -> RenderedText:
         when = " ".join(filter(None, (date, times.get(n))))
         text += f"{line.paragraph} ({when})" if when else line.paragraph
         ends.append(len(text))
+        lower_trust = lower_trust or line.trust is not None
         if line.section in PREFIX_SECTIONS:
             split = len(text)
+            vouched = vouched if lower_trust else split
         if runs and runs[-1][:2] == (line.section, line.tier):
             runs.pop()
         runs.append((line.section, line.tier, len(text)))
-    return RenderedText(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
+    return RenderedText(text=text, split=split, vouched=vouched, runs=tuple(runs), ends=tuple(ends))
 
 
 #: A sparing text shows the time of a message again only after a pause of so many seconds.

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from keepward.core import change as changes
 from keepward.core.commit import Reason
+from keepward.core.escaping import LINE_BREAK_CHARS
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, ContentType, Kind, Record, Stability, Tier
 from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
@@ -50,6 +51,7 @@ MAX_LIST_ITEMS = 64
 #: if the text has at most MAX_REMAINDER_CHARS further characters.
 MIN_QUOTE_CHARS, MIN_SENTENCE_CHARS, MAX_REMAINDER_CHARS = 30, 8, 16
 _CONTROLS = dict.fromkeys(range(32))
+_LINE_BREAK = lazy_regex(f"[{LINE_BREAK_CHARS}]")
 _ENDS = lazy_regex(r"[.!?;:。！？；：]+")
 _PUNCTUATION = lazy_regex(r"[\W_]+")
 _LINES = tuple(name for name in NAME_FIELDS if name != "blob")
@@ -285,7 +287,7 @@ def _size_problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
 def _short_field_problems(value: Any) -> Iterator[Reason]:
     """Yield the problems of the short fields of a memory or of an insert."""
     for name, text in zip(_LINES, _lines(value), strict=True):
-        if text is not None and (is_blank(text) or len(text) > MAX_SHORT_CHARS or "\n" in text):
+        if text is not None and (is_blank(text) or len(text) > MAX_SHORT_CHARS or _LINE_BREAK.search(text)):
             yield _wrong_line(name)
     for (name, max_chars), items in zip(_LISTS.items(), _lists(value), strict=True):
         # Most lists are empty, so this is checked first.

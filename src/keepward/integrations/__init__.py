@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from keepward.context.lines import trust_label
+from keepward.core.escaping import indented
 from keepward.core.principals import Trust
 from keepward.errors import KeepwardError, NotFound
 from keepward.integrations.namespaces import key_of
@@ -63,9 +64,14 @@ def origin_of(record: Record) -> str | None:
 
 
 def text_with_origin(record: Record) -> str:
-    """Return the text for a model, with its origin in brackets in front if there is one to show."""
+    """Return the text for a model; one with an origin to show follows it in brackets, with its other lines indented."""
     origin = origin_of(record)
-    return f"[{origin}] {record.text}" if origin else record.text
+    return f"[{origin}] {indented(record.text)}" if origin else record.text
+
+
+def text_without_origin(text: str, origin: str | None) -> str:
+    """Return the stored text of what ``text_with_origin`` returned."""
+    return text.removeprefix(f"[{origin}] ").replace("\n    ", "\n") if origin else text
 
 
 def find_item(handle: Memory, name: str) -> Record | None:

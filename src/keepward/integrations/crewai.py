@@ -22,7 +22,15 @@ from keepward.core.memory import Record
 from keepward.core.query import Filters
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import NotFound
-from keepward.integrations import KINDS, ORIGIN_FIELD, emit_warnings, origin_of, require_all_stored, text_with_origin
+from keepward.integrations import (
+    KINDS,
+    ORIGIN_FIELD,
+    emit_warnings,
+    origin_of,
+    require_all_stored,
+    text_with_origin,
+    text_without_origin,
+)
 from keepward.integrations.embedder import TextByVector
 from keepward.integrations.messages import async_method
 from keepward.integrations.namespaces import key_of, labels_of, name_of, to_namespace, to_scope
@@ -181,7 +189,7 @@ def _item(record: MemoryRecord) -> dict[str, Any]:
     metadata = dict(record.metadata)
     origin = metadata.pop(ORIGIN_FIELD, None)
     return {
-        "text": record.content.removeprefix(f"[{origin}] ") if origin else record.content,
+        "text": text_without_origin(record.content, origin),
         "key": _KEY_PREFIX + key_of(record.id),
         "tags": record.categories,
         "metadata": metadata | ({_PRIVATE: True} if record.private else {}),

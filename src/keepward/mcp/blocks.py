@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict
 
 from msgspec import Meta
 
+from keepward.core.escaping import escape_label, quoted
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.policy import access_for
 from keepward.core.principals import visible_from
@@ -47,8 +48,8 @@ def read_blocks(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
     listed = blocks(memory)
     lines = [
-        f"{block['label']} ({block['tokens']} of {block['budget']} tokens, {block['access']}): "
-        f"{block['text'] or ('(in a document of its own)' if block['tokens'] else '(empty)')}"
+        f"{escape_label(block['label'])} ({block['tokens']} of {block['budget']} tokens, {block['access']}): "
+        f"{quoted(block['text']) or ('(in a document of its own)' if block['tokens'] else '(empty)')}"
         for block in listed
     ]
     return ToolAnswer(data={"blocks": listed}, text="\n".join(lines))

@@ -16,6 +16,7 @@ from msgspec import Meta
 from keepward.core import results
 from keepward.core.change import UNSET
 from keepward.core.commit import Commit, CommitDetails, Reason, Step
+from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
 from keepward.core.memory import Record, Sensitivity, Tier
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
@@ -148,8 +149,8 @@ def recall(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     lines = [CONTEXT_LEGEND] if hits else ["No memory matches."]
     for row in hits:
         day = (row.get("occurred_at") or row["text_at"])[:10]
-        facts = (row["kind"], row.get("key"), row["trust"], day, row.get("weak") and "weak")
-        lines.append(f"{row['rank']}. {row['text']}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
+        facts = (row["kind"], escape_label(row.get("key") or ""), row["trust"], day, row.get("weak") and "weak")
+        lines.append(f"{row['rank']}. {quoted(row['text'])}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
     names = ("used", "notes", "withheld", "head")
     data = {"hits": hits} | {name: results.to_plain(getattr(result, name)) for name in names}
     return ToolAnswer(data=data, text="\n".join(lines), notes=result.notes)
@@ -210,8 +211,10 @@ def history(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     memory_id = memory.get(args["id"]).id
     lines = [f"memory {memory_id}"]
     for row in versions:
-        lines.append(f"{row['version']}. {row['op']} by {row['actor']} at {row['at'][:16]} UTC: {row['reason']}")
-        lines.append(f"   {row.get('text') or ('(erased)' if row['status'] == 'erased' else '(no text)')}")
+        lines.append(
+            f"{row['version']}. {row['op']} by {row['actor']} at {row['at'][:16]} UTC: {one_line(row['reason'])}"
+        )
+        lines.append(f"   {quoted(row.get('text') or ('(erased)' if row['status'] == 'erased' else '(no text)'))}")
     return ToolAnswer(data={"id": memory_id, "versions": versions}, text="\n".join(lines))
 
 
@@ -226,12 +229,13 @@ def pending(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
         lines.append(f"{row['state']}: proposal {row['id']}")
         for change in row["changes"]:
             text = change.get("text", "(hidden from models: it reads like an instruction)")
-            lines.append(f"   {change['op']} {change['tier']} {change.get('key', change['kind'])}: {text}")
+            name = escape_label(change.get("key", change["kind"]))
+            lines.append(f"   {change['op']} {change['tier']} {name}: {quoted(text)}")
         lines += [f"   why: {reason}" for reason in row["reasons"]]
         if "stale" in row:
             lines.append("   stale: the memory that it would change has changed since the proposal")
         if "decided_by" in row:
-            lines.append(f"   decided by {row['decided_by']}: {row.get('decision', '')}")
+            lines.append(f"   decided by {row['decided_by']}: {one_line(row.get('decision', ''))}")
     return ToolAnswer(data={"proposals": mine, "count": len(mine), "of_others": others}, text="\n".join(lines))
 
 
