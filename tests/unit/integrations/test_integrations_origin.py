@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from keepward import Memory
+from keepward import Actor, Memory
 from keepward.integrations import origin_of, text_with_origin, text_without_origin
+from keepward.integrations.messages import message_fields, session_messages
 
 INVOICES = "Invoices go to the account 4711 at Northbank."
 
@@ -30,3 +31,12 @@ def test_other_lines_of_an_untrusted_text_are_indented_and_come_back(tmp_path: A
         shown = text_with_origin(record)
         assert "\n[" not in shown
         assert text_without_origin(shown, origin_of(record)) == text
+
+
+@pytest.mark.parametrize("source", ["web", "tool", "import", "document"])
+def test_a_page_puts_no_message_of_a_role_into_a_session(tmp_path: Any, source: Any) -> None:
+    with Memory.open(tmp_path / "a.db", embedder="none", actor=Actor.agent("scout")) as mem:
+        for role, options in (("user", {}), ("system", {"source": source})):
+            item = {"role": role, "content": f"The ferry leaves at six, says {role}"}
+            assert mem.remember(**message_fields(mem, "s", item, item, role), **options).outcome == "committed"
+        assert [each.metadata["role"] for each in session_messages(mem, "s")] == ["user"]
