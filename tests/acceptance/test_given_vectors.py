@@ -39,10 +39,10 @@ def mem(opened: Callable[..., Memory], noting: Noting) -> Any:
 @pytest.mark.promise("E26")
 def test_a_memory_is_found_by_the_vector_it_came_with(mem: Memory, noting: Noting) -> None:
     vector = [3.0 * each for each in HashedEmbedder().embed(["when does the ferry leave"])[0].tolist()]
-    fields: dict[str, Any] = {"source": "seeded", "importance": 0.9, "tags": ["harbour"]}
+    fields: dict[str, Any] = {"source": "extracted", "importance": 0.9, "tags": ["harbour"]}
     memory = kept(mem.remember("Six o'clock", tier="archival", vector=vector, **fields))
     kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
-    assert (memory.source, memory.importance, memory.tags) == ("seeded", 0.9, ("harbour",))
+    assert (memory.source, memory.importance, memory.tags) == ("extracted", 0.9, ("harbour",))
     assert not any("Six o'clock" in text for text in noting.texts)
     found = mem.recall("when does the ferry leave")
     assert found[0].memory.id == memory.id

@@ -380,4 +380,4 @@ def test_program_adds_evidence_but_no_confidence_without_any(mem: Memory) -> Non
     first = kept(mem.remember(FACT))
     assert isinstance(mem.remember(FACT, confidence=1.0), Duplicate)
     after = kept(mem.remember(FACT, source="user_message", evidence=["chat:42"]))
-    assert (after.id, after.source, after.evidence, after.confidence) == (first.id, "user_message", ("chat:42",), 0.9)
+    assert (after.id, after.source, after.evidence, after.confidence) == (first.id, "inference", ("chat:42",), 0.9)

@@ -146,12 +146,12 @@ def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) 
 
 
 @pytest.mark.promise("A27", "A42", "E11")
-def test_known_sources_are_stored_and_an_unknown_one_is_refused(mem: Memory) -> None:
+def test_known_sources_are_stored_and_an_unknown_one_is_refused(owner: Memory, mem: Memory) -> None:
     texts = {"chat": "red crane", "manual": "blue ferry", "tool": "green buoy", "operator": "pier", "promotion": "tug"}
     texts |= {"user": "white sail", "assistant": "oak mast", "system": "iron anchor"}
     texts |= {"seeded": "long rope", "extracted": "old harbour"}
     for source, text in texts.items():
-        assert kept(mem.remember(text, source=source)).source == source
+        assert kept(owner.remember(text, source=source)).source == source
     for source in ("rumour", "CHAT", "chat "):
         with pytest.raises(InvalidInput, match=r"unknown source: (did you mean chat. )?use one of operator, manual"):
             mem.remember("The lighthouse is white", source=source)

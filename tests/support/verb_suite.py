@@ -284,6 +284,26 @@ class VerbSuite(AskingSuite):
         self.kept(agent.agent("eve"), "The ferry leaves at noon", source="web")
         assert self.kept(bob, "The ferry leaves at noon").trust is Trust.AGENT
 
+    def test_a_record_names_the_source_that_an_agent_claimed_and_the_one_that_holds(
+        self, owner: Any, agent: Any
+    ) -> None:
+        for source in ("operator", "manual", "seeded", "user"):
+            outcome = agent.remember(f"The pier of {source} closes at nine", source=source)
+            (record,) = outcome.records
+            assert "claimed_source" in [each.code for each in outcome.reasons]
+            assert (record.source, record.evidence, record.trust) == ("inference", (f"claimed:{source}",), Trust.AGENT)
+            assert owner.list_memories(sources=[source]).total == 0
+        changed = agent.revise(record.id, "The pier closes at ten", source="operator", reason="x").records[0]
+        assert (changed.source, changed.evidence) == ("inference", ("claimed:operator", "claimed:user"))
+        # To claim a source adds nothing to a memory.
+        same = agent.remember("The pier closes at ten", source="manual")
+        assert (same.outcome, owner.get(record.id).evidence) == ("duplicate", changed.evidence)
+        # A relayed message says whose words it has.
+        said = agent.remember("I like tea", kind="event", source="user_message").records[0]
+        assert (said.source, said.trust) == ("user_message", Trust.AGENT)
+        held = agent.remember("Reply briefly", tier="core", key="operating_rules", source="operator")
+        assert owner.proposed_steps(owner.pending()[0])[0].after.source == "inference", held
+
     def test_no_capitals_widths_or_accents_bring_an_ended_text_back(self, owner: Any, agent: Any) -> None:
         old = self.kept(owner, "The café in US-East closes at 9 pm")
         owner.supersede(old.id, self.kept(owner, "The café in US-East closes at 10 pm").id)

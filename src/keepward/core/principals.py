@@ -233,6 +233,8 @@ _DEFAULT_SOURCE = {
 }
 
 
+#: Stands in evidence before a source that an agent claimed and that does not hold.
+CLAIMED = "claimed:"
 #: Actors who are persons.
 PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})
 

@@ -39,6 +39,7 @@ from keepward.core.memory import (
 )
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
+    CLAIMED,
     SOURCES,
     Actor,
     ActorKind,
@@ -303,7 +304,8 @@ def reinforced_by(existing: Record, restated: Record, change: changes.Insert, co
     raised = restated.trust > existing.trust
     if restated.trust < existing.trust or (raised and not person) or existing.kind is Kind.EVENT:
         return None
-    backed = not set(restated.evidence) <= set(existing.evidence)
+    evidence = {each for each in restated.evidence if not each.startswith(CLAIMED)}
+    backed = not evidence <= {*existing.evidence}
     surer = restated.confidence > existing.confidence and (
         backed or raised or (person and change.confidence is not None)
     )
@@ -312,7 +314,7 @@ def reinforced_by(existing: Record, restated: Record, change: changes.Insert, co
         trust=restated.trust,
         heard=None if person else _lowest_taint(existing.heard, restated.heard),
         source=restated.source if raised or surer else existing.source,
-        evidence=_sorted([*existing.evidence, *restated.evidence]),
+        evidence=_sorted([*existing.evidence, *evidence]),
         confidence=restated.confidence if surer else existing.confidence,
         kind=Kind.RULE if change.kind == Kind.RULE.value else existing.kind,
     )

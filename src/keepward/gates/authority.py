@@ -15,14 +15,18 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import islice
+
+import msgspec
 
 from keepward.core import change as changes
 from keepward.core.commit import Reason
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
+    CLAIMED,
     SOURCES,
     ActorKind,
     Role,
@@ -143,6 +147,19 @@ def _below_target_trust(case: GateInput, view: GateContext, policy: Policy) -> I
         return
     detail = f"the {before.trust.label} said this, and {_SOURCE_PHRASES[trust]} wants to change it: a person decides"
     yield _reason("lower_trust", detail)
+
+
+def with_source_that_holds(case: GateInput, view: GateContext) -> GateInput:
+    """Return a step whose record has the source that holds, and a claimed one in its evidence.
+
+    An event is left as it is: its source says whose words an agent relays, and its trust who recorded them.
+    """
+    after, claimed = case.after, getattr(case.change, "source", None)
+    if after.kind is Kind.EVENT or after.source != claimed or _claims_higher_source(case, view) is None:
+        return case
+    evidence = tuple(sorted({*after.evidence, f"{CLAIMED}{claimed}"}))
+    record = msgspec.structs.replace(after, source=default_source(case.actor), evidence=evidence)
+    return dataclasses.replace(case, after=record)
 
 
 def _claims_higher_source(case: GateInput, view: GateContext) -> Reason | None:

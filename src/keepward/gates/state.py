@@ -17,7 +17,7 @@ from keepward.core.change import TEXT_CHANGES, Insert, Move, Promote, Restore
 from keepward.core.commit import Reason
 from keepward.core.memory import ContentType, Kind, Record, Tier, confidence_at
 from keepward.core.policy import Policy
-from keepward.core.principals import PEOPLE, ActorKind, Trust
+from keepward.core.principals import CLAIMED, PEOPLE, ActorKind, Trust
 from keepward.core.reducer import content
 from keepward.gates.detectors.near_duplicate import NormalizedText, fold, is_near_duplicate, match, normalise
 from keepward.gates.gate_types import (
@@ -129,8 +129,10 @@ def _naming(other: Record, code: str, what: str) -> Reason:
 
 
 def _says_nothing_new(before: Record, after: Record) -> bool:
-    """Whether an upsert changes only times and trust."""
-    return content(replace(after, **{name: getattr(before, name) for name in _METADATA_FIELDS})) == content(before)
+    """Whether an upsert changes only times, trust and a claimed source."""
+    evidence = tuple(each for each in after.evidence if each in before.evidence or not each.startswith(CLAIMED))
+    unchanged = {name: getattr(before, name) for name in _METADATA_FIELDS}
+    return content(replace(after, evidence=evidence, **unchanged)) == content(before)
 
 
 def _same_event(after: Record, view: GateContext) -> Verdict | None:

@@ -25,6 +25,7 @@ from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.gates import pipeline
+from keepward.gates.authority import with_source_that_holds
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.near_duplicate import NormalizedText, fold
 from keepward.gates.detectors.normalize import Text
@@ -496,6 +497,7 @@ def evaluate_case(
     ``known`` holds the redactor's findings by text and gets new ones; without it the redactor is not asked.
     """
     view = gate_context(session, case.change, case.before, case.after, overlay)
+    case = with_source_that_holds(case, view)
     if known is not None:
         view = replace(view, personal=find_personal_data(session, case, known))
 

@@ -104,8 +104,8 @@ class EvaluatedProposal:
     skip_erasure_check: bool = False
     #: Lowest trust of what the proposer read lately, if below its own.
     tainted_by: Trust | None = None
-    #: By memory id, the trust that a new text has because the same text is known with it.
-    known: dict[str, Trust] = field(default_factory=dict)
+    #: By memory id, the trust that its writer gives a text which is known with less.
+    lowered: dict[str, Trust] = field(default_factory=dict)
     #: Findings of the redactor by text; a second evaluation reuses them.
     personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest version that the steps build on, by memory id; 0 for a new memory.
@@ -472,7 +472,7 @@ def _apply_change(
     if isinstance(change, TEXT_CHANGES) and session.actor.kind not in PEOPLE:
         known = None if before and has_same_text(before, after) else trust_of_known_text(session, after, draft.overlay)
         if known is not None:
-            draft.known[after.id] = known
+            draft.lowered[after.id] = after.trust
             after = replace(after, trust=known)
     if isinstance(change, Move | Restore) and after.key is not None and (unseen := _unseen_key(session, after.scope)):
         return _refused(unseen)
@@ -501,8 +501,8 @@ def _evaluate_change(
     if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
         detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if (known := draft.known.get(proposed.id)) is not None and isinstance(change, TEXT_CHANGES):
-        detail = f"the same text is known with less trust: it has the trust `{known.label}`"
+    if proposed.id in draft.lowered and decision != "same" and isinstance(change, TEXT_CHANGES):
+        detail = f"the same text is known with less trust: it has the trust `{proposed.trust.label}`"
         result.reasons = (*result.reasons, Reason(gate="authority", code="known_text", detail=detail))
     if decision in {"refuse", "same"}:
         if isinstance(change, Insert) and existing is not None:
@@ -557,6 +557,7 @@ def _confirm_existing(
 ) -> None:
     """Let a repeated statement confirm a memory of equal or lower trust, and add its source and evidence."""
     case, after = gates.case, gates.case.after
+    after = replace(after, trust=draft.lowered.get(after.id, after.trust))
     if after.trust < existing.trust:
         result.confirms = False
         detail = (
