@@ -22,6 +22,7 @@ from keepward.api import MemoryAPI
 from keepward.core.foreign_words import missing_method
 from keepward.core.principals import is_scope, project_of, user_of
 from keepward.errors import InvalidInput
+from keepward.services.arguments import texts
 
 if TYPE_CHECKING:
     from typing import Self
@@ -75,10 +76,8 @@ def check_name(kind: str, name: str) -> str:
 
 def check_user_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return valid further names of a user; else raise InvalidInput."""
-    further = (names,) if isinstance(names, str) else tuple(names)
-    if len(further) > MAX_NAMES or not all(
-        isinstance(name, str) and name.isprintable() and name.strip() for name in further
-    ):
+    further = (names,) if isinstance(names, str) else texts("names", names)
+    if len(further) > MAX_NAMES or not all(name.isprintable() and name.strip() for name in further):
         raise InvalidInput(f"names of a user are at most {MAX_NAMES} lines of text, such as names=['Ana Silva']")
     if any(len(name) > MAX_NAME_LENGTH for name in further):
         raise InvalidInput(f"a name of a user has at most {MAX_NAME_LENGTH} characters")
@@ -152,6 +151,7 @@ class Handles(ForeignMethodHints, MemoryAPI):
         source: str | None = None,
         reason: ErasureReason = "request",
         include_citing: bool = False,
+        **unknown: Any,
     ) -> ErasePlan | Erased:
         """Erase exactly what the plan with this digest lists; without a digest, return the plan.
 
@@ -162,4 +162,6 @@ class Handles(ForeignMethodHints, MemoryAPI):
             Conflict: the selection gives another plan now; nothing was erased.
         """
         chosen: Any = {"subject": subject, "source": source, "reason": reason, "include_citing": include_citing}
+        # The operation names what an unknown argument may mean.
+        chosen |= unknown
         return self.plan_erase(ids, **chosen) if digest is None else super().erase(digest, ids, **chosen)

@@ -154,8 +154,12 @@ class Memory(Handles, Tools):
             InvalidInput: an unknown embedder, counter, actor, tenant or scope, or a token together with one of these.
             Unauthorised: the token is unknown, expired or revoked.
         """
+        from keepward.open import check_options
         from keepward.services.request_context import RequestContext
 
+        options = {"create": create, "consent": consent, "maintenance": maintenance, "gates": gates}
+        files = {"identity": identity, "user_file": user_file, "config_dir": config_dir}
+        check_options(**options, **files, embedder_prefixes=embedder_prefixes, embedder_timeout=embedder_timeout)
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token determines actor, tenant and scope: leave these arguments out")
         if not isinstance(actor, Actor | None) or not isinstance(policy, Policy | None):
@@ -477,8 +481,7 @@ class Memory(Handles, Tools):
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
         session = self._session
-        sent, local = split_arguments(about, given)
-        return about.run(session, about.read(sent), local)
+        return about.run(session, *split_arguments(about, about.read(given)))
 
     @property
     def _session(self) -> RequestContext:

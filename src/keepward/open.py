@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -15,13 +16,14 @@ from keepward.adapters.identity_files import IdentityFile
 from keepward.adapters.trust_store import FileErasures, TrustStore, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
-from keepward.core.value import Duration, parse_duration
+from keepward.core.value import Duration, is_blank, parse_duration, require_well_formed
 from keepward.embedding import choose_embedder, choose_extractor, parse_server_name
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.gate_types import Gate
 from keepward.locations import address_of, parse_location
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
+from keepward.services.arguments import Reader, boolean, duration, plain_text
 from keepward.services.index_cache import IndexCache
 from keepward.services.request_context import Engine
 from keepward.settings_trust import host_of_key
@@ -71,8 +73,8 @@ def open_engine(
     _check_parts(**given, clock=clock, ids=ids, **more)
     # Models come first, so that an unknown name does not leave a new store behind.
     seconds = None if embedder_timeout is None else parse_duration(embedder_timeout).total_seconds()
-    if not isinstance(embedder_prefixes, str) or (seconds is not None and seconds <= 0):
-        raise InvalidInput("embedder_prefixes is a text; embedder_timeout is a positive duration, such as 5s")
+    if seconds is not None and seconds <= 0:
+        raise InvalidInput("embedder_timeout is a positive duration, such as 5s")
     named_embedder = partial(choose_embedder, prefixes=embedder_prefixes, query_seconds=seconds)
     served = _served_model(named_embedder, embedder, "embedder", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
@@ -123,6 +125,49 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
         return None
 
 
+def check_options(**given: Any) -> None:
+    """Check the arguments of ``Memory.open`` that are no models; each that is not given is None.
+
+    Raises:
+        InvalidInput: one has another type; the message names it.
+    """
+    for name, read in _OPTIONS.items():
+        if name in given and (given[name] is not None or read in (boolean, plain_text)):
+            read(name, given[name])
+
+
+def _file(name: str, value: Any) -> None:
+    path = str(value) if isinstance(value, PathLike) else plain_text(name, value, "a path, as text or as a Path")
+    require_well_formed(name, path)
+    if is_blank(path):
+        raise InvalidInput(f"{name} is a path, and this one is blank: leave it out")
+
+
+def _maintenance(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and not callable(value):
+        raise InvalidInput(f"{name} is True, False or a function, not {type(value).__name__}")
+
+
+def _gates(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        return
+    if not isinstance(value, Mapping) or not all(
+        isinstance(gate, str) and gate.isidentifier() and callable(check) for gate, check in value.items()
+    ):
+        raise InvalidInput(f"{name} are functions by the names of the gates, or a text that names plug-ins")
+
+
+#: Parsers of the arguments of ``Memory.open`` that are no models.
+_OPTIONS: Mapping[str, Reader] = {
+    **dict.fromkeys(("create", "consent"), boolean),
+    **dict.fromkeys(("identity", "user_file", "config_dir"), _file),
+    "embedder_prefixes": plain_text,
+    "embedder_timeout": duration,
+    "gates": _gates,
+    "maintenance": _maintenance,
+}
+
+
 def _check_parts(**given: Any) -> None:
     """Check that each part is a name, or an object with its method in ``_REQUIRED_METHODS``.
 
@@ -131,7 +176,7 @@ def _check_parts(**given: Any) -> None:
     """
     for name, method in _REQUIRED_METHODS.items():
         part = given.get(name)
-        if part is None or (isinstance(part, str) and name in _NAMED):
+        if (part is None and name != "counter") or (isinstance(part, str) and name in _NAMED):
             continue
         if isinstance(part, str | type) or not callable(getattr(part, method, None)):
             raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports describes it")

@@ -23,6 +23,7 @@ from typing import (
     Union,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 import msgspec
@@ -32,7 +33,8 @@ from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
-from keepward.services.arguments import argument_reader
+from keepward.services.argument_types import argument_reader, group_reader
+from keepward.services.arguments import plain_text
 from keepward.types import FIELDS, PARAMETERS, Alias, Limit, Local, RequiredInJson
 
 if TYPE_CHECKING:
@@ -123,10 +125,10 @@ class Operation:
         return function
 
     def read(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments with plain types: texts, numbers, tuples.
+        """Return arguments with plain types, such as texts, numbers and tuples, within their limits.
 
         Raises:
-            InvalidInput: a value of another type; the message names the argument.
+            InvalidInput: another type, or outside the limits; the message names the argument.
         """
         readers, defaults = self._readers, self.signature.parameters
         return {
@@ -163,7 +165,7 @@ class Operation:
         arguments: dict[str, Argument] = {}
         for param in self.signature.parameters.values():
             group = _group(param.annotation)
-            if self._kind(param.name) is Local:
+            if self.is_local(param.name):
                 continue
             if group is None:
                 made = [_argument(param.name, self._kind(param.name), param.annotation, param.default)]
@@ -182,13 +184,18 @@ class Operation:
 
     def is_local(self, name: str) -> bool:
         """Return whether a parameter is not sent to a server, such as ``on_progress``."""
-        return self._kind(name) is Local
+        return name in self._local_names
 
     def _kind(self, name: str) -> Any:
         own = PARAMETERS.get(f"{self.name}.{name}")
         if own is None and self.makes is not None:
             own = FIELDS.get(name)
         return PARAMETERS.get(name) if own is None else own
+
+    @cached_property
+    def _local_names(self) -> frozenset[str]:
+        kinds = {name: self._kind(name) for name in self.signature.parameters}
+        return frozenset(name for name, kind in kinds.items() if kind is Local or Local in _notes(kind))
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
@@ -199,14 +206,27 @@ class Operation:
 
     @cached_property
     def _readers(self) -> Mapping[str, Any]:
-        readers = {
-            argument.name: argument_reader(argument.name, argument.kind)
-            for argument in self.arguments.values()
-            if not argument.within
-        }
-        # The fields of a change are read together.
+        """The parsers of its arguments; the fields of a change that may be omitted are read together."""
         fields = self.makes.__struct_fields__ if self.makes in (Insert, Replace, Append, Move) else ()
-        return {name: read for name, read in readers.items() if read is not None and name not in fields}
+        readers: dict[str, Any] = {}
+        for param in self.signature.parameters.values():
+            if param.name in fields:
+                if param.default is REQUIRED:
+                    readers[param.name] = plain_text
+                continue
+            group = _group(param.annotation)
+            if group is None:
+                each = _argument(param.name, self._kind(param.name), param.annotation, param.default)
+                readers[param.name] = argument_reader(param.name, each.kind, param.annotation, each.wire)
+                continue
+            hints = get_type_hints(group)
+            grouped = {
+                each.name: argument_reader(each.name, each.kind, hints[each.name], each.wire)
+                for each in self.arguments.values()
+                if each.within == param.name
+            }
+            readers[param.name] = group_reader(group, grouped)
+        return readers
 
 
 def operation(

@@ -14,6 +14,7 @@ from keepward.core.commit import ReceiptKind
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import SOURCES, Trust
 from keepward.core.proposal import ProposalState
+from keepward.core.query import MAX_HITS
 
 
 class Limit:
@@ -27,6 +28,10 @@ class Limit:
 
 class GateLimit(Limit):
     """Limits that the schema documents and a gate checks, so that a refusal has reasons and a receipt."""
+
+
+class RequestLimit(Limit):
+    """Limits of one HTTP request, such as a page; in Python an argument may have more."""
 
 
 class Alias(NamedTuple):
@@ -47,10 +52,14 @@ class RequiredInJson:
 MAX_ITEMS = 500
 MAX_DECISIONS = 200
 #: Maximum length of a query, and of a page.
-MAX_QUERY_LENGTH = 20_000
+MAX_QUERY_LENGTH = 32_768
 MAX_PAGE_SIZE = 500
 
-_LINE = {"minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"}
+_LINE: Mapping[str, Any] = {
+    "minLength": 1,
+    "maxLength": 256,
+    "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$",
+}
 _SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
 SCOPE_PATTERN = rf"^(/|/?{_SEGMENT}(/{_SEGMENT}){{0,5}})$"
 TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{0,3}d|[1-9][0-9]{0,2}w)$"
@@ -96,9 +105,6 @@ def one_of(field: str, doc: str = "") -> GateLimit:
 
 ShortText = Annotated[str, GateLimit(**_LINE)]
 Text = Annotated[str, GateLimit("Text of the memory.", minLength=1, pattern=r"\S")]
-RequiredReasonText = Annotated[
-    str, GateLimit("Why; recorded in the journal and the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
-]
 #: An optional reason.
 ReasonText = Annotated[str, GateLimit("Why.", maxLength=1000)]
 Scope = Annotated[str, GateLimit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
@@ -122,28 +128,29 @@ SensitivityName = Annotated[str, one_of("sensitivity")]
 # --- parameters of other operations, checked before they run
 
 Id = Annotated[str, Limit("Id or alias of a memory.", minLength=1, maxLength=300)]
-Ids = Annotated[list[Id], Limit(minItems=1, maxItems=MAX_ITEMS)]
-#: A name in a path.
-Name = Annotated[str, Limit(minLength=1, maxLength=300, pattern=r"^[^/\x00-\x1f\x7f]+$")]
+Ids = Annotated[list[Id], RequestLimit(minItems=1, maxItems=MAX_ITEMS)]
+#: A name; in a path it has no slash.
+Name = Annotated[str, Limit(minLength=1, maxLength=300), RequestLimit(pattern=r"^[^/\x00-\x1f\x7f]+$")]
 #: A name in a path, ``id`` in JSON.
 NamedId = Annotated[Name, Alias("id")]
 Key = Annotated[
-    str, Limit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
+    str, RequestLimit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
 ]
 CommitName = Annotated[
     str, Limit("Number, id or first letters.", minLength=1, maxLength=64, pattern=r"^[0-9A-Za-z-]+$")
 ]
-ParsedShortText = Annotated[str, Limit(minLength=1, maxLength=256, pattern=_LINE["pattern"])]
 ParsedReasonText = Annotated[str, Limit("Why.", minLength=1, maxLength=1000, pattern=r"\S")]
-#: A text in a query.
-FilterText = Annotated[str, Limit(minLength=1, maxLength=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+#: A name of the caller's own, such as a subject.
+Line = Annotated[str, Limit(**_LINE)]
 Question = Annotated[str, Limit(minLength=1, maxLength=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
-QueryText = Annotated[str, Limit(minLength=1, maxLength=MAX_QUERY_LENGTH)]
 Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
+CommitKind = Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")]
 Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
 Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
-PageSize = Annotated[int, Limit("Maximum number of items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
+PageSize = Annotated[
+    int, Limit("Maximum number of items on this page.", minimum=1, maximum=2**53), RequestLimit(maximum=MAX_PAGE_SIZE)
+]
 Format = Literal["markdown", "messages"]
 QueueOrder = Literal["age", "danger"]
 #: A state of a proposal, or ``all``.
@@ -156,20 +163,24 @@ AsOf = Annotated[
 ]
 OneTier: Any = _name_in(Tier)
 ANY_OF_16, ANY_OF_64 = (Limit("Only with one of these.", maxItems=most) for most in (16, 64))
-FilterTexts = Annotated[list[FilterText], ANY_OF_64]
+Lines = Annotated[list[Line], ANY_OF_64]
 Tiers: Any = _list_of(Tier, ANY_OF_16, Alias("tier"))
 Kinds: Any = _list_of(Kind, ANY_OF_16, Alias("kind"))
 ContentTypes: Any = _list_of(ContentType, ANY_OF_16, Alias("content_type"))
 
 # --- further filters of lists
 
-Scopes = Annotated[list[FilterText], Limit("Only in one of these, as exact paths.", maxItems=64), Alias("scope")]
-Sources = Annotated[list[FilterText], ANY_OF_64, Alias("source")]
+Scopes = Annotated[list[Line], Limit("Only in one of these, as exact paths.", maxItems=64), Alias("scope")]
+Sources: Any = _list_of(SOURCES, ANY_OF_64, Alias("source"))
 Trusts: Any = _list_of((trust.label for trust in Trust), ANY_OF_16, Alias("trust"))
 Statuses: Any = _list_of(
     Status, Limit("Only with one of these. Default: active memories.", maxItems=16), Alias("status")
 )
-Authors = Annotated[list[FilterText], Limit("Only by one of these, as `kind:name`.", maxItems=64), Alias("author")]
+Authors = Annotated[
+    list[Annotated[str, Limit("As `kind:name`.", minLength=3, maxLength=256, pattern=r"^[a-z]+:[^\x00-\x1f\x7f]+$")]],
+    Limit("Only by one of these, as `kind:name`.", maxItems=64),
+    Alias("author"),
+]
 Substring = Annotated[str, Limit("Part of the text or key; case is ignored.", minLength=1, maxLength=1000)]
 Timestamp = Annotated[
     str,
@@ -197,6 +208,7 @@ Facet = Literal[
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
 
 Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
+#: Codes, so that a reason cannot repeat erased content.
 ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
 
 
@@ -246,15 +258,15 @@ FIELDS: Mapping[str, Any] = {
     "confirms": bool,
 }
 
-_LISTED = Annotated[list[Any], Limit(minItems=1, maxItems=MAX_ITEMS)]
+_LISTED = Annotated[list[Any], RequestLimit(minItems=1, maxItems=MAX_ITEMS)]
 
 
 def _word(doc: str) -> Any:
-    return Annotated[FilterText, Limit(doc)]
+    return Annotated[Line, Limit(doc)]
 
 
 def _line(most: int) -> Any:
-    return Annotated[str, Limit(minLength=1, maxLength=most)]
+    return Annotated[str, Limit(**{**_LINE, "maxLength": most})]
 
 
 #: Types of all other parameters, by name or by operation and name.
@@ -262,15 +274,16 @@ PARAMETERS: Mapping[str, Any] = {
     # Filters of lists and searches.
     "query": Question,
     "limit": PageSize,
+    "recall.limit": Annotated[PageSize, Limit(maximum=MAX_HITS), RequestLimit(maximum=MAX_PAGE_SIZE)],
     "tiers": Tiers,
     "kinds": Kinds,
-    "tags": FilterTexts,
+    "tags": Lines,
     "content_types": ContentTypes,
-    "subject": _described(FilterText, "Only about this subject."),
-    "category": _described(FilterText, "Only of this category."),
-    "session": _described(FilterText, "Only of this session."),
-    "key": _described(FilterText, "Only under this key."),
-    "job": FilterText,
+    "subject": _described(Line, "Only about this subject."),
+    "category": _described(Line, "Only of this category."),
+    "session": _described(Line, "Only of this session."),
+    "key": _described(Line, "Only under this key."),
+    "job": Line,
     "min_importance": _described(Threshold, "Only memories of at least this importance."),
     "as_of": AsOf,
     "since": Annotated[Timestamp, Limit("Written at or after this instant.")],
@@ -322,9 +335,9 @@ PARAMETERS: Mapping[str, Any] = {
         Limit("Core blocks, by key or id, that may be missing if they are invalid.", maxItems=100),
     ],
     "context.preview": Annotated[bool, Limit("Store no receipt, and explain every candidate.")],
-    "snapshot.without": FilterTexts,
-    "memory_block.query": QueryText,
-    "memory_block.seen": Annotated[list[Id], Limit("Memories that the model has already read.", maxItems=2_000)],
+    "snapshot.without": Lines,
+    "memory_block.query": Question,
+    "memory_block.seen": Annotated[list[Id], RequestLimit("Memories that the model has already read.", maxItems=2_000)],
     "identity.edition": _word("Version of an edition, or its first letters."),
     "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
     "receipts.actor": _word("`kind:name`, or a name."),
@@ -332,8 +345,8 @@ PARAMETERS: Mapping[str, Any] = {
     "receipts.before": _word("Id of a receipt; only older ones are returned."),
     # Writes.
     "reason": ReasonText,
-    "reject.reason": RequiredReasonText,
-    "reopen.reason": RequiredReasonText,
+    "reject.reason": ParsedReasonText,
+    "reopen.reason": ParsedReasonText,
     "rollback.reason": Annotated[str, Limit("Why.", maxLength=900)],
     "plan_forget_matching.text": Question,
     "forget_matching.text": Question,
@@ -343,21 +356,21 @@ PARAMETERS: Mapping[str, Any] = {
         Literal["each", "atomic"], Limit("`each`: every item separately; `atomic`: all or none.")
     ],
     "remember_many.reason": Annotated[str, GateLimit("Why.")],
-    "remember_many.kind": Local,
-    "remember_many.batch": Local,
+    "remember_many.kind": Annotated[CommitKind, Local],
+    "remember_many.batch": Annotated[int, Local, Limit(minimum=1, maximum=2**53)],
     "on_progress": Local,
     "add.messages": Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=MAX_ITEMS)],
-    "add.session": ParsedShortText,
-    "add.subject": ParsedShortText,
+    "add.session": Line,
+    "add.subject": Line,
     "add.extract": Annotated[bool, Limit("Whether to propose facts.")],
     # Checked before the operation runs: messages without text give a gate nothing to check.
     "add.reason": Annotated[str, Limit("Why.", maxLength=1000)],
     "update_identity.text": Annotated[Text, GateLimit("The complete text of the document.")],
-    "merge.memory_ids": Annotated[list[Id], Limit(minItems=1, maxItems=64), Alias("ids")],
+    "merge.memory_ids": Annotated[list[Id], RequestLimit(minItems=1, maxItems=64), Alias("ids")],
     "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
     "propose.changes": _LISTED,
-    "propose.session": ParsedShortText,
-    "propose.kind": Local,
+    "propose.session": Line,
+    "propose.kind": Annotated[CommitKind, Local],
     # Review.
     "state": StateFilter,
     "pending.proposer": _word("As `kind:name`."),
@@ -370,13 +383,13 @@ PARAMETERS: Mapping[str, Any] = {
         int, Limit("Version of the memory that you saw, if it has changed since the proposal.", minimum=1)
     ],
     "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MAX_DECISIONS)],
-    "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MAX_DECISIONS)],
-    "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MAX_DECISIONS)],
+    "approve_many.items": Annotated[list[Any], RequestLimit(minItems=1, maxItems=MAX_DECISIONS)],
+    "reject_many.ids": Annotated[list[Id], RequestLimit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
     "log.before": Annotated[int, Limit("Only commits with a smaller number.", minimum=1, maximum=2**53)],
     "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
-    "log.kind": Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")],
+    "log.kind": CommitKind,
     "log.until": AsOf,
     "diff.earlier": Annotated[
         str, Limit("As for `as_of`.", minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)
@@ -393,22 +406,22 @@ PARAMETERS: Mapping[str, Any] = {
         for what, kind in {"session": _described(_line(256), "The session it comes from."), "commit": _line(64)}.items()
     },
     "contain.reason": Annotated[str, Limit(maxLength=900)],
-    "bisect.query": QueryText,
-    "bisect.contains": Annotated[QueryText, RequiredInJson],
+    "bisect.query": Question,
+    "bisect.contains": Annotated[Question, RequiredInJson],
     "bisect.since": Version,
     "bisect.predicate": Local,
     "context_diff.first": NamedId,
     "context_diff.second": Annotated[Name, Alias("other")],
     # Erasing and maintenance.
-    "ids": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
-    "plan_erase.subject": ParsedShortText,
-    "erase.subject": ParsedShortText,
+    "ids": Annotated[list[Id], RequestLimit(maxItems=MAX_ITEMS)],
+    "plan_erase.subject": Line,
+    "erase.subject": Line,
     "plan_erase.reason": ErasureReason,
     "erase.reason": ErasureReason,
     "include_citing": Annotated[bool, Limit("Also erase memories that derive from these or cite them.")],
     "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Alias("receipt")],
-    "feedback.used": Annotated[list[Id], Limit("Memories that were used.", maxItems=MAX_ITEMS)],
-    "feedback.ignored": Annotated[list[Id], Limit("Memories that were not used.", maxItems=MAX_ITEMS)],
+    "feedback.used": Annotated[list[Id], RequestLimit("Memories that were used.", maxItems=MAX_ITEMS)],
+    "feedback.ignored": Annotated[list[Id], RequestLimit("Memories that were not used.", maxItems=MAX_ITEMS)],
     "run_jobs.name": Annotated[str, RequiredInJson, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
     "run_jobs.force": Annotated[bool, Limit("Run it even if it is not due.")],
     "create_token.name": Annotated[

@@ -77,7 +77,7 @@ def test_a_value_that_another_key_had_before_is_no_echo(mem: Memory) -> None:
 VALUES: dict[str, dict[str, Any]] = {
     "large": {"lines": ["All is well at the harbour tonight. "] * 5_000},
     "deep": {"a": {"b": [1, 2.5, None, True, {"c": "é"}]}},
-    "with controls": {"a": "one\x00two\x07", "tab": "\t"},
+    "with controls": {"a": "one\x01two\x07", "tab": "\t"},
     "empty": {},
 }
 

@@ -76,7 +76,7 @@ def test_only_a_rejected_decidable_proposal_is_reopened(mem: Memory, owner: Memo
     owner.reject(waiting.id, reason="no")
     with pytest.raises(Unauthorised):
         mem.reopen(waiting.id, reason="x")
-    with pytest.raises(InvalidInput, match="say why"):
+    with pytest.raises(InvalidInput, match="and not blank"):
         owner.reopen(waiting.id, reason=" ")
     clock.move(seconds=owner.policy.review_keep.total_seconds())
     owner.run_job("sweep_blobs")

@@ -234,7 +234,7 @@ def test_unknown_name_is_never_an_empty_answer(owner: Memory, ask: Any, says: st
         (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
         (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
         (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
-        (lambda mem: mem.list_memories(as_of=1.5), "a past state is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of=1.5), "as_of is a commit's number or id"),
         (lambda mem: mem.list_memories(since="yesterday"), "since is not an instant: use ISO 8601"),
         (lambda mem: mem.list_memories(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
         (lambda mem: mem.add(None), "messages is a list, not None"),
@@ -242,7 +242,7 @@ def test_unknown_name_is_never_an_empty_answer(owner: Memory, ask: Any, says: st
         (lambda mem: mem.forget("x", reason=None), "reason is a text, not None"),
         (lambda mem: mem.archive("x", reason="y", if_version="1"), "if_version is a whole number, not str"),
         (lambda mem: mem.propose([5], reason="x"), "changes are a list of Insert(...)"),
-        (lambda mem: mem.remember_many(["a"], batch=0), "a batch is at least 1"),
+        (lambda mem: mem.remember_many(["a"], batch=0), "batch is at least 1"),
         (lambda mem: mem.approve_many(None), "items is a list, not None"),
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),

@@ -18,7 +18,6 @@ import click
 from keepward import errors
 from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.core.foreign_words import METHODS
-from keepward.core.query import check_limit
 
 EXIT_CODES = {
     0: "done; a write was committed, or was a duplicate",
@@ -134,8 +133,8 @@ class Command(click.Command):
             for name, common in COMMON_OPTIONS.items()
             if common in self.params
         }
-        if "everything" in params:
-            check_limit(params["limit"], hint="; --no-limit shows all")
+        if "everything" in params and params["limit"] is not None and params["limit"] < 1:
+            raise errors.InvalidInput("limit is at least 1; --no-limit shows all")
         with CommandContext(**shared, environ=os.environ) as context:
             result = self.function(context, **params)
         return context.print_result(result) if result else 0

@@ -276,13 +276,13 @@ class Client(Handles):
         return self._transport.get("/memory/status")
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
-        sent, local = split_arguments(about, given)
+        sent, local = split_arguments(about, about.read(given))
         local = {name: value for name, value in local.items() if value is not None}
         if local.pop("kind", "write") != "write":
             raise InvalidInput("`kind` is always 'write' over HTTP: leave it out")
         if "predicate" in local:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
-        return encoding.call_operation(about, about.read(sent), self._transport, **local)
+        return encoding.call_operation(about, sent, self._transport, **local)
 
 
 def _send_file(

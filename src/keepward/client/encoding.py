@@ -29,7 +29,7 @@ from keepward.core.change import UNSET, Change, Insert, Revert, operation
 from keepward.core.journal import Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
-from keepward.core.query import MAX_HITS, Memories, Recall, check_limit, check_names
+from keepward.core.query import Memories, Recall
 from keepward.core.results import from_json
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
@@ -132,9 +132,6 @@ def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any
         if wire == "where" and not isinstance(value, str):
             value = json.dumps(value)
         params[wire] = format_as_of(value) if wire in _AS_OF_ARGUMENTS else to_json_value(value)
-    if {"tier", "kind", "content_type"} <= operation.arguments.keys() and operation.makes is None:
-        names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}
-        check_names(**{name: params.get(wire, ()) for name, wire in names.items()})
     return params | _changed_arguments(_read_fields(operation, {name: args[name] for name in fields}))
 
 
@@ -149,7 +146,6 @@ def _read_fields(operation: Operation, fields: Mapping[str, Any]) -> Mapping[str
 
 
 def _recall(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Recall:
-    check_limit(args.get("limit"), MAX_HITS)
     receipt = bool(args.get("receipt"))
     if receipt and args.get("limit", 0) > MAX_PAGE_SIZE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {MAX_PAGE_SIZE} memories")
@@ -187,7 +183,6 @@ def _pages(
     limit: int | None = None
     if "limit" in operation.signature.parameters:
         limit = args.get("limit", _default(operation, "limit"))
-    check_limit(limit)
     params, size, cursor, onward = arguments_of(operation, args), MAX_PAGE_SIZE, "cursor", "cursor"
     if operation.name == "pending":
         cursor, onward = "offset", "next_offset"
@@ -248,8 +243,6 @@ def _remember_many(
     batch: int = MAX_ITEMS,
     on_progress: Any = None,
 ) -> list[Outcome]:
-    if batch < 1:
-        raise InvalidInput("a batch has at least 1 item")
     sent = [{"text": item} if isinstance(item, str) else _changed_arguments(item) for item in args["items"]]
     mode = args.get("mode", "each")
     params = without_none({"mode": mode, "reason": args.get("reason") or None})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any
 
 from keepward.core.commit import Reason
 from keepward.core.compiled import Exclusion, Mask, Section
@@ -20,7 +20,6 @@ from keepward.core.principals import SHARED_SCOPE, Trust, is_task_scope
 from keepward.core.value import to_micros
 from keepward.types import Format
 
-FORMATS: tuple[Format, ...] = get_args(Format)
 #: All sections, in the order of the text.
 SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
 #: Sections that change seldom, so that a provider may cache them.

@@ -211,7 +211,7 @@ def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
         return None
     try:
         return json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput(
             "metadata takes JSON values with finite numbers; write dates, bytes and the like as text"
         ) from exc

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, dataclass_transform
@@ -137,7 +137,7 @@ def parse_duration(value: Duration) -> timedelta:
     else:
         usable = isinstance(value, int | float) and not isinstance(value, bool)
         seconds = value if usable else math.nan
-    if math.isnan(seconds):
+    if isinstance(seconds, float) and math.isnan(seconds):
         raise InvalidInput(
             "not a duration: use a whole number and s, m, h, d or w, such as 24h or 30d, or a number of seconds"
         )
@@ -150,6 +150,49 @@ def parse_duration(value: Duration) -> timedelta:
 _FIELD = re.compile(r"[A-Za-z_-]{1,32}")
 #: Maximum length of a name for which a suggestion is computed.
 _MAX_SUGGESTION_INPUT = 64
+
+
+#: A NUL or a lone surrogate; no database stores it.
+_MALFORMED = re.compile("[\0\ud800-\udfff]")
+
+
+def require_well_formed(name: str, text: str) -> None:
+    """Raise InvalidInput if a text contains a NUL or a lone surrogate."""
+    if what := _malformed(text):
+        raise InvalidInput(f"{name} contains {what}: send well-formed text")
+
+
+def _malformed(text: str) -> str | None:
+    """Return which character of a text cannot be stored; None if all can."""
+    found = None if text.isprintable() else _MALFORMED.search(text)
+    return None if found is None else "a NUL character" if found[0] == "\0" else "a lone surrogate, half a character"
+
+
+#: Maximum depth of a JSON object of the caller's own, such as metadata.
+MAX_JSON_DEPTH = 16
+
+
+def json_problem(value: Any) -> str | None:
+    """Return why a JSON value cannot be stored and sent: too deep, or a text or number that not every reader takes."""
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        if not level:
+            return None
+        inside: list[Any] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                inside += (*each, *each.values())
+            elif isinstance(each, list | tuple):
+                inside += each
+            elif isinstance(each, str):
+                if malformed := _malformed(each):
+                    return malformed
+            elif isinstance(each, int) and not -(2**63) <= each < 2**64:
+                return "an integer of more than 64 bits: write it as text"
+            elif isinstance(each, float) and not math.isfinite(each):
+                return "a number that is not finite"
+        level = inside
+    return f"more than {MAX_JSON_DEPTH} levels of objects and lists"
 
 
 def plain_key(key: str) -> str:

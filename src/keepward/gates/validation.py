@@ -12,8 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
@@ -29,7 +28,7 @@ from keepward.core.policy import Policy
 from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
 from keepward.core.serialization import MAX_SAFE_INTEGER
-from keepward.core.value import MAX_DURATION, is_blank, to_micros, unknown_name_message
+from keepward.core.value import MAX_DURATION, MAX_JSON_DEPTH, is_blank, json_problem, to_micros, unknown_name_message
 from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
 from keepward.gates.gate_types import (
     GateContext,
@@ -91,8 +90,14 @@ def validation_error(change: changes.Change, reason: str, policy: Policy) -> tup
         if value is None:
             continue
         usable = isinstance(value, int | float) and not isinstance(value, bool)
-        if not usable or not math.isfinite(value) or not 0 <= value <= 1:
+        if not usable or not 0 <= value <= 1:
             found.append(_reason(f"bad_{name}", f"{name} is a number from 0 to 1"))
+    metadata = getattr(change, "metadata", None)
+    if isinstance(metadata, Mapping) and (problem := json_problem(metadata)):
+        found.append(_reason("bad_metadata", f"metadata contains {problem}"))
+    if isinstance(change, changes.Insert) and change.if_version is not None and change.key is None:
+        detail = "if_version is the version of the memory with the same key: give its key, or leave it out"
+        found.append(_reason("bad_if_version", detail))
     ttl = getattr(change, "ttl", None)
     if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= MAX_DURATION:
         found.append(_reason("bad_ttl", "a time to live is more than zero and at most a hundred years"))
@@ -192,6 +197,8 @@ def _problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
     yield from _unknown_scope(case, policy)
     if _hides_in_its_key(after, before):
         yield _reason("bad_key", "a key may not contain an invisible character, because it would resemble another key")
+    if isinstance(change, changes.Move):
+        yield from (problem for problem in _short_field_problems(after) if problem.code == "bad_key")
     if _takes_a_blocks_name(case, policy):
         yield _reason(
             "reserved_key", "the key is the name of a core block: use another key, or propose it for the core tier"
@@ -383,6 +390,6 @@ def _fields(kind: type[changes.Change]) -> tuple[tuple[str, ...], Callable[[chan
 def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, dict | list | tuple) and depth <= 16:
+    elif isinstance(value, dict | list | tuple) and depth <= MAX_JSON_DEPTH:
         for item in itertools.chain.from_iterable(value.items()) if isinstance(value, dict) else value:
             yield from _leaves(name, item, depth + 1)

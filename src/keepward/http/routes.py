@@ -197,7 +197,7 @@ class RouteSpec:
 
 _PLAIN = RouteSpec()
 _UPLOAD: Any = {"receives": streams.receive_upload, "extra": streams.UPLOAD_BODY}
-_IMPACT_KINDS = dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.FilterText | None)
+_IMPACT_KINDS = dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.Line | None)
 _DIFFERENCES = page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int})
 _EDIT = RouteSpec(answer=handlers.update_memory, http_only=_IF_MATCH)
 #: Operations by tag, in the order of the OpenAPI document; others have the tag ``other``.

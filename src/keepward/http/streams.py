@@ -43,7 +43,7 @@ from keepward.interchange.imports import Format
 from keepward.interchange.run import LineResult
 from keepward.memory import Memory, queue_version, request_context_of
 from keepward.services import blobs
-from keepward.types import FilterText, Limit
+from keepward.types import Limit, Line
 
 #: Seconds between two polls of the head, and between two heartbeats.
 HEAD_POLL_INTERVAL_S = 0.5
@@ -109,14 +109,12 @@ def about_import(
     self: Any,
     *,
     format: Format = "auto",  # noqa: A002  the word people use
-    user: Annotated[
-        FilterText, Limit("Import all memories for this user; without it, each user of the file gets a scope.")
-    ]
+    user: Annotated[Line, Limit("Import all memories for this user; without it, each user of the file gets a scope.")]
     | None = None,
-    session: FilterText | None = None,
-    name: FilterText | None = None,
+    session: Line | None = None,
+    name: Line | None = None,
     facts: bool = False,
-    subject: FilterText | None = None,
+    subject: Line | None = None,
     dry_run: bool = False,
 ) -> Any:
     """Import memories, each through the gates; the request counts as one change.

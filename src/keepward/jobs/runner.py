@@ -35,9 +35,9 @@ from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused
-from keepward.core.query import Filter, check_limit
+from keepward.core.query import Filter
 from keepward.core.value import unknown_name_message
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Unauthorised
+from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
 from keepward.jobs.planners import JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
 from keepward.services.index_cache import lacks_embedding
@@ -371,9 +371,6 @@ def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = 
 
 def candidates(session: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
     """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``."""
-    if not 0 <= floor <= 1:
-        raise InvalidInput("a floor is a number from 0 to 1")
-    check_limit(limit)
     pairs = similar_pairs(_job_context(session, "consolidate"), floor=floor, scopes=session.reader.scopes)
     # Both memories of a pair have the same sensitivity.
     return [pair for pair in pairs if session.reader.can_read(pair.first)][:limit]
@@ -384,11 +381,7 @@ def contradictions(session: RequestContext, filters: Filter, *, limit: int) -> C
 
     They are the merge candidates that do not state the same. A person decides which one is right. A pair is shown if a
     list with the same filters shows both memories.
-
-    Raises:
-        InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    check_limit(limit)
     listed = find(session, filters, limit=None, include_ended=False)
     records = {record.id: record for record in listed}
     pairs = []

@@ -14,52 +14,35 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from keepward.core.change import UNSET, Append, Insert, Move, Replace
 from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
 from keepward.core.reducer import metadata_text
-from keepward.core.value import Data, Duration, one_of, parse_duration, parse_instant, unknown_field_message
+from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.value import (
+    MAX_DURATION,
+    Data,
+    Duration,
+    one_of,
+    parse_duration,
+    parse_instant,
+    require_well_formed,
+    unknown_field_message,
+)
 from keepward.errors import Conflict, InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
-#: Changes whose fields are parsed one by one, with a noun for error messages.
+Reader = Callable[[str, Any], Any]
+#: Changes of several fields, with a noun for error messages.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: Whether a text may be the id of a new memory.
 IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
 #: The tenant if none is named.
 DEFAULT = "default"
-#: Arguments that are a text in JSON and may have other types in Python: their operations parse them.
-_SEVERAL_FORMS = frozenset(
-    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
-)
-
-
-def argument_reader(name: str, kind: Any) -> Reader | None:
-    """Return the parser of an argument by its JSON type; None if its operation parses it."""
-    if name == "ids":
-        return lambda name, value: (value,) if isinstance(value, str) else texts(name, value)
-    if name == "messages":
-        return _messages
-    types = tuple(dict.fromkeys(_types(kind)))
-    return None if name in _SEVERAL_FORMS and str in types else _READERS_BY_TYPE.get(types)
-
-
-def _types(hint: Any) -> Iterable[type]:
-    """Yield the types in a type hint, without annotations."""
-    if get_origin(hint) is Annotated:
-        yield from _types(get_args(hint)[0])
-    elif get_origin(hint) is Literal:
-        yield from map(type, get_args(hint))
-    elif isinstance(hint, type) and hint is not Any:
-        yield hint
-    elif get_origin(hint) is list:
-        yield from (list, *_types(get_args(hint)[0]))
-    else:
-        for arg in get_args(hint):
-            yield from _types(arg)
 
 
 def valid_tenant(name: str) -> str:
@@ -83,46 +66,46 @@ def _no_secret(name: str) -> str:
     return name
 
 
-def expiry_time(value: datetime | Duration | None) -> datetime | timedelta | None:
+def expiry_time(name: str, value: datetime | Duration) -> datetime | timedelta:
     """Return when something expires: an aware instant, or a duration from now."""
-    if value is None or isinstance(value, datetime):
-        return None if value is None else _instant("expires", value)
-    try:
-        return parse_duration(value)
-    except InvalidInput:
-        if not isinstance(value, str) or not value[:4].isdecimal():
-            raise
-        return parse_instant(value)
+    if isinstance(value, datetime) or (isinstance(value, str) and value[:4].isdecimal() and "-" in value):
+        return instant(name, value)
+    term = duration(name, value)
+    if abs(term) > MAX_DURATION:
+        raise InvalidInput(f"{name} is an instant, or a duration of at most a hundred years")
+    return term
 
 
-def instant(name: str, value: Any) -> datetime | None:
-    """Return an aware instant, given as such or as ISO 8601 text; None for None."""
-    return None if value is None else _instant(name, value)
-
-
-def approvals(items: Iterable[str | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return proposals to approve, each as a mapping with an ``id``."""
-    return [{"id": item} if isinstance(item, str) else item for item in items]
+def approvals(items: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """Return proposals to approve, each as a mapping with an ``id`` and perhaps a ``digest``."""
+    found = [{"id": item} if isinstance(item, str) else item for item in items]
+    for item in found:
+        if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
+            raise InvalidInput('items are ids of proposals, or such as {"id": "...", "digest": "..."}')
+        if unknown := next((name for name in item if name not in {"id", "digest"}), None):
+            raise InvalidInput(f"items: {unknown_field_message('field', unknown, ('id', 'digest'))}")
+        require_well_formed("items", item["id"])
+    return found
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
     """Return a list of texts as a tuple."""
-    return tuple(_text(name, item, "a list of texts") for item in _list(name, value, "a list of texts"))
+    return tuple(plain_text(name, item, "a list of texts") for item in items(name, value, "a list of texts"))
 
 
-def ratio(name: str, value: Any) -> float:
-    """Return a number; the caller checks that it is between 0 and 1."""
+def number(name: str, value: Any, what: str = "a number from 0 to 1") -> float:
+    """Return a number; the caller checks its range."""
     if type(value) is not int and type(value) is not float:
         # Numbers of numpy are accepted, booleans are not.
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise _type_error(name, "a number from 0 to 1", value)
+            raise _type_error(name, what, value)
         return float(value)
     return value
 
 
 def text(value: Any) -> str:
     """Return a value that must be a text."""
-    return _text("text", value)
+    return plain_text("text", value)
 
 
 def insert_fields(given: Mapping[str, Any], *, one_of_many: bool = False) -> dict[str, Any]:
@@ -135,19 +118,18 @@ def insert_fields(given: Mapping[str, Any], *, one_of_many: bool = False) -> dic
 def build_change(change_type: type[Any], given: Mapping[str, Any]) -> Any:
     """Return a change of a memory with the given fields."""
     fields = dict(given)
-    if change_type not in _CHANGES:
-        if fields.get("ttl") is not None:
-            fields["ttl"] = _duration("ttl", fields["ttl"])
-        return change_type(**fields)
-    parsed = {"id": fields.pop("id")}
+    parsed = {"id": plain_text("id", fields.pop("id"))}
     if "text" in fields:
         value = fields.pop("text")
         parsed["text"] = value if value is UNSET and change_type is Replace else text(value)
-    return change_type(**parsed, **_fields(change_type, _CHANGES[change_type], fields, _FIELD_READERS))
+    what = _CHANGES.get(change_type, "a change")
+    return change_type(**parsed, **_fields(change_type, what, fields, _FIELD_READERS))
 
 
 def require_content(change: Any) -> Any:
-    """Return a change to propose; refuse an edit without a field, because it would make an empty version."""
+    """Return a change to propose with its fields parsed; refuse an edit without a field, which changes nothing."""
+    if not isinstance(change, Insert):
+        change = build_change(type(change), msgspec.structs.asdict(change))
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
     return change
@@ -170,10 +152,10 @@ class NewIds:
         """
         if not isinstance(change, Insert):
             # Every other change has the id of its memory; one that supersedes names a second.
-            named = {name: _text(name, getattr(change, name)) for name in ("id", "by") if hasattr(change, name)}
+            named = {name: plain_text(name, getattr(change, name)) for name in ("id", "by") if hasattr(change, name)}
             return replace(change, **{name: self._ids.get(given, given) for name, given in named.items()})
         given = {field: value for field in change.__struct_fields__ if (value := getattr(change, field)) is not UNSET}
-        name = _text("id", given.pop("id"))
+        name = plain_text("id", given.pop("id"))
         if given.get("scope", "") is None:
             del given["scope"]
         change = Insert(text=text(given.pop("text")), **insert_fields(given, one_of_many=True))
@@ -191,25 +173,25 @@ def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapp
     for name in given:
         if name not in known:
             raise InvalidInput(f"{what}: {unknown_field_message('field', name, known)}")
-    return {name: value if value is UNSET else _value(name, value, readers) for name, value in given.items()}
+    never_empty = _NEVER_EMPTY | {"tier", "scope"} if kind is Move else _NEVER_EMPTY
+    return {
+        name: value if value is UNSET else _value(name, value, readers, never_empty) for name, value in given.items()
+    }
 
 
-def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
-    if value is None and name not in _NEVER_EMPTY:
+def _value(name: str, value: Any, readers: Mapping[str, Reader], never_empty: frozenset[str]) -> Any:
+    if value is None and name not in never_empty:
         # Every memory has a content type.
         return "text" if name == "content_type" else None
-    read: Reader = readers.get(name, _text)
+    read: Reader = readers.get(name, plain_text)
     return read(name, value)
-
-
-Reader = Callable[[str, Any], Any]
 
 
 def _type_error(name: str, what: str, value: Any) -> InvalidInput:
     return InvalidInput(f"{name} is {what}, not {'None' if value is None else type(value).__name__}")
 
 
-def _reader_of_type(kind: type, what: str) -> Reader:
+def reader_of_type(kind: type, what: str) -> Reader:
     """Return a parser that accepts one type."""
 
     def read(name: str, value: Any) -> Any:
@@ -220,49 +202,37 @@ def _reader_of_type(kind: type, what: str) -> Reader:
     return read
 
 
-def _text(name: str, value: Any, what: str = "a text") -> str:
+def plain_text(name: str, value: Any, what: str = "a text") -> str:
     """Return a plain text; a member of a text enumeration becomes its value."""
     if not isinstance(value, str):
         raise _type_error(name, what, value)
     return value if type(value) is str else "".join(value)
 
 
-def integer(name: str, value: Any) -> int:
+def integer(name: str, value: Any, what: str = "a whole number") -> int:
     """Return an integer; numpy's are accepted, booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise _type_error(name, "a whole number", value)
+        raise _type_error(name, what, value)
     return int(value)
 
 
-def _or_none(read: Reader) -> Reader:
-    return lambda name, value: None if value is None else read(name, value)
-
-
-def _list(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
+def items(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
+    """Return a list, or any other iterable but a text or mapping, as a tuple."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         raise _type_error(name, what, value)
     return tuple(value)
 
 
-def _messages(name: str, value: Any) -> tuple[Any, ...]:
-    """Return messages as a tuple. A text is none: it does not say whether a user or a tool said it."""
-    if isinstance(value, str | Mapping):
-        raise InvalidInput(
-            f'{name} is a list that says who spoke: add([{{"role": "user", "content": "..."}}]); a statement of your '
-            'own is remember("...")'
-        )
-    return _list(name, value)
-
-
 def _object(name: str, value: Any) -> Mapping[str, Any]:
-    mapping: Mapping[str, Any] = _reader_of_type(Mapping, "a JSON object")(name, value)
+    mapping: Mapping[str, Any] = reader_of_type(Mapping, "a JSON object")(name, value)
     # Refuse what JSON would change, such as a key that is a number.
     if mapping and json.loads(metadata_text(mapping) or "{}") != mapping:
         raise InvalidInput(f"{name} is a JSON object: its keys are texts, its values what JSON has")
     return mapping
 
 
-def _instant(name: str, value: Any) -> datetime:
+def instant(name: str, value: Any) -> datetime:
+    """Return an aware instant, given as such or as ISO 8601 text."""
     try:
         parsed = parse_instant(value) if isinstance(value, str) else value
     except InvalidInput as exc:
@@ -272,7 +242,15 @@ def _instant(name: str, value: Any) -> datetime:
     return parsed
 
 
-def _duration(name: str, value: Any) -> timedelta:
+def _version(name: str, value: Any) -> int:
+    given = integer(name, value)
+    if not 0 <= given <= MAX_SAFE_INTEGER:
+        raise InvalidInput(f"{name} is the number of a version, from 0")
+    return given
+
+
+def duration(name: str, value: Any) -> timedelta:
+    """Return a duration in any form of ``parse_duration``."""
     try:
         return parse_duration(value)
     except InvalidInput as exc:
@@ -290,37 +268,24 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
     return tuple(number / length for number in numbers)
 
 
-_boolean = _reader_of_type(bool, "True or False")
-_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
+boolean = reader_of_type(bool, "True or False")
+_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "confirms", "gain", "by"})
 #: Parsers of the fields that are not plain text.
 _FIELD_READERS: Mapping[str, Reader] = {
-    **dict.fromkeys(_NEVER_EMPTY, texts),
+    **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
     **dict.fromkeys(CHOICES, lambda name, value: one_of(name.replace("_", " "), value, CHOICES[name])),
-    **dict.fromkeys(("confidence", "importance"), ratio),
-    "consent": _boolean,
-    "ttl": _duration,
-    "scope": lambda name, value: parse_scope(_text(name, value)),
+    **dict.fromkeys(("confidence", "importance", "gain"), number),
+    **dict.fromkeys(("consent", "confirms"), boolean),
+    "ttl": duration,
+    "scope": lambda name, value: parse_scope(plain_text(name, value)),
     "metadata": _object,
-    "occurred_at": _instant,
-    "if_version": integer,
+    "occurred_at": instant,
+    **dict.fromkeys(("if_version", "to_version"), _version),
     "vector": _vector,
 }
 #: The same for one item of many, whose invalid values a gate reports.
 _GATED_FIELD_READERS: Mapping[str, Reader] = {
     **_FIELD_READERS,
-    **dict.fromkeys(CHOICES, _text),
+    **dict.fromkeys(CHOICES, plain_text),
     **dict.fromkeys(("confidence", "importance"), lambda _, value: value),
-}
-_SCALAR_READERS: Mapping[tuple[type, ...], Reader] = {
-    (str,): _text,
-    (int,): integer,
-    (float,): ratio,
-    (bool,): _boolean,
-    (list, str): texts,
-    (list,): _list,
-}
-#: Parsers by the types of an argument; with ``None`` the argument may be left out.
-_READERS_BY_TYPE: Mapping[tuple[type, ...], Reader] = {
-    **_SCALAR_READERS,
-    **{(*kinds, type(None)): _or_none(read) for kinds, read in _SCALAR_READERS.items()},
 }

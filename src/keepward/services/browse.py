@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
 from keepward.core.filters import Where, matches
 from keepward.core.memory import Record, Status, as_read, importance_at
 from keepward.core.principals import Trust, project_of, user_of
-from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
+from keepward.core.query import AsOf, Filter, Memories
 from keepward.core.serialization import encode_record
-from keepward.core.value import from_micros, one_of, to_micros
+from keepward.core.value import from_micros, to_micros
 from keepward.core.wording import Wording
 from keepward.errors import InvalidInput
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
@@ -27,11 +27,9 @@ from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
 from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
 from keepward.storage.rows import parse_body
-from keepward.types import Sort
 
 #: The facets by which memories are counted.
 FACETS = (*COUNTED, "author", "tag")
-SORTS = get_args(Sort)
 #: Orders by fields that are only in the content of a memory, not in a column.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders that begin with the least value, unless ``ascending``.
@@ -40,7 +38,6 @@ _NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
 MAX_LISTED = 50
 MAX_SOURCES = 500
 #: Maximum number of days of one activity, and of series in it.
-MAX_DAYS = 400
 MAX_SERIES = 12
 _DAY = timedelta(days=1)
 _SENSITIVE_OMITTED = f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`"
@@ -94,16 +91,9 @@ class _VisibleState:
     """One state as a reader may see it, and the rows that pass a selection."""
 
     def __init__(self, session: RequestContext, selection: Selection) -> None:
-        any_of, within = selection.any_of, selection.within
-        check_names(
-            tiers=any_of.get("tier", ()), kinds=any_of.get("kind", ()), content_types=any_of.get("content_type", ())
-        )
-        for name, known in (("status", tuple(Status)), ("trust", tuple(trust.label for trust in Trust))):
-            for value in any_of.get(name, ()):
-                one_of(name, value, known)
         self.session, self.selection = session, selection
         self.store, self.tenant = session.store, session.tenant
-        self.reader = session.reader.within(within)
+        self.reader = session.reader.within(selection.within)
         self.sensitive = selection.include_sensitive and self.reader.may_ask_for_sensitive
         with self.store.read_snapshot(self.tenant):
             self.at = read_point(session, selection.as_of)
@@ -174,14 +164,7 @@ def list_page(
     """Return one page of the memories that pass, in an order; ``total`` is how many pass.
 
     Equal values are in order of arrival, newest first.
-
-    Raises:
-        InvalidInput: an offset below 0, a limit below 1, an unknown order, tier, kind, status or trust.
     """
-    check_limit(limit)
-    if offset < 0:
-        raise InvalidInput("offset is at least 0")
-    sort = one_of("order", sort, SORTS)
     view = _VisibleState(session, selection)
     rows = view.rows(selection.any_of, content=sort in _SORTS_BY_CONTENT)
 
@@ -203,19 +186,17 @@ def list_page(
 
 
 def matching_ids(session: RequestContext, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the ids of the memories that pass, and their scopes; errors are as in ``list_page``."""
+    """Return the ids of the memories that pass, and their scopes."""
     rows = [row for row, _ in _VisibleState(session, selection).rows(selection.any_of)]
     return frozenset(row.id for row in rows), tuple(sorted({row.scope for row in rows}))
 
 
 def facets(session: RequestContext, selection: Selection, *, of: Sequence[str] = (), most: int = MAX_LISTED) -> Facets:
-    """Return how many memories pass, and how many have each value of a facet; errors are as in ``list_page``.
+    """Return how many memories pass, and how many have each value of a facet.
 
     A facet is counted without its own filter. ``of`` names the facets to count, by default all; at most ``most``
     values of each are listed.
     """
-    for name in of:
-        one_of("facet", name, FACETS)
     view = _VisibleState(session, selection)
     total = len(view.rows(selection.any_of))
     listed, unlisted = dict[str, tuple[Count, ...]](), dict[str, int]()
@@ -272,16 +253,13 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
     are now.
 
     Raises:
-        InvalidInput: days outside 1..400, a zone outside a day, or as in ``list_page``.
+        InvalidInput: the period is outside the years that have dates.
     """
-    by = one_of("series", by, ("author", "source", "session", "tier", "kind", "scope"))
-    if not 1 <= days <= MAX_DAYS or not -1_440 < zone < 1_440:
-        raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
     view = _VisibleState(session, replace(selection, since=None, until=None, include_ended=True))
     shift = timedelta(minutes=zone)
     last = selection.until or view.at.now
     if not 2 < last.year < MAXYEAR:
-        raise InvalidInput("activity ends between the years 3 and 9998")
+        raise InvalidInput("activity ends between the years 3 and 9998: choose another `until`")
     last = last - timedelta(microseconds=1) if selection.until else last
     first = (last + shift).date() - (days - 1) * _DAY
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from keepward.context import compiler
 from keepward.context.compiler import (
-    MAX_CONTEXT_TOKENS,
     MAX_PINNED_RULES,
     OUT_OF_BUDGET,
     compile_context,
@@ -27,14 +26,13 @@ from keepward.context.compiler import (
 from keepward.context.entries import compile_reason, repeat_key
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import FORMATS, Candidate, CompileInput, CompileResult, newest_rules
+from keepward.context.sections import Candidate, CompileInput, CompileResult, newest_rules
 from keepward.core.commit import Reason, Receipt
 from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.journal import Bisection
 from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
-from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.ports.store import UnreadableMemory
@@ -274,10 +272,6 @@ def _gather(
     session: RequestContext, objective: str, request: ContextRequest, *, bearing_only: bool = False
 ) -> GatheredInput:
     """Read the input of a context; ``bearing_only`` recalls only what bears on the objective, which may be nothing."""
-    if request.budget_tokens is not None and not 1 <= request.budget_tokens <= MAX_CONTEXT_TOKENS:
-        raise InvalidInput(f"a budget is from 1 to {MAX_CONTEXT_TOKENS:,} tokens")
-    if request.format not in FORMATS:
-        raise InvalidInput(unknown_name_message("format", request.format, list(FORMATS)))
     at = read_point(session, request.as_of)
     everything = Filter(scopes=session.reader.scopes, include_sensitive=True)
     on = session.policy.enabled and session.policy.recall

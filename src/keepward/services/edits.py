@@ -11,7 +11,6 @@ from keepward.core import change as changes
 from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Change, Insert, Replace
 from keepward.core.proposal import Outcome
 from keepward.core.quotes import quotes_metadata
-from keepward.core.value import one_of
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
 from keepward.services.request_context import RequestContext, record_read
@@ -42,9 +41,6 @@ def remember_many(
     """Propose many memories in batches, or all as one; ``on_progress`` is called with (done, total)."""
     from keepward.services.write import propose_each
 
-    one_of("mode", mode, ("each", "atomic"))
-    if arguments.integer("batch", batch) < 1:
-        raise InvalidInput("a batch is at least 1")
     new = new_memories(session, items)
     if mode == "atomic":
         return [_propose(session, new, reason, kind=kind)] * len(new) if new else []
@@ -94,7 +90,9 @@ def merge(
         raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
     joined = text if text is not None else "\n".join(record.text for record in records)
     inherited = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
-    if text is None:
+    if fields.get("derived_from", ()) != ():
+        raise InvalidInput("a summary is derived from the memories that it merges: leave `derived_from` out")
+    if text is None and isinstance(inherited.get("metadata"), Mapping | None):
         lines = quotes_metadata([record.text.count("\n") + 1 for record in records])
         inherited["metadata"] = {**(inherited.get("metadata") or {}), **lines}
     summary = new_memory(session, joined, {**inherited, "derived_from": tuple(ids)})

@@ -27,7 +27,6 @@ from keepward.core.blob import StoredBlob
 from keepward.core.commit import (
     DETAILS,
     ERASED,
-    ERASURE_REASONS,
     Commit,
     CommitDetails,
     Event,
@@ -324,8 +323,6 @@ class ErasureScope:
 
 
 def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> ErasureScope:
-    if reason not in ERASURE_REASONS:
-        raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(ERASURE_REASONS)}")
     named, queued = _select_ids(session, chosen)
     proposed = _proposed_records(session, chosen, queued)
     copies: set[str] = set()

@@ -13,7 +13,6 @@ from keepward.core.compiled import Considered, ContextLine, Explanation
 from keepward.core.journal import CommitView, ContextDifference, ContextDiffItem
 from keepward.core.memory import Record, Status
 from keepward.core.principals import is_actor
-from keepward.core.query import check_limit
 from keepward.core.results import to_plain
 from keepward.core.value import from_micros
 from keepward.services.access import COMPILE_RECEIPT_KINDS
@@ -91,10 +90,8 @@ def receipts(
     A page reads at most ``MAX_RECEIPTS_READ`` receipts; its ``before`` continues the list.
 
     Raises:
-        InvalidInput: a limit below 1.
         Unauthorised: receipts span every scope of the tenant, so the list takes a reviewer or the owner.
     """
-    check_limit(limit)
     lines: list[ReceiptLine] = []
     part = (objective or "").casefold()
     for _ in range(MAX_RECEIPTS_READ // _RECEIPT_BATCH):

@@ -16,7 +16,7 @@ from keepward.core.query import Filter, Hit
 from keepward.core.quotes import LINES
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
-from keepward.errors import Conflict, InvalidInput
+from keepward.errors import Conflict
 from keepward.services.access import corrupt_memories, unreadable_notes
 from keepward.services.feedback import save_recall_receipt
 from keepward.services.following import followers, shortened_in
@@ -34,8 +34,6 @@ QUOTES = ("quotes",)
 
 def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
     """Return the memories of the session's own scope that a text matches, best first, under a digest."""
-    if not text.strip():
-        raise InvalidInput("say in words what to forget")
     filters = Filter(scopes=(session.scope,), include_sensitive=session.reader.may_ask_for_sensitive)
     # The learned order knows what is useful, not what is meant, so it is not used here.
     result = search(session, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")

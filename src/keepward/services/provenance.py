@@ -16,7 +16,7 @@ from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin,
 from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
 from keepward.core.principals import PEOPLE, is_actor
 from keepward.core.proposal import Proposal
-from keepward.core.query import AsOf, check_limit
+from keepward.core.query import AsOf
 from keepward.core.reducer import has_same_text
 from keepward.core.serialization import is_new_text
 from keepward.core.wording import Wording
@@ -50,7 +50,6 @@ def log(
 
     ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the state after the newest one.
     """
-    check_limit(limit)
     if until is not None:
         last = (seq_of(session, until) or 0) + 1
         before = last if before is None else min(before, last)

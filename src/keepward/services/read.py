@@ -21,18 +21,13 @@ from keepward.core.journal import Version
 from keepward.core.memory import Record, Sensitivity, as_read, is_textless
 from keepward.core.principals import Trust, user_of
 from keepward.core.query import (
-    MAX_HITS,
-    ORDERS,
-    PURPOSES,
     AsOf,
     Filter,
     Hit,
     Memories,
     Recall,
-    check_limit,
-    check_names,
 )
-from keepward.core.value import parse_instant, to_micros, unknown_name_message
+from keepward.core.value import parse_instant, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.services.access import commit_of, corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.index_cache import lacks_embedding, uses_database_index
@@ -51,8 +46,6 @@ if TYPE_CHECKING:
     from keepward.ports.models import Reranker
     from keepward.retrieval.index import Index, IndexHit, Query, RowFilter
 
-#: Longest query, in characters.
-MAX_QUERY_LENGTH = 32_768
 _WHY = {"text": "words", "vector": "meaning"}
 
 
@@ -150,15 +143,7 @@ def recall(
 
     ``floor`` is the lowest score of a hit, 0..1; None for all. ``within`` restricts the read to a scope and those
     below it.
-
-    Raises:
-        InvalidInput: an empty query, a limit outside 1 to 1,000, a floor outside 0 to 1, an unknown purpose, order,
-            tier, kind or content type.
     """
-    check_limit(limit, MAX_HITS)
-    if floor is not None and not 0.0 <= floor <= 1.0:
-        raise InvalidInput("a floor is a score from 0 to 1; leave it out for all hits")
-    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     result = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order, within=within)
     if floor is not None:
         result = replace(result, hits=tuple(hit for hit in result.hits if hit.score >= floor))
@@ -240,14 +225,6 @@ def rank(
     ``min_trust`` leaves out what is trusted less, also from statistics. ``related`` adds to the best hits what
     else was said about the same.
     """
-    if purpose not in PURPOSES:
-        raise InvalidInput(unknown_name_message("purpose", purpose, PURPOSES))
-    if order not in ORDERS:
-        raise InvalidInput(unknown_name_message("order", order, ORDERS))
-    if not query.strip():
-        raise InvalidInput("the query is empty: give one")
-    if len(query) > MAX_QUERY_LENGTH:
-        raise InvalidInput(f"a query has at most {MAX_QUERY_LENGTH} characters: shorten it")
     if not (session.policy.enabled and session.policy.recall):
         what = "recall" if session.policy.enabled else "memory"
         off = Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now)
@@ -421,13 +398,7 @@ def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *,
 def find(
     session: RequestContext, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
 ) -> Memories:
-    """Return the memories that pass the filters, newest first.
-
-    Raises:
-        InvalidInput: a limit below 1, an unknown tier, kind or content type.
-    """
-    check_limit(limit)
-    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
+    """Return the memories that pass the filters, newest first."""
     at = read_point(session, as_of)
     seq, now = at.seq, at.now
     live_at = None if include_ended else now

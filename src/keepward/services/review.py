@@ -448,17 +448,11 @@ def reject(session: RequestContext, proposal_id: str, *, reason: str) -> Receipt
     Raises:
         Unauthorised: this handle may not decide.
         Conflict: it is decided already.
-        InvalidInput: there is no reason.
+        InvalidInput: the reason seems to contain a secret.
     """
-    _require_reason(reason, "the proposer is notified of the reason of a rejection")
+    check_reason(reason)
     item = _close_if_unapprovable(session, lambda: _open(session, proposal_id, to_reject=True))
     return _decide(session, item, "rejected", reason)
-
-
-def _require_reason(reason: str, why: str) -> None:
-    if not reason.strip():
-        raise InvalidInput(f"say why: {why}")
-    check_reason(reason)
 
 
 def check_reason(reason: str) -> None:
@@ -477,7 +471,7 @@ def reopen(session: RequestContext, proposal_id: str, *, reason: str) -> Receipt
         Conflict: it is neither rejected nor expired, or its content was dropped.
         InvalidInput: there is no reason.
     """
-    _require_reason(reason, "the receipt records why a decision was taken back")
+    check_reason(reason)
     item, now = _proposal_to_decide(session, proposal_id), session.clock.now()
     state = _with_expiry(session, item).state
     if state not in {"rejected", "expired"}:

@@ -26,10 +26,10 @@ from keepward.core.proposal import (
     ReviewContext,
     Similar,
 )
-from keepward.core.query import Filter, check_limit
+from keepward.core.query import Filter
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
-from keepward.errors import InvalidInput, KeepwardError
+from keepward.errors import KeepwardError
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
@@ -83,9 +83,6 @@ def pending(
     A proposal past its deadline is ``expired``. ``state`` may also be ``all``; ``limit`` None returns all.
     ``counts`` has the number of proposals in this state by proposer, gate, tier and operation.
     """
-    check_limit(limit)
-    if sort not in {"age", "danger"}:
-        raise InvalidInput(f"sort {sort!r}: must be age or danger")
     items = review.proposals(session, state)
     chosen = [
         item

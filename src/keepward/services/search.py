@@ -10,6 +10,7 @@ from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.journal import Contradictions
 from keepward.core.memory import Record, as_read
+from keepward.core.principals import parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
@@ -183,6 +184,7 @@ def _selection(
     }
     multiple = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
     multiple["tag"] = tuple(map(plain_name, multiple["tag"]))
+    multiple["scope"] = tuple(map(parse_scope, multiple["scope"]))
     return browse.Selection(
         any_of={name: values for name, values in multiple.items() if values}
         | {name: (value,) for name, value in single.items() if value is not None},
@@ -199,7 +201,8 @@ def _selection(
 def _narrowing(filters: Filters) -> dict[str, Any]:
     """Return the filters that lists and searches share: instants, scope and ``where``."""
     within = None if filters.within is None else valid_scope(filters.within)
-    instants = {name: instant(name, getattr(filters, name)) for name in _INSTANTS}
+    given = {name: getattr(filters, name) for name in _INSTANTS}
+    instants = {name: None if value is None else instant(name, value) for name, value in given.items()}
     return {**instants, "within": within, "where": parse_where(filters.where)}
 
 

@@ -59,7 +59,7 @@ def create(
         Unauthorised: this handle is not an owner's.
         InvalidInput: an unknown role, a right beyond it, an invalid name, or an expiry in the past.
     """
-    expiry = expiry_time(expires)
+    expiry = None if expires is None else expiry_time("expires", expires)
     tenant = session.tenant if tenant is None else valid_tenant(tenant)
     scope = session.scope if scope is None else valid_scope(scope)
     _require_owner(session)

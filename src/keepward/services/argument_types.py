@@ -1,0 +1,209 @@
+"""Parse an argument by its type: what ``api.py`` annotates, within the limits of ``types.py``.
+
+A value of another type or outside a limit raises ``InvalidInput``, which names the argument and says what it is. The
+limits of one HTTP request are left out, and those that a gate checks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from keepward.core.filters import parse_where
+from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.value import is_blank, one_of, require_well_formed, to_micros
+from keepward.errors import InvalidInput
+from keepward.services.arguments import (
+    Reader,
+    boolean,
+    duration,
+    expiry_time,
+    instant,
+    integer,
+    items,
+    number,
+    plain_text,
+    reader_of_type,
+    texts,
+)
+from keepward.types import GateLimit, Limit, RequestLimit
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PAST_STATE = (
+    "a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z"
+)
+
+
+def argument_reader(name: str, kind: Any, hint: Any, label: str) -> Reader:
+    """Return the parser of an argument by its types in JSON and in Python; ``label`` names an item of a list."""
+    python = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    origins = {get_origin(part) for part in python}
+    read = _python_reader(name, python, origins) or _json_reader(kind, label)
+    if Sequence in origins and str in python:
+        # One item may be given without a list.
+        several = read
+        read = lambda name, value: several(name, (value,) if isinstance(value, str) else value)  # noqa: E731
+    if type(None) not in python:
+        return read
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def group_reader(group: type[msgspec.Struct], readers: Mapping[str, Reader]) -> Reader:
+    """Return the parser of a group of arguments, such as ``Filters``, by the parsers of its fields."""
+
+    def read(name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, group):
+            raise InvalidInput(f"{name} is keepward.{group.__name__}(...), not {type(value).__name__}")
+        given = msgspec.structs.asdict(value)
+        return group(**{field: readers[field](field, each) for field, each in given.items()})
+
+    return read
+
+
+def _python_reader(name: str, python: tuple[Any, ...], origins: set[Any]) -> Reader | None:
+    """Return the parser of an argument that has several types in Python; None if it has that of JSON."""
+    if name == "messages":
+        return _messages
+    if name == "where":
+        return _conditions
+    if name == "commit":
+        return _commit
+    if bytes in python:
+        return reader_of_type(bytes, "bytes")
+    if Callable in origins:
+        return _function
+    if datetime in python:
+        return expiry_time if timedelta in python else _past_state if int in python else instant
+    if timedelta in python:
+        return duration
+    return None
+
+
+@cache
+def _json_reader(kind: Any, label: str) -> Reader:
+    """Return the parser of a type in JSON."""
+    limits: dict[str, Any] = {}
+    gated = False
+    if get_origin(kind) is Annotated:
+        kind, *notes = get_args(kind)
+        own = [note for note in notes if isinstance(note, Limit) and not isinstance(note, GateLimit | RequestLimit)]
+        for note in own:
+            limits |= note.schema | ({"doc": note.doc} if note.doc else {})
+        gated = not any(note.schema for note in own) and any(isinstance(note, GateLimit) for note in notes)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is list:
+        what = "a list" if parts[0] is Any else "a list of texts"
+        return texts if gated else _list_reader(_json_reader(parts[0], label), what, limits)
+    if origin is Literal:
+        return lambda _, value: one_of(label.replace("_", " "), value, parts)
+    if origin in (Union, UnionType):
+        plain = [part for part in parts if part is not type(None)]
+        if len(plain) == 1:
+            read = _json_reader(plain[0], label)
+            return lambda name, value: None if value is None else read(name, value)
+    if kind is str:
+        return plain_text if gated else _text_reader(limits)
+    if kind in (int, float):
+        return _number_reader(kind, limits)
+    return boolean if kind is bool else lambda _, value: value
+
+
+def _text_reader(limits: Mapping[str, Any]) -> Reader:
+    least, most = limits.get("minLength", 0), limits.get("maxLength")
+    what = "a text" + (f" of {'1 to' if least else 'at most'} {most:,} characters" if most else "")
+    # In Python, ``$`` also matches before a final line break.
+    pattern = re.compile(re.sub(r"\$$", r"\\Z", limits["pattern"])) if "pattern" in limits else None
+    wanted = limits.get("doc", "").rstrip(".")
+
+    def read(name: str, value: Any) -> str:
+        given = plain_text(name, value)
+        if len(given) < least or (most is not None and len(given) > most):
+            raise InvalidInput(f"{name} is {what}")
+        require_well_formed(name, given)
+        if pattern is not None and not pattern.search(given):
+            problem = (
+                "and not blank" if is_blank(given) else "in one line" if _CONTROL.search(given) else f"here: {wanted}"
+            )
+            raise InvalidInput(f"{name} is {what} {problem}")
+        return given
+
+    return read
+
+
+def _number_reader(kind: type, limits: Mapping[str, Any]) -> Reader:
+    least, most = limits.get("minimum"), limits.get("maximum")
+    plain: Reader = integer if kind is int else number
+    if least is None or most is None:
+        return plain
+    bounds = f"from {least} to {most:,}"
+
+    def read(name: str, value: Any) -> Any:
+        given = plain(name, value)
+        # A NaN is in no range.
+        if not least <= given <= most:
+            below = given < least and most == MAX_SAFE_INTEGER
+            raise InvalidInput(f"{name} is {f'at least {least}' if below else bounds}")
+        return given
+
+    return read
+
+
+def _list_reader(item: Reader, what: str, limits: Mapping[str, Any]) -> Reader:
+    most = limits.get("maxItems")
+
+    def read(name: str, value: Any) -> tuple[Any, ...]:
+        given = items(name, value, what)
+        if most is not None and len(given) > most:
+            raise InvalidInput(f"{name} has at most {most} items")
+        return tuple([item(f"an item of {name}", each) for each in given])
+
+    return read
+
+
+def _messages(name: str, value: Any) -> tuple[Any, ...]:
+    """Return messages as a tuple. A text is none: it does not say whether a user or a tool said it."""
+    if isinstance(value, str | Mapping):
+        raise InvalidInput(
+            f'{name} is a list that says who spoke: add([{{"role": "user", "content": "..."}}]); a statement of your '
+            'own is remember("...")'
+        )
+    return items(name, value)
+
+
+def _conditions(name: str, value: Any) -> Any:
+    parse_where(value)
+    return value
+
+
+def _commit(name: str, value: Any) -> str:
+    given = str(value) if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else value
+    return _NAMED_COMMIT(name, given)  # type: ignore[no-any-return]
+
+
+def _past_state(name: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        usable = value.tzinfo is not None and abs(to_micros(value)) <= MAX_SAFE_INTEGER
+    elif isinstance(value, str):
+        usable = 1 <= len(value) <= 64 and value.isprintable() and not is_blank(value)
+    else:
+        usable = type(value) is int and 0 <= value <= MAX_SAFE_INTEGER
+    if not usable:
+        raise InvalidInput(f"{name} is {_PAST_STATE}")
+    return value
+
+
+def _function(name: str, value: Any) -> Any:
+    if not callable(value):
+        raise InvalidInput(f"{name} is a function, not {type(value).__name__}")
+    return value
+
+
+_NAMED_COMMIT = _text_reader({"minLength": 1, "maxLength": 64})
