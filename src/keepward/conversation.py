@@ -11,6 +11,7 @@ from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust, user_of
 from keepward.core.quotes import quotes_metadata
+from keepward.services.arguments import plain_text
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,7 +30,7 @@ class Conversation:
     def __init__(self, memory: MemoryAPI, name: str, subject: str | None) -> None:
         self._memory = memory
         #: Name of the session, and the user it is about.
-        self.name, self.subject = name, subject
+        self.name, self.subject = plain_text("name", name), subject
 
     def __enter__(self) -> Self:
         return self

@@ -199,8 +199,8 @@ def _json_object(text: str) -> dict[str, Any]:
     """Return the object of the option `--metadata`."""
     try:
         value = json.loads(text)
-    except ValueError as fault:
-        raise InvalidInput("--metadata is not JSON") from fault
+    except (ValueError, RecursionError) as fault:
+        raise InvalidInput("--metadata is not JSON, or is nested too deeply") from fault
     if not isinstance(value, dict):
         raise InvalidInput("--metadata takes a JSON object")
     return value

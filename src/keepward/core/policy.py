@@ -21,7 +21,9 @@ from msgspec.structs import FieldInfo, asdict, force_setattr
 from keepward.core.job import SCHEDULES, parse_schedule
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Tier
 from keepward.core.principals import Actor, Trust, parse_scope
-from keepward.core.value import Data, unknown_name_message
+from keepward.core.query import PURPOSES
+from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.value import MAX_DURATION, Data, one_of, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Fields about deployment, not governance; receipts record them separately.
@@ -187,8 +189,13 @@ class Policy(Data, dict=True):
                 raise InvalidInput(f"policy.jobs.{name}: {exc}") from exc
         for scope in self.scopes:
             parse_scope(scope)
-        if not 0.0 <= self.agent_feedback_share <= 1.0:
-            raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
+        for name in self.least_trust:
+            one_of("purpose in policy.least_trust", name, PURPOSES)
+        for name in self.archive_unused:
+            one_of("name in policy.archive_unused", name, (*Kind, *Tier))
+        for key in (*self.core_keys, *self.block_access, *self.block_budget):
+            if not key.strip() or not key.isprintable():
+                raise InvalidInput("a key in policy.core_keys, block_access or block_budget is one line of text")
 
     def _check_types(self) -> None:
         """Convert each value to the type of its field; fill the tables in ``_COMPLETED_TABLES`` with defaults.
@@ -203,12 +210,12 @@ class Policy(Data, dict=True):
                 continue
             try:
                 value = msgspec.convert(value, field_info.type)
-                numbers = value.values() if isinstance(value, dict) else (value,)
-                if any(isinstance(number, int | float) and not number >= 0 for number in numbers):
-                    raise ValueError("a number below 0")
-            except ValueError as exc:
+                if not all(map(_is_in_range, value.values() if isinstance(value, dict) else (value,))):
+                    raise ValueError("out of range")
+            except (ValueError, OverflowError) as exc:
                 raise InvalidInput(
-                    f"policy.{field_info.name} takes {Policy.__annotations__[field_info.name]}, and no number below 0"
+                    f"policy.{field_info.name} takes {Policy.__annotations__[field_info.name]}, and no number below 0, "
+                    "no share above 1 and no time above a hundred years"
                 ) from exc
             if isinstance(value, dict):
                 value = MappingProxyType({**usual, **value} if field_info.name in _COMPLETED_TABLES else value)
@@ -235,6 +242,14 @@ class Policy(Data, dict=True):
 
         fields: dict[str, Any] = to_plain(self)
         return fields
+
+
+def _is_in_range(value: Any) -> bool:
+    """Whether a value of a field is no number, or one that the field takes; see ``_check_types``."""
+    if isinstance(value, timedelta):
+        return timedelta(0) <= value <= MAX_DURATION
+    most = 1 if isinstance(value, float) else MAX_SAFE_INTEGER
+    return not isinstance(value, int | float) or 0 <= value <= most
 
 
 @cache

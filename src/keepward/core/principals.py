@@ -82,14 +82,18 @@ MAX_ROLE_RIGHTS: dict[Role, frozenset[str]] = {
 }
 
 
+#: Maximum length of the name of an actor.
+MAX_ACTOR_NAME = 256
+
+
 def _named(name: str) -> str:
     """Return a valid name of an actor.
 
     Raises:
-        InvalidInput: it is not a printable line.
+        InvalidInput: it is not a printable line, or too long.
     """
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise InvalidInput("an actor has a name: a line of text that can be printed")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > MAX_ACTOR_NAME:
+        raise InvalidInput(f"an actor has a name: a line of text of at most {MAX_ACTOR_NAME} characters to print")
     return name
 
 
@@ -106,8 +110,15 @@ class Actor(Data):
 
     @classmethod
     def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
-        """Return an AI agent, which reads and proposes; ``also`` adds rights of ``GRANTABLE_RIGHTS``."""
-        can = ROLE_RIGHTS[Role.AGENT] | GRANTABLE_RIGHTS.intersection(also) if also else None
+        """Return an AI agent, which reads and proposes; ``also`` adds rights of ``GRANTABLE_RIGHTS``.
+
+        Raises:
+            InvalidInput: a right cannot be added, or the name is not a printable line.
+        """
+        added = None if isinstance(also, str) or not isinstance(also, Iterable) else list(also)
+        if added is None or not all(isinstance(right, str) and right in GRANTABLE_RIGHTS for right in added):
+            raise InvalidInput(f"also is a list of rights, each one of {', '.join(sorted(GRANTABLE_RIGHTS))}")
+        can = ROLE_RIGHTS[Role.AGENT].union(added) if added else None
         return cls(kind=ActorKind.AGENT, name=_named(name), rights=Role.AGENT, can=can)
 
     @classmethod
