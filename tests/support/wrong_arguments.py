@@ -1,0 +1,225 @@
+"""Wrong arguments, generated from signatures: each case replaces one argument of a call that is right.
+
+It knows no surface. A test of a surface makes the calls, and lists what that surface takes on purpose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from inspect import Parameter, signature
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+
+SURROGATE, NUL, LONG = "a\ud800b", "a\0b", "word " * 2_000_000
+
+
+class Call(NamedTuple):
+    """A call with arguments that are right."""
+
+    name: str
+    run: Callable[..., Any]
+    #: The types of its parameters, by name.
+    parameters: Mapping[str, Any]
+    args: Mapping[str, Any]
+    #: A handle on the store that it must not change.
+    store: Any
+
+
+class Case(NamedTuple):
+    """A call with one wrong argument."""
+
+    call: str
+    #: With a dot if it is a part of a group, such as ``filters.tiers``.
+    argument: str
+    #: What is wrong, such as ``nan``.
+    wrong: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.call}({self.argument}: {self.wrong})"
+
+    def in_words(self) -> tuple[str, ...]:
+        """Return the case as a table lists it: for this call, for each call, for each argument."""
+        own = f"{self.argument.rpartition('.')[2]}: {self.wrong}"
+        return f"{self.call}.{self.argument}: {self.wrong}", own, f"*: {self.wrong}"
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of the named parameters of a function."""
+    named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    unknown: dict[str, Any] = {}
+    while True:
+        try:
+            every = signature(function, eval_str=True, locals=unknown).parameters.values()
+            break
+        except NameError as imported_for_types_only:
+            unknown[imported_for_types_only.name] = object
+    return {each.name: each.annotation for each in every if each.kind in named and each.name not in {"self", "cls"}}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """Return an object that contains one that contains one, to a depth."""
+    made: dict[str, Any] = {}
+    for _ in range(depth - 1):
+        made = {"a": made}
+    return made
+
+
+_NAIVE, _FIRST = datetime(2026, 1, 1), datetime(1, 1, 1, tzinfo=UTC)  # noqa: DTZ001  naive on purpose
+_LAST = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+#: For every parameter.
+_NEVER: Mapping[str, Any] = {"object": object(), "complex": 1j}
+_NUMBERS: Mapping[str, Any] = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "10**22": 10**22,
+    "2**63": 2**63,
+    "10**400": 10**400,
+    "-10**400": -(10**400),
+    "-1": -1,
+    "bool": True,
+    "list": [7],
+    "dict": {"x": 1},
+    "bytes": b"7",
+}
+_TEXTS: Mapping[str, Any] = {"NUL": NUL, "surrogate": SURROGATE, "empty": "", "blank": " \t", "10 MB": LONG}
+_IN_JSON: Mapping[str, Any] = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "10**20": 10**20,
+    "10**400": 10**400,
+    "NUL": NUL,
+    "surrogate": SURROGATE,
+    "object": object(),
+    "set": {1},
+    "bytes": b"x",
+    "tuple": (1, 2),
+    "datetime": _FIRST,
+    "10 MB": LONG,
+}
+#: What is wrong, by what a parameter takes.
+WRONG: Mapping[str, Mapping[str, Any]] = {
+    "text": {**_TEXTS, "int": 7, "bytes": b"x", "list": ["x"], "dict": {"x": 1}, "path": Path("x"), "nan": math.nan},
+    "name": {**_TEXTS, "unknown": "nonesuch", "capitals": "NONESUCH", "int": 7, "list": ["x"], "bytes": b"x"},
+    "int": {**_NUMBERS, "0": 0, "1.5": 1.5, "text": "7"},
+    "float": {**_NUMBERS, "1.5": 1.5, "text": "0.5"},
+    "bool": {"0": 0, "1": 1, "text": "yes", "list": [True], "nan": math.nan},
+    "list": {
+        "text": "x",
+        "int": 7,
+        "dict": {"x": 1},
+        "bytes": b"x",
+        "set of int": {7},
+        "None in it": [None],
+        "int in it": [7],
+        "list in it": [["x"]],
+        "object in it": [object()],
+        "unknown in it": ["no such/!"],
+        **{f"{name} in it": [value] for name, value in _TEXTS.items()},
+        "2,001 in it": [f"x{n}" for n in range(2_001)],
+        "empty list": [],
+        "twice in it": ["x", "x"],
+    },
+    "numbers": {"text": "x", "int": 7, "nan in it": [math.nan], "10**400 in it": [10**400], "text in it": ["x"]},
+    "dict": {
+        "text": "x",
+        "int": 7,
+        "list": [1],
+        "bytes": b"x",
+        "int as key": {7: 1},
+        "NUL in a key": {NUL: 1},
+        "surrogate in a key": {SURROGATE: 1},
+        "depth 37": nested(37),
+        "depth 3,000": nested(3_000),
+        **{f"{name} in it": {"a": value} for name, value in _IN_JSON.items()},
+    },
+    "instant": {
+        **_TEXTS,
+        "naive": _NAIVE,
+        "year 1": _FIRST,
+        "year 9999": _LAST,
+        "date": date(2026, 1, 1),
+        "words": "yesterday",
+        "year 1 as text": "0001-01-01T00:00:00Z",
+        "year 9999 as text": "9999-12-31T23:59:59Z",
+        "beyond year 9999": "9999-12-31T23:59:59-23:00",
+        "list": ["x"],
+        "bytes": b"x",
+        "nan": math.nan,
+    },
+    "as of": {**_NUMBERS, **_TEXTS, "naive": _NAIVE, "year 1": _FIRST, "year 9999": _LAST, "words": "yesterday"},
+    "duration": {
+        **_NUMBERS,
+        **_TEXTS,
+        "0": 0,
+        "words": "soon",
+        "longest": timedelta.max,
+        "negative": timedelta(-1),
+    },
+    "bytes": {"text": "x", "int": 7, "list": [1], "empty": b""},
+    "function": {"text": "x", "int": 7},
+    "path": {**_TEXTS, "int": 7, "list": ["x"], "bytes": b"x"},
+    "other": {"text": "x", "int": 7, "list": [1], "dict": {"x": 1}, "bytes": b"x"},
+}
+#: The first that a type is or has, with the row above.
+_ROWS: Sequence[tuple[Callable[[set[Any]], bool], str]] = (
+    (lambda kinds: {datetime, int} <= kinds, "as of"),
+    (lambda kinds: timedelta in kinds, "duration"),
+    (lambda kinds: datetime in kinds, "instant"),
+    (lambda kinds: Path in kinds, "path"),
+    (lambda kinds: any(isinstance(each, type) and issubclass(each, Mapping) for each in kinds), "dict"),
+    (lambda kinds: any(isinstance(each, type) and issubclass(each, list | tuple) for each in kinds), "list"),
+    (lambda kinds: Sequence in kinds, "list"),
+    (lambda kinds: Literal in kinds, "name"),
+    *((lambda kinds, kind=kind: kind in kinds, row) for kind, row in ((bool, "bool"), (str, "text"))),  # type: ignore[misc]
+    *((lambda kinds, kind=kind: kind in kinds, row) for kind, row in ((float, "float"), (int, "int"))),  # type: ignore[misc]
+    (lambda kinds: bytes in kinds, "bytes"),
+    (lambda kinds: Callable in kinds, "function"),
+)
+
+
+def _parts(hint: Any) -> list[Any]:
+    """Return the types of which a value may be."""
+    if get_origin(hint) is Annotated:
+        return _parts(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return [part for each in get_args(hint) for part in _parts(each)]
+    return [type(None) if hint is None else hint]
+
+
+def wrong_values(hint: Any) -> dict[str, Any]:
+    """Return the values that are wrong for a type, by what is wrong."""
+    parts = _parts(hint)
+    kinds = {get_origin(each) or each for each in parts}
+    row = next((row for matches, row in _ROWS if matches(kinds)), "other")
+    if row == "list" and any(get_args(each)[:1] == (float,) for each in parts):
+        row = "numbers"
+    return {**WRONG[row], **_NEVER, **({} if type(None) in parts else {"None": None})}
+
+
+def cases(call: Call) -> Iterator[Case]:
+    """Yield the cases of a call: each parameter with each value that is wrong for it, and with a misspelt name."""
+    for name, hint in call.parameters.items():
+        for wrong, value in wrong_values(hint).items():
+            yield Case(call.name, name, wrong, value)
+        yield Case(call.name, f"{name}x", "misspelt", call.args.get(name))
+        for group in (each for each in _parts(hint) if getattr(each, "is_group", False)):
+            for part in msgspec.structs.fields(group):
+                for wrong, value in wrong_values(part.type).items():
+                    yield Case(call.name, f"{name}.{part.name}", wrong, group(**{part.name: value}))
+
+
+def arguments_of(call: Call, case: Case) -> dict[str, Any]:
+    """Return the arguments of a case."""
+    return {**call.args, case.argument.partition(".")[0]: case.value}
+
+
+def sample(every: Sequence[Case], share: int) -> list[Case]:
+    """Return one case in so many, the same in each run; cases with a long text only are left to the whole."""
+    return [case for number, case in enumerate(every) if number % share == 0 and "10 MB" not in case.wrong]
