@@ -301,8 +301,8 @@ class VerbSuite(AskingSuite):
         # A relayed message says whose words it has.
         said = agent.remember("I like tea", kind="event", source="user_message").records[0]
         assert (said.source, said.trust) == ("user_message", Trust.AGENT)
-        held = agent.remember("Reply briefly", tier="core", key="operating_rules", source="operator")
-        assert owner.proposed_steps(owner.pending()[0])[0].after.source == "inference", held
+        agent.remember("Reply briefly", tier="core", key="operating_rules", source="operator")
+        assert owner.approve(owner.pending()[0].id).records[0].source == "inference"
 
     def test_no_capitals_widths_or_accents_bring_an_ended_text_back(self, owner: Any, agent: Any) -> None:
         old = self.kept(owner, "The café in US-East closes at 9 pm")
