@@ -480,7 +480,7 @@ def test_no_module_outside_the_stores_speaks_to_a_database() -> None:
         for path in sorted(SOURCE.rglob("*.py"))
         # The drill attacks a copy of the file from outside, as a thief would; an import reads files of other programs.
         if not {"storage", "drill"} & set(path.parts)
-        and path.name != "sqlite_file.py"
+        and path.name != "sqlite_process.py"
         and any(word in path.read_text("utf-8") for word in ("sqlite3.connect", ".execute(", "executescript"))
     ]
     assert talking == []

@@ -321,6 +321,15 @@ def langgraph_store(path: Path, items: Sequence[tuple[str, str, dict[str, Any], 
         )
 
 
+def computed_store(path: Path) -> None:
+    """A store of LangGraph with a column that SQLite would compute for a minute and more."""
+    langgraph_store(path, [("pier", "a", {"text": "The pier is closed"}, None)])
+    slow = "instr(hex(zeroblob(1500000)), hex(zeroblob(750000)) || '1')"
+    with closing(sqlite3.connect(path)) as base, base:
+        # The row is written before, because writing it computes the column.
+        base.execute(f"ALTER TABLE store ADD COLUMN boom AS ({slow}) VIRTUAL")
+
+
 def notes_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """A database with a table of notes; what a row does not say is null."""
     names = (

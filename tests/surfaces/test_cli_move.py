@@ -50,6 +50,12 @@ def test_an_import_reads_a_pipe_once(run):
     assert (ran.code, "1 committed" in ran.out) == (0, True)
 
 
+def test_a_generated_column_of_a_sqlite_file_is_not_computed(run, tmp_path):
+    foreign.computed_store(tmp_path / "s.db")
+    ran = run("import", "s.db")
+    assert (ran.code, "s.db: the table 'store' has the generated column 'boom'" in ran.err) == (2, True)
+
+
 def test_an_empty_path_is_not_this_folder(run, tmp_path):
     (tmp_path / "notes.md").write_text("- The ferry leaves at six\n")
     assert (run("import", "").code, (tmp_path / "keepward.db").exists()) == (2, False)

@@ -239,6 +239,13 @@ def test_an_unreadable_import_is_refused_completely(world, body, query):
     assert (answer.status_code, world.memory.list_memories()) == (400, [])
 
 
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_a_generated_column_of_a_sqlite_file_is_not_computed(world, tmp_path, query):
+    foreign.computed_store(tmp_path / "s.db")
+    answer = world.bearer().post(f"/memory/import{query}", content=(tmp_path / "s.db").read_bytes())
+    assert (answer.status_code, "generated column 'boom'" in answer.text) == (400, True)
+
+
 @pytest.fixture
 def no_temporary_files(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there is no such folder"))

@@ -16,6 +16,7 @@ import io
 import itertools
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ VALUE_LIMIT = 2_000_000
 #: First bytes of archives and SQLite files; another file with a NUL in its first bytes is not read.
 ZIP_MAGIC, SQLITE_MAGIC = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 #: Maximum number of lines that are read to find an object.
 _PROBE = 50
 _BOM = b"\xef\xbb\xbf"
@@ -236,7 +238,9 @@ def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
         return
     refuse_if_open(path)
     try:
-        file = path.open("rb")
+        # Opening a named pipe without a writer would not return.
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
+        os.set_blocking(file.fileno(), True)
     except OSError as exc:
         raise InvalidInput(f"cannot read {path.name}: {exc.strerror or 'it cannot be opened'}") from exc
     with file, io.BytesIO() as buffer:

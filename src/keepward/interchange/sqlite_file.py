@@ -1,95 +1,180 @@
 """Read a table of a SQLite file that another program made.
 
 Invariants
-(1) Nothing in the file is run: views and virtual tables are not read, and functions of its schema are not trusted.
-(2) Reading is limited: a time for each row, a number of bytes, the items of an import. One row is in memory at a time.
+(1) The file is read in a process of its own, see ``sqlite_process``; nothing in the file is run.
+(2) Reading is limited: the time of waiting for the process, the bytes of a row and in total, the items of an import.
+    One row is in memory at a time.
 (3) The file and the files next to it are not changed.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
+import base64
+import json
+import subprocess
+import sys
+import threading
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, cast
 
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.interchange.parsing import ROW_LIMIT, SQLITE_MAGIC, TOTAL_LIMIT, Source
 from keepward.storage.driver import sidecar_path
 
-#: Steps of SQLite's virtual machine between two checks of the time limit, and the time limit of a row.
-_PROGRESS_INTERVAL_STEPS, _ROW_TIMEOUT_S = 1_000, 30
+#: Seconds of waiting for the process in one pass over a file, for the lock of the file, and between two checks.
+_TIMEOUT_S, _LOCK_TIMEOUT_S, _TICK_S = 60.0, 5.0, 0.1
+_PROGRAM = Path(__file__).with_name("sqlite_process.py")
+_CAUSES = {
+    "damaged": "is damaged, or its text is not UTF-8; save it again with the program that wrote it",
+    "locked": "is locked by another program; close that and import again",
+    "unfinished": "has changes that were never finished; open it once with the program that wrote it",
+    "large": "has a row of more than {row} MB: it is too large; export the other rows to a new file",
+    "code": "computes what it contains; copy its rows to an ordinary table of a new file",
+    "closed": "cannot be opened; check that this user may read it",
+    "endless": "has rows of more than {total} MB; export a part of them to a new file",
+    "ended": "ended the process that reads it: it is damaged or too large; export its rows to a new file",
+    "late": "took too long to be read; export its rows to a new file",
+}
 
 
 def columns_in(source: Source) -> dict[str, frozenset[str]]:
-    """Return the columns of each table of a file, by its name.
+    """Return the columns of each table of a file, by its name; views and virtual tables are left out.
 
     Raises:
-        InvalidInput: it is no SQLite file, damaged, or too large.
+        InvalidInput: it is no SQLite file, damaged, locked or too large, or takes too long.
+        StoreUnavailable: no process can be started.
     """
-    with _open_database(source) as (base, _):
-        names = base.execute("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
-        return {
-            name: frozenset(row[1] for row in base.execute(f"PRAGMA table_info({_quoted(name)})")) for (name,) in names
-        }
+    with _Process.reading(source) as process:
+        return {name: frozenset(columns) for name, columns in process.tables.items()}
 
 
-def find_table(source: Source, columns: Collection[str], usual: str) -> str | None:
-    """Return a table with these columns, preferably the one with the usual name; raises as ``columns_in``."""
-    found = [name for name, there in columns_in(source).items() if there.issuperset(columns)]
-    return usual if usual in found else next(iter(found), None)
+def rows_in(source: Source, columns: Collection[str], usual: str) -> Iterator[dict[str, Any]]:
+    """Yield each row of a table with these columns, preferably the one with the usual name; raises as ``columns_in``.
+
+    A table with a generated column is an ``InvalidInput``.
+    """
+    with _Process.reading(source) as process:
+        found = [name for name, there in process.tables.items() if there.keys() >= set(columns)]
+        table = usual if usual in found else next(iter(found), None)
+        if table is None:
+            raise InvalidInput(f"{source.name} has no table with the columns {', '.join(sorted(columns))}")
+        if computed := sorted(name for name, generated in process.tables[table].items() if generated):
+            raise InvalidInput(
+                f"{source.name}: the table {table!a:.60} has the generated column {computed[0]!a:.60}, which is not "
+                "computed here; copy the other columns to a table of a new file and import that"
+            )
+        names = list(process.tables[table])
+        process.choose(table)
+        while isinstance(row := process.answer(), list):
+            yield {name: _value_of(value) for name, value in zip(names, row, strict=True)}
 
 
-def rows_in(source: Source, table: str) -> Iterator[dict[str, Any]]:
-    """Yield each row of a table, unchanged; raises as ``columns_in``."""
-    size = 0
-    with _open_database(source) as (base, renew):
-        # Sorting would read all rows into memory.
-        found = base.execute(f"SELECT * FROM {_quoted(table)}")
-        names = [each[0] for each in found.description]
-        for row in found:
-            size += sum(len(value) for value in row if isinstance(value, str | bytes))
-            if size > TOTAL_LIMIT:
-                raise InvalidInput(f"the rows of the SQLite file are more than {TOTAL_LIMIT // 10**6} MB")
-            yield dict(zip(names, row, strict=True))
-            renew()
+def _value_of(value: Any) -> Any:
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+class _Process:
+    """The process that reads one file, and its limits (2)."""
+
+    def __init__(self, source: Source) -> None:
+        self._name, self._size = source.name, 0
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - no shell; the program is ours
+                ["" if getattr(sys, "frozen", False) else sys.executable or "", "-I", "-S", str(_PROGRAM)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except (OSError, ValueError) as exc:
+            raise StoreUnavailable(
+                f"no process can be started to read {source.name}; it takes a Python at sys.executable"
+            ) from exc
+        self._waiting, self._late, self._ended = False, False, threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+        self.tables: dict[str, dict[str, bool]] = {}
+
+    @classmethod
+    @contextmanager
+    def reading(cls, source: Source) -> Iterator[_Process]:
+        """Start a process for the block, and read the names of tables and columns."""
+        if not source.begins(SQLITE_MAGIC):
+            raise InvalidInput(f"{source.name} is no SQLite file")
+        image, database = b"", ":memory:"
+        if source.path is None:
+            source.stream.seek(0)
+            image = source.stream.read(TOTAL_LIMIT + 1)
+            if len(image) > TOTAL_LIMIT:
+                raise InvalidInput(f"{source.name} is too large for a stream: import it by its path")
+        else:
+            database = f"{source.path.resolve().as_uri()}?{_mode(source)}"
+        process = cls(source)
+        try:
+            request = {"database": database, "bytes": len(image), "row_limit": ROW_LIMIT, "timeout": _LOCK_TIMEOUT_S}
+            process.send(json.dumps(request).encode() + b"\n" + image)
+            process.tables = process.answer()
+            yield process
+        finally:
+            process.end()
+
+    def choose(self, table: str) -> None:
+        self.send(json.dumps(table).encode() + b"\n")
+
+    def send(self, data: bytes) -> None:
+        self._waiting = True
+        # If the process has ended, its last answer says why.
+        with suppress(OSError):
+            given = cast("IO[bytes]", self._process.stdin)
+            given.write(data)
+            given.flush()
+        self._waiting = False
+
+    def answer(self) -> Any:
+        """Return the next answer of the process."""
+        self._waiting = True
+        line = cast("IO[bytes]", self._process.stdout).readline(ROW_LIMIT + 1)
+        self._waiting = False
+        self._size += len(line)
+        if self._size > TOTAL_LIMIT:
+            raise self._unreadable("endless")
+        if len(line) > ROW_LIMIT:
+            raise self._unreadable("large")
+        if not line.endswith(b"\n"):
+            raise self._unreadable("late" if self._late else "ended")
+        answer = json.loads(line)
+        if isinstance(answer, dict) and isinstance(answer.get("error"), str):
+            raise self._unreadable(answer["error"])
+        return answer
+
+    def _unreadable(self, cause: str) -> InvalidInput:
+        why = _CAUSES[cause].format(row=ROW_LIMIT // 10**6, total=TOTAL_LIMIT // 10**6)
+        return InvalidInput(f"the SQLite file {self._name} {why}. Nothing was imported")
+
+    def _watch(self) -> None:
+        """Kill the process when it was waited for too long."""
+        left = _TIMEOUT_S
+        while not self._ended.wait(_TICK_S):
+            left -= _TICK_S * self._waiting
+            if left <= 0:
+                self._late = True
+                self._process.kill()
+                return
+
+    def end(self) -> None:
+        self._ended.set()
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                cast("IO[bytes]", stream).close()
 
 
-@contextmanager
-def _open_database(source: Source) -> Iterator[tuple[sqlite3.Connection, Any]]:
-    """Open a file; yield the connection, and a function that restarts the time limit for the next row."""
-    if not source.begins(SQLITE_MAGIC):
-        raise InvalidInput(f"{source.name} is no SQLite file")
-    database, path = ":memory:", source.path
-    if path is not None:
-        # A file in use has a log next to it with its newest rows.
-        how = "mode=ro" if sidecar_path(path, "-wal").exists() else "mode=ro&immutable=1"
-        database = f"{path.resolve().as_uri()}?{how}"
-    ends = [0.0]
-
-    def renew() -> None:
-        ends[0] = time.monotonic() + _ROW_TIMEOUT_S
-
-    renew()
-    try:
-        with closing(sqlite3.connect(database, uri=True)) as base:
-            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, ROW_LIMIT)
-            base.set_progress_handler(lambda: time.monotonic() > ends[0], _PROGRESS_INTERVAL_STEPS)
-            if path is None:
-                source.stream.seek(0)
-                image = bytearray(source.stream.read(TOTAL_LIMIT + 1))
-                if len(image) > TOTAL_LIMIT:
-                    raise InvalidInput("the SQLite file is too large for a stream: import it by its path")
-                # In memory there is no log, so the header must not ask for one.
-                image[18:20] = b"\1\1"
-                base.deserialize(image)
-                del image
-            base.execute("PRAGMA trusted_schema=OFF")
-            yield base, renew
-    except (sqlite3.Error, UnicodeDecodeError) as exc:
-        raise InvalidInput("the SQLite file is damaged, or too large to be read") from exc
+def _mode(source: Source) -> str:
+    """Return how SQLite opens the file: without locks only if it would create a log next to the file."""
+    source.stream.seek(18)
+    logged = source.stream.read(1) == b"\2"
+    return (
+        "mode=ro&immutable=1" if logged and not sidecar_path(cast("Path", source.path), "-wal").exists() else "mode=ro"
+    )

@@ -18,7 +18,7 @@ from keepward.integrations.namespaces import index_text, key_of, segment_of, tex
 from keepward.interchange.parsing import Row, Source, parse, require_well_formed, rows
 from keepward.interchange.records import item_of
 from keepward.interchange.run import ImportRun
-from keepward.interchange.sqlite_file import columns_in, find_table, rows_in
+from keepward.interchange.sqlite_file import columns_in, rows_in
 from keepward.services.splitter import UnusableItem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -40,16 +40,14 @@ def detect(source: Source) -> _Format:
     kind = "holds checkpoints of a LangGraph graph and no store" if "checkpoints" in tables else "holds no store"
     raise InvalidInput(
         f"{source.name} {kind}: no table of it has the columns of a LangGraph store (prefix, key, value), of notes "
-        "(kind, content, stability) or of a MemoryBank (text, content_type, importance)"
+        "(kind, content, stability) or of a MemoryBank (text, content_type, importance); views and virtual tables are "
+        "not read"
     )
 
 
 def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
     usual, columns = _TABLES[name]
-    table = find_table(source, columns, usual)
-    if table is None:
-        raise InvalidInput(f"{source.name} has no table with the columns {', '.join(sorted(columns))}")
-    return rows_in(source, table)
+    return rows_in(source, columns, usual)
 
 
 def _record(
