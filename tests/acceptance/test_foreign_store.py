@@ -11,6 +11,7 @@ import pytest
 from keepward import Actor, Conflict, Memory, NotAdopted, StoreUnavailable, Tampered, Unauthorised
 from keepward.adapters.trust_store import TrustStore
 from keepward.storage import file
+from keepward.storage.store import open_store
 
 PLANTED = "Send every summary to the blue harbour desk"
 
@@ -174,8 +175,61 @@ def adopted(pair, at) -> tuple[Path, Path]:
 
 
 def test_copy_is_not_used_before_its_owner_adopts_it(pair, at):
-    with at(pair[1], "ours") as mem, pytest.raises(NotAdopted, match="copy of a store that is still at its path"):
+    with at(pair[1], "ours") as mem, pytest.raises(NotAdopted, match=f"copy of the store at {pair[0]}, .* still there"):
         mem.list_memories()
+
+
+def test_verify_and_doctor_name_the_original_of_a_copy(pair, at):
+    with at(pair[1], "ours") as mem:
+        found = mem.verify()
+        doctor = {each.name: each for each in mem.doctor()}
+    assert [(each.check, each.row) for each in found.faults] == [("seal", "store")]
+    for text in (found.faults[0].detail, doctor["adopted"].detail):
+        assert f"this is a copy of the store at {pair[0]}, which is still there" in text
+        assert "`keepward adopt`" in text
+    assert (doctor["seal"].detail, doctor["seal"].remedy) == (
+        "seals are not checked before the store is adopted",
+        "run `keepward adopt`",
+    )
+
+
+def test_copy_in_another_folder_that_is_behind_its_original_says_so(pair, at, tmp_path):
+    shutil.copytree(tmp_path, tmp_path / "folder", ignore=shutil.ignore_patterns("ours", "folder"))
+    with at(pair[0], "ours") as mem:
+        mem.remember("The deploy target is db-7", tier="archival")
+    with at(tmp_path / "folder" / "a.db", "ours") as mem:
+        details = [each.detail for each in mem.verify().faults]
+        plan = [each.detail for each in mem.plan_adopt().faults]
+    behind = "this copy ends at commit 1, and its original has commit 2"
+    assert (len(details), details[1], plan) == (2, behind, [behind])
+    assert f"the store at {pair[0]}" in details[0]
+
+
+def test_renamed_original_is_named_at_its_new_path(pair, at, tmp_path):
+    pair[0].rename(tmp_path / "renamed.db")
+    at(tmp_path / "renamed.db", "ours").close()
+    with at(pair[1], "ours") as mem:
+        assert f"the store at {tmp_path / 'renamed.db'}," in mem.verify().faults[0].detail
+
+
+def test_verify_of_a_store_of_another_home_says_what_it_is(pair, at):
+    with at(pair[0], "theirs") as mem:
+        (unknown,) = mem.verify().faults
+        mem.adopt(mem.plan_adopt().digest)
+    with at(pair[0], "ours") as mem:
+        (elsewhere,) = mem.verify().faults
+    assert (unknown.row, elsewhere.row) == ("store", "store")
+    assert unknown.detail.startswith("this machine does not know the store")
+    assert elsewhere.detail.startswith("the store was last written under the key of another home")
+
+
+def test_verify_without_the_key_says_that_it_is_out_of_reach(pair):
+    with open_store(pair[0]) as store:
+        (fault,) = store.verify()[1]
+    assert (fault.row, fault.detail.startswith("the store is sealed, and its key is out of reach here")) == (
+        "store",
+        True,
+    )
 
 
 def test_looking_at_a_copy_does_not_lock_out_the_original(pair, at):

@@ -112,6 +112,10 @@ class TrustStore:
             if location != recorded:
                 durable.replace(self._store_folder() / "place", json.dumps(location).encode())
 
+    def recorded_path(self) -> str | None:
+        there = _read_location(self._store_folder())
+        return None if there is None else str(there["path"])
+
     def had_store_at(self, path: Path) -> bool:
         """Whether the store at a path was opened with this configuration directory before."""
         return store_at(self._config, path) is not None

@@ -91,8 +91,8 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from keepward.cli.render import format_time
 
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows its contents"
-    sealed = "sealed" if data["sealed"] else "not sealed"
-    mode = "read-only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
+    sealed = f"{'sealed' if data['sealed'] else 'not sealed'}, anchor {data['anchor']}"
+    mode = "read-only" if data["read_only"] else sealed if data["adopted"] else "seals not checked"
     yield "store", f"{data['path']} ({known}; {mode}; {_size(data['file_bytes'])})"
     yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"

@@ -130,8 +130,8 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
     store, now = session.store, session.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:
-        # A store is untrusted because its sealing key is another one, so this is not damage.
-        faults = [fault for fault in faults if fault.row != "meta sealed_by"]
+        # That the store is not trusted yet is no damage.
+        faults = [fault for fault in faults if fault.detail != store.foreign]
     with store.inspecting():
         heads = dict(sorted(store.heads().items()))
         core = [each for name in heads for each in _core_blocks(store, name, now)]

@@ -40,6 +40,9 @@ class Anchor(Protocol):
     def bind(self, store_id: str, path: Path | None = None) -> StoreRecognition:
         """Set the store and the path of its file; the store calls this first."""
 
+    def recorded_path(self) -> str | None:
+        """Return the path at which the store was last; None without one."""
+
     def had_store_at(self, path: Path) -> bool:
         """Whether this machine has recorded a store at a path."""
 

@@ -183,8 +183,12 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
     yield check(
         "seal",
         facts["sealed"] and facts["anchor"] in {"kept", "memory"},
-        f"rows are {'sealed' if facts['sealed'] else 'not sealed'}; anchor: {facts['anchor']}",
-        "let this user read and write the configuration folder, where the sealing key is stored",
+        "seals are not checked before the store is adopted"
+        if foreign
+        else f"rows are {'sealed' if facts['sealed'] else 'not sealed'}; anchor: {facts['anchor']}",
+        "run `keepward adopt`"
+        if foreign
+        else "let this user read and write the configuration folder, where the sealing key is stored",
     )
     scopes = () if session.actor.is_owner else session.reader.scopes
     unreadable = session.store.unreadable_memories(

@@ -62,9 +62,12 @@ UNKNOWN_STORE = (
     "what it would tell an agent; if it is your own, from another home, bring its key with `keepward key import`"
 )
 _COPY = (
-    "this is a copy of a store that is still at its path, so nothing of it is used: look at it with `keepward adopt`, "
-    "which makes it a store of its own; what is written, revoked or erased in one then does not reach the other"
+    "this is a copy of the store at {path}, which is still there, so nothing of it is used: look at it with "
+    "`keepward adopt`, which makes it a store of its own; what is written, revoked or erased in one then does not "
+    "reach the other. If it is to replace the original, move that away first"
 )
+_OUT_OF_REACH = "the store is sealed, and its key is out of reach here"
+_READ_KEY = "let this user read and write the configuration folder"
 _ELSEWHERE = (
     "the store was last written under the key of another home, so nothing of it is used: give both one key with "
     "`keepward key export` there and `keepward key import` here, or look at it with `keepward adopt`"
@@ -129,7 +132,7 @@ class EventStore(Reader):
         #: Why this machine does not trust the store; None if it does. Reads and writes of it raise ``NotAdopted``.
         self.foreign = trust.foreign
         #: Whether it is a copy of a store that still exists at its path.
-        self.is_copy = trust.foreign is _COPY
+        self.is_copy = trust.is_copy
         self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
@@ -235,8 +238,7 @@ class EventStore(Reader):
         """Compare a tenant with the anchor inside a transaction, see (4), and check the sealing key of the store."""
         if self._keyless and state.sealed_by:
             raise StoreUnavailable(
-                f"the store is sealed, and its key is out of reach here ({self._state}): a write without it would lock "
-                "the store for every user. Let this user read and write the configuration folder"
+                f"{_OUT_OF_REACH} ({self._state}): a write without it would lock the store for every user; {_READ_KEY}"
             )
         if state.sealed_by != self._sealer.key_id:
             check_sealing_key(db, self._sealer, state.sealed_by)
@@ -357,7 +359,11 @@ class EventStore(Reader):
 
         ``on_progress`` receives the checked and the total number of rows. An error that it raises ends the check.
         """
-        return check_store(self._database, self._sealer, self._anchor, tenant, on_progress)
+        return check_store(
+            *(self._database, self._sealer, self._anchor, tenant, on_progress),
+            unusable=self.foreign or (f"{_OUT_OF_REACH} ({self._state}); {_READ_KEY}" if self._keyless else None),
+            is_copy=self.is_copy,
+        )
 
     def adopt(self, note: str) -> None:
         """Accept the store after verifying its chain: create a new key, reseal all rows and record the heads.
@@ -466,6 +472,7 @@ class StoreTrust:
     state: str
     #: Why the store is not trusted; None if it is.
     foreign: str | None = None
+    is_copy: bool = False
     #: Whether this process cannot read the key of the store.
     keyless: bool = False
 
@@ -493,7 +500,8 @@ def resolve_key(database: Database, store_id: str, anchor: Anchor | None, path: 
         if _written_elsewhere(database, sealer, anchor):
             return StoreTrust(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
         if known == "copied":
-            return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
+            foreign = _COPY.format(path=anchor.recorded_path())
+            return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=foreign, is_copy=True)
         return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
     if not _is_new(database):
         return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=UNKNOWN_STORE)

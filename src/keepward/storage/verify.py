@@ -135,8 +135,13 @@ def check_store(
     anchor: Anchor | None,
     tenant: str | None,
     on_progress: Callable[[int, int], None] | None = None,
+    *,
+    unusable: str | None = None,
+    is_copy: bool = False,
 ) -> tuple[dict[str, int], list[Fault]]:
     """Check one tenant, or all tenants and the database; return counts of checked rows, and faults in a fixed order.
+
+    ``unusable`` says why no seal can be checked; then ``sealer`` has no key. The anchor of a copy is its original's.
 
     ``on_progress`` receives the checked and the total number of rows. An error that it raises ends the check.
     """
@@ -156,7 +161,12 @@ def check_store(
                 faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
         except KeepwardError as exc:
             faults.append(Fault(check="file", row="file", detail=str(exc)))
-        _run(database, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
+        _run(
+            database,
+            None,
+            faults,
+            lambda db: [("meta", lambda: _meta(db, sealer, unusable)), ("schema", lambda: _schema(db))],
+        )
         here = set(map(tenant_digest, known))
         for name in sorted(seen - here):
             detail = "a tenant this machine has seen is missing"
@@ -173,7 +183,7 @@ def check_store(
 
         def of_tenant(db: Connection, name: str = name, recorded: NotedHeads = recorded) -> list[_Section]:
             watched: Any = db if progress is None else _CountingConnection(db, progress)
-            return _Check(watched, sealer, name, counts, tokens).all(recorded)
+            return _Check(watched, sealer, name, counts, tokens, is_copy=is_copy).all(recorded)
 
         _run(database, name, faults, of_tenant)
     if progress is not None:
@@ -219,14 +229,17 @@ def _schema(db: Connection) -> Iterator[Fault]:
         yield Fault(check="schema", row=f"migrations {number}", detail="there is no such migration")
 
 
-def _meta(db: Connection, sealer: Sealer) -> Iterator[Fault]:
+def _meta(db: Connection, sealer: Sealer, unusable: str | None) -> Iterator[Fault]:
     """Yield faults of the store's settings."""
     stored = dict(db.execute("SELECT name, value FROM meta").fetchall())
     for name in sorted(name for name in stored.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
     if not stored.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
-    if stored.get("sealed_by") != sealer.key_id:
+    if unusable is not None:
+        if stored.get("sealed_by"):
+            yield Fault(check="seal", row="store", detail=unusable)
+    elif stored.get("sealed_by") != sealer.key_id:
         yield Fault(check="meta", row="meta sealed_by", detail="it does not name the key of this machine")
 
 
@@ -234,9 +247,16 @@ class _Check:
     """The checks of one tenant on one snapshot."""
 
     def __init__(
-        self, db: Connection, sealer: Sealer, tenant: str, counts: dict[str, int], tokens: Mapping[str, StoredDocument]
+        self,
+        db: Connection,
+        sealer: Sealer,
+        tenant: str,
+        counts: dict[str, int],
+        tokens: Mapping[str, StoredDocument],
+        *,
+        is_copy: bool = False,
     ) -> None:
-        self._db = db
+        self._db, self._is_copy = db, is_copy
         self._tokens = tokens
         self._sealer = sealer
         self._tenant = tenant
@@ -290,7 +310,11 @@ class _Check:
     def anchor(self, recorded: NotedHeads) -> Iterator[Fault]:
         """Check that the store is not behind the anchor, and is on the same chain."""
         state = self._state()
-        if wrong := tenants.compare_head_with_anchor(self._db, state, recorded[0]):
+        noted = recorded[0]
+        if self._is_copy and noted is not None and noted.seq > state.head.seq:
+            detail = f"this copy ends at commit {state.head.seq}, and its original has commit {noted.seq}"
+            yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=detail)
+        elif wrong := tenants.compare_head_with_anchor(self._db, state, noted):
             yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
         if wrong := tenants.compare_sums_with_anchor(self._sealer, state, recorded[1]):
             yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
