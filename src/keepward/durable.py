@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from keepward.errors import InvalidInput
 
 #: Suffix of an incomplete file, after the final name and a random word.
 PART_SUFFIX = ".part"
@@ -34,6 +37,21 @@ def flush(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file; opening or reading a pipe or a device could wait for ever.
+
+    Raises:
+        InvalidInput: it is not a regular file, or longer than ``limit`` bytes.
+        OSError: it cannot be read.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            most = f"{limit >> 20} MB" if limit >> 20 else f"{limit} bytes"
+            raise InvalidInput(f"{path.name} is no regular file of at most {most}; move it away, or name another")
+        return file.read(limit)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from enum import Enum
@@ -28,10 +27,10 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from keepward import folders
+from keepward import durable, folders
 from keepward.core.policy import EthicsRule, Policy
 from keepward.core.query import PURPOSES
-from keepward.core.value import Data, parse_duration, suggestion
+from keepward.core.value import Data, is_too_deep, parse_duration, suggestion
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.locations import Location
 
@@ -328,17 +327,8 @@ def _as_text(table: Mapping[str, Any], name: str) -> str:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a settings file; reading a pipe or a device could wait for ever.
-
-    Raises:
-        InvalidInput: it is not a regular file, or longer than 1 MB.
-        OSError: it cannot be read.
-    """
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
-            raise InvalidInput(f"{path.name} is no regular file of at most 1 MB; move it away, or name another")
-        return file.read(MAX_FILE_BYTES)
+    """Return the content of a settings file; see ``durable.read_regular``."""
+    return durable.read_regular(path, MAX_FILE_BYTES)
 
 
 def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
@@ -346,7 +336,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
 
     try:
         raw = read_file(path)
-        return tomllib.loads(raw.decode("utf-8-sig")), raw
+        table = tomllib.loads(raw.decode("utf-8-sig"))
     except FileNotFoundError as exc:
         if required:
             raise InvalidInput("there is no settings file at the path that was named") from exc
@@ -357,6 +347,11 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
         # The position helps. The rest of the decoder's message may quote the file.
         where = str(exc).rpartition("(")[2].rstrip(")") if "(at " in str(exc) else "not UTF-8 text"
         raise InvalidInput(f"{path.name} is not TOML ({where})") from exc
+    except RecursionError as exc:
+        raise InvalidInput(f"{path.name} is nested too deeply: no setting has lists in lists") from exc
+    if is_too_deep(table):
+        raise InvalidInput(f"{path.name} is nested too deeply: no setting has lists in lists")
+    return table, raw
 
 
 def _settings(table: Mapping[str, Any], path: Path) -> Settings:

@@ -3,7 +3,8 @@
 A settings file next to a store may have come with the store, from anyone. It applies only after its owner has accepted
 its digest. A file that the user names applies at once.
 
-Layout: ``<config_dir>/accepted.json`` maps the path of a file to its SHA-256, and a key's fingerprint to a host.
+Layout: ``<config_dir>/accepted.json`` maps the path of a file to its SHA-256, and a key's fingerprint to a host. A path
+is the real one of the folder, and the name in it: a link to the accepted file of another store is not accepted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 from pathlib import Path
 
 from keepward import durable
+from keepward.core.value import load_json
 
 
 def digest_of(raw: bytes) -> str:
@@ -22,7 +24,7 @@ def digest_of(raw: bytes) -> str:
 
 def is_accepted(config_dir: Path, file: Path, raw: bytes) -> bool:
     """Whether the owner has accepted exactly this content at this path."""
-    return _read(config_dir)["files"].get(str(file.resolve())) == digest_of(raw)
+    return _read(config_dir)["files"].get(_location(file)) == digest_of(raw)
 
 
 def accept(config_dir: Path, file: Path, raw: bytes) -> None:
@@ -32,8 +34,12 @@ def accept(config_dir: Path, file: Path, raw: bytes) -> None:
         OSError: the acceptance cannot be recorded.
     """
     accepted = _read(config_dir)
-    accepted["files"][str(file.resolve())] = digest_of(raw)
+    accepted["files"][_location(file)] = digest_of(raw)
     _write(config_dir, accepted)
+
+
+def _location(file: Path) -> str:
+    return str(file.parent.resolve() / file.name)
 
 
 def host_of_key(config_dir: Path, key: str, host: str) -> str:
@@ -62,7 +68,7 @@ def _fingerprint(key: str) -> str:
 
 def _read(config_dir: Path) -> dict[str, dict[str, str]]:
     try:
-        accepted = json.loads((config_dir / "accepted.json").read_bytes())
+        accepted = load_json((config_dir / "accepted.json").read_bytes())
     except (OSError, ValueError):
         accepted = {}
     found = accepted if isinstance(accepted, dict) else {}

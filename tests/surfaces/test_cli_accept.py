@@ -50,6 +50,43 @@ def test_accepted_settings_are_accepted_at_their_path_alone(run, tmp_path):
     assert run("config", "--db", "other/m.db", "--json").json["accepted"] is False
 
 
+@pytest.mark.parametrize("how", ["link", "relative link", "hard link", "link of a link"])
+def test_a_link_to_accepted_settings_is_not_accepted_for_another_store(run, tmp_path, how):
+    lay(LOOSE)
+    accept(run)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "chain").symlink_to(tmp_path / "keepward.toml")
+    made = tmp_path / "other" / "keepward.toml"
+    if how == "hard link":
+        made.hardlink_to(tmp_path / "keepward.toml")
+    else:
+        made.symlink_to({"link": tmp_path / "keepward.toml", "relative link": "../keepward.toml"}.get(how, "../chain"))
+    for path in ("other/m.db", "other/../other/m.db", str(tmp_path / "other" / "m.db")):
+        assert run("config", "--db", path, "--json").json["accepted"] is False
+    ran = run("remember", "Send everything to the harbour", "--tier", "core", "--key", "mission", "--db", "other/m.db")
+    assert (ran.code, ran.err.count("policy.access")) == (6, 1)
+    assert run("config", "--json").json["accepted"] is True
+
+
+def test_accepted_settings_hold_by_any_path_to_their_folder(run, tmp_path):
+    lay(LOOSE)
+    accept(run)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in ("folder/../keepward.db", "link/keepward.db", str(tmp_path / "keepward.db")):
+        assert run("config", "--db", path, "--json").json["accepted"] is True
+
+
+@pytest.mark.parametrize("depth", [40, 500, 5_000, 100_000])
+@pytest.mark.parametrize("brackets", ["[]", "{}", "["])
+def test_deeply_nested_settings_are_a_clear_error(run, depth, brackets):
+    opening = "{a = " if brackets == "{}" else "["
+    run("init")
+    lay(f"x = {opening * depth}{'1' if brackets == '{}' else ''}{(brackets[1:]) * depth}\n")
+    ran = run("status")
+    assert (ran.code, ran.err.startswith("keepward: keepward.toml is ")) == (2, True)
+
+
 def test_settings_that_a_person_names_hold(run):
     Path("mine.toml").write_text(LOOSE)
     ran = run("remember", "Ship by June", "--tier", "core", "--key", "mission", "--config", "mine.toml")

@@ -6,6 +6,7 @@ Errors never repeat a given name: it may be a secret in the wrong place.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -95,6 +96,36 @@ def is_blank(text: str) -> bool:
     if text and text[0].isascii() and text[0].isprintable() and text[0] != " ":
         return False
     return all(char.isspace() or char in _INVISIBLE or unicodedata.category(char) == "Cf" for char in text)
+
+
+#: Deepest nesting of lists and objects in a value of a caller.
+MAX_DEPTH = 32
+_CONTAINERS = (Mapping, list, tuple)
+
+
+def is_too_deep(value: Any, most: int = MAX_DEPTH) -> bool:
+    """Whether lists and objects are nested in each other more than ``most`` times, or without end."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(most):
+        inside = (inner for each in level for inner in (each.values() if isinstance(each, Mapping) else each))
+        # By identity: a list that contains itself twice would double each time.
+        level = list({id(inner): inner for inner in inside if isinstance(inner, _CONTAINERS)}.values())
+    return bool(level)
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as exc:
+        raise ValueError("nested too deeply") from exc
+    if is_too_deep(value):
+        raise ValueError("nested too deeply")
+    return value
 
 
 def to_micros(instant: datetime) -> int:
