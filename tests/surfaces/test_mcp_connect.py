@@ -191,6 +191,8 @@ def test_a_link_stays_a_link(run, home):
         ("cursor", '{"a": 1, "a": 2}'),
         ("gemini", '{\n  "theme": "dark" /* another\n}\n'),
         ("gemini", "[" * 300),
+        ("gemini", "[" * 100_000),
+        ("gemini", '{"a": ' * 500 + "1" + "}" * 500),
         ("vscode", '{ // mine: { "servers"\n  "servers": {}\n}\n'),
     ],
 )
@@ -200,6 +202,28 @@ def test_entry_for_an_unreadable_file_is_printed(run, home, client, text):
     shown = json.loads(done.err.partition("Add this under ")[2].partition(": ")[2])["keepward"]
     assert (done.code, path.read_text(), words(shown)[-7:-4]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
     assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "cursor"])
+@pytest.mark.parametrize("how", [(), ("--remove",), ("--hooks",)])
+def test_a_pipe_in_place_of_settings_is_not_waited_for(run, home, client, how):
+    for path in (home / FILES[client], home / f".{client}" / "settings.json", home / f".{client}" / "hooks.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path)
+    ran = run("connect", client, *how)
+    assert (ran.code, "is no regular file" in ran.err, (home / "keepward.db").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize("how", [(), ("--hooks",)])
+def test_half_a_character_in_another_setting_is_a_clear_error(run, home, how):
+    text = '{"note": "\\ud83c", "mcpServers": {}}'
+    paths = [lay(home, "claude", text), home / ".claude" / "settings.json"]
+    paths[1].parent.mkdir()
+    paths[1].write_text(text)
+    ran = run("connect", "claude", *how)
+    assert (ran.code, "half a character" in ran.err) == (2, True)
+    assert [path.read_text() for path in paths] == [text, text]
+    assert not list(home.rglob("*.before-keepward"))
 
 
 def test_a_file_that_is_not_text_is_left_alone(run, home):

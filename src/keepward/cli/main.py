@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from keepward import __version__
+from keepward import __version__, durable
 from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, Group, explain_usage_error, option
 from keepward.cli.command_context import print_json
 from keepward.cli.render import escape_invisible, replace_unencodable
@@ -102,7 +102,7 @@ def _completion(*, install: bool) -> None:
     file = Path.home() / (f".config/fish/completions/{PROGRAM}.fish" if fish else f".{shell}rc")
     line = script if fish else f'eval "$({COMPLETION_VARIABLE}={shell}_source {PROGRAM})"\n'
     file.parent.mkdir(parents=True, exist_ok=True)
-    if not file.exists() or line not in file.read_text("utf-8"):
+    if not file.exists() or line.encode() not in durable.read_regular(file, 100 << 20):
         with file.open("a", encoding="utf-8") as startup_file:
             startup_file.write(line)
     click.echo(f"completion for {shell} is in {file}; open a new shell to use it")

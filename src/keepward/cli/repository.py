@@ -13,6 +13,9 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+from keepward import durable
+from keepward.errors import InvalidInput
+
 #: Maximum characters of a name, and characters of the hash in it.
 MAX_NAME_LENGTH, HASH_LENGTH = 64, 8
 #: Hosts that ignore the case of owners and repositories. Any other host may keep two apart.
@@ -104,8 +107,8 @@ def _settings(root: Path) -> tuple[str, Path]:
             if (git / "commondir").is_file():
                 git = Path(os.path.realpath(git / (git / "commondir").read_text("utf-8").strip()))
                 root = git.parent if git.name == ".git" else git
-        return (git / "config").read_text("utf-8"), root
-    except (OSError, ValueError):
+        return durable.read_regular(git / "config", 10 << 20).decode("utf-8"), root
+    except (OSError, ValueError, InvalidInput):
         return "", root
 
 

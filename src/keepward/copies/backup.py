@@ -29,13 +29,13 @@ from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
 from keepward.core.serialization import canonical, digest, tenant_digest
 from keepward.core.value import to_micros
-from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.open import bare_engine, blobs_of, trust_store_in
 from keepward.ports.world import BlobStore
 from keepward.services import blobs
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.tokens import revoke_again, revoke_all
-from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore_file, use_wal
+from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, read_id, restore_file, use_wal
 from keepward.storage.sqlite import remove
 from keepward.storage.store import UNKNOWN_STORE, EventStore, open_copy
 
@@ -253,6 +253,6 @@ def _original_exists(entry: dict[str, Any], store_id: str, target: Path) -> bool
         return False
     of = Path(entry["of"])
     try:
-        return of.exists() and id_file(of).read_text("ascii").strip() == store_id
-    except (OSError, UnicodeDecodeError):
+        return of.exists() and read_id(id_file(of)) == store_id
+    except (OSError, InvalidInput):
         return False

@@ -20,6 +20,7 @@ from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple
 
 from keepward import durable
+from keepward.core.value import is_too_deep
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
 
 #: Replaces tokens in output and on command lines.
@@ -27,6 +28,8 @@ MASKED_TOKEN = "kw_***"  # noqa: S105  no password
 _TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
 #: Suffix of the copy of the earlier file.
 BACKUP_SUFFIX = ".before-keepward"
+#: Longest settings file, in bytes, and its deepest nesting.
+_MAX_FILE_BYTES, _MAX_DEPTH = 100 << 20, 100
 #: Seconds that a client's own command may take.
 VENDOR_TIMEOUT_S = 30.0
 
@@ -34,7 +37,7 @@ VENDOR_TIMEOUT_S = 30.0
 def read(path: Path) -> str:
     """Return the text of a settings file; empty if there is no file."""
     try:
-        return path.read_bytes().decode("utf-8")
+        return durable.read_regular(path, _MAX_FILE_BYTES).decode("utf-8")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as fault:
@@ -47,12 +50,19 @@ def load(text: str, *, toml: bool = False) -> dict[str, Any]:
     """Return the parsed object of a text; an empty one if the text is empty."""
     try:
         if toml:
-            return tomllib.loads(text)
-        value = json.loads(text.strip() or "{}", object_pairs_hook=_reject_duplicate_keys)
+            value = tomllib.loads(text)
+        else:
+            value = json.loads(text.strip() or "{}", object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError) as fault:
         raise InvalidInput(f"it is not {'TOML' if toml else 'plain JSON'}") from fault
     if not isinstance(value, dict):
         raise InvalidInput("it is not an object")
+    if is_too_deep(value, _MAX_DEPTH):
+        raise InvalidInput("it is nested too deeply")
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidInput("it contains half a character (a lone surrogate)") from fault
     return value
 
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from keepward.errors import NotAStore
+from keepward.errors import InvalidInput, NotAStore
 from keepward.storage import forks
 from keepward.storage.driver import connected, sidecar_path
-from keepward.storage.file import id_file
+from keepward.storage.file import id_file, read_id
 from keepward.storage.sql import Row
 
 _COLUMNS = {
@@ -74,8 +74,8 @@ def _pad(copy: Path) -> None:
 def _store_id(db: sqlite3.Connection, path: Path) -> str:
     with suppress(*_UNREADABLE):
         return str(db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0])
-    with suppress(OSError):
-        return id_file(path).read_text("ascii", errors="replace").strip()
+    with suppress(OSError, InvalidInput):
+        return read_id(id_file(path))
     return ""
 
 

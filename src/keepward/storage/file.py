@@ -222,10 +222,20 @@ def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
     return store_id
 
 
+def read_id(id_path: Path) -> str:
+    """Return the content of an id file.
+
+    Raises:
+        InvalidInput: it is not a regular file.
+        OSError: it cannot be read.
+    """
+    return durable.read_regular(id_path, 1 << 20).decode("ascii", "replace").strip()
+
+
 def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
     id_path = id_file(path)
     try:
-        said = id_path.read_text("ascii", errors="replace").strip()
+        said = read_id(id_path)
     except FileNotFoundError:
         said = ""
     except OSError as exc:
@@ -277,7 +287,7 @@ def restore_file(backup: Path, aside: Path, target: Path) -> None:
     with contextlib.closing(SqliteDatabase(str(backup), mode="ro")) as connections:
         store_id = migrate_and_check_id(connections, None)
         said = id_file(target)
-        if said.exists() and said.read_text("ascii", errors="replace").strip() != store_id:
+        if said.exists() and read_id(said) != store_id:
             raise NotAStore(f"{said.name} names another store; restore to another file, or delete that one")
         with connections.reading() as db:
             write_copy(db, aside)

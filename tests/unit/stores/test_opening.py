@@ -19,6 +19,7 @@ from keepward.copies.recovery import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import parsing
 from keepward.storage.driver import translate_error
+from keepward.storage.file import id_file
 from keepward.storage.store import open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -317,6 +318,13 @@ def test_log_grown_by_one_write_does_not_stay_long(path, monkeypatch):
                 writer._db.execute(statement)
             lengths.append(log.stat().st_size)
     assert (lengths[0] > 5_000_000, lengths[1] <= 50_000) == (True, True)
+
+
+def test_a_pipe_in_place_of_the_id_file_is_not_waited_for(path):
+    id_file(path).unlink(missing_ok=True)
+    os.mkfifo(id_file(path))
+    with pytest.raises(InvalidInput, match=r"m\.db\.id is no regular file"):
+        opened(path)
 
 
 class OutOfReach(TrustStore):
