@@ -6,12 +6,11 @@ agent. An error of the model is a result that it can read, not an exception.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.core.principals import Actor
-from keepward.core.value import Value, one_of, unknown_name_message
+from keepward.core.value import Value, load_json, one_of, unknown_name_message
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _tools_of_profile(name: ToolProfile) -> tuple[Tool, ...]:
 
 def _object(arguments: Any) -> Mapping[str, Any]:
     try:
-        given = json.loads(arguments or "{}") if isinstance(arguments, str) else {} if arguments is None else arguments
+        given = load_json(arguments or "{}") if isinstance(arguments, str) else {} if arguments is None else arguments
     except ValueError:
         given = None
     if not isinstance(given, Mapping):

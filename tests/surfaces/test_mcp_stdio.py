@@ -144,6 +144,16 @@ def test_a_line_that_means_nothing_does_not_end_the_process(tmp_path, environmen
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("depth", [40, 500, 3_000, 100_000])
+def test_a_deeply_nested_call_does_not_end_the_process(tmp_path, environment, depth):
+    call = message("tools/call", 2, name="remember", arguments={"text": "The pier is open", "tags": "X"})
+    call = call.replace(b'"X"', b"[" * depth + b"]" * depth)
+    code, answers, _ = start(tmp_path, environment, HELLO + call + message("tools/list", 3), last=3)
+    found = {each["id"]: "result" in each for each in map(json.loads, answers)}
+    assert (code, found[1], found[3]) == (0, True, True)
+
+
+@pytest.mark.slow
 def test_a_call_that_holds_half_a_character_is_answered(tmp_path, environment):
     call = message("tools/call", 2, name="remember", arguments={"text": "cut in two: \ud83d"})
     _, answers, _ = start(tmp_path, environment, HELLO + call + message("ping", 3), last=3)

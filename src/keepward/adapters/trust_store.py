@@ -33,6 +33,7 @@ from typing import Any
 from keepward import durable, folders
 from keepward.core.commit import Head
 from keepward.core.serialization import tenant_digest
+from keepward.core.value import load_json
 from keepward.errors import InvalidInput, ModelUnavailable, Tampered
 from keepward.ports.world import HeadKind, StoreRecognition
 
@@ -264,7 +265,7 @@ def _location_text(path: Path) -> dict[str, Any]:
 def _read_location(folder: Path) -> dict[str, Any] | None:
     """Return the recorded identity of a path; None without one, for example in records of older releases."""
     try:
-        location = json.loads(_read_file(folder / "place") or b"null")
+        location = load_json(_read_file(folder / "place") or b"null")
     except ValueError:
         return None
     return location if isinstance(location, dict) and location.keys() == {"path", "device", "inode", "folder"} else None
@@ -274,8 +275,9 @@ def _is_store_at(there: dict[str, Any], store_id: str) -> bool:
     """Whether the store is still at a path: its file exists, and the id file there names no other."""
     path = Path(there["path"])
     try:
-        return path.exists() and path.with_name(path.name + ".id").read_text("ascii").strip() == store_id
-    except (FileNotFoundError, UnicodeDecodeError):
+        said = path.with_name(path.name + ".id")
+        return path.exists() and durable.read_regular(said, 1 << 20).decode("ascii").strip() == store_id
+    except (FileNotFoundError, UnicodeDecodeError, InvalidInput):
         return True
     except OSError:
         return False
@@ -374,7 +376,7 @@ class FileErasures:
         found = []
         for line in (_read_file(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
             try:
-                entry = json.loads(line)
+                entry = load_json(line)
             except ValueError:
                 continue
             if isinstance(entry, dict):
@@ -402,7 +404,7 @@ def decrypt_with_passphrase(raw: bytes, passphrase: str) -> dict[str, Any]:
         ModelUnavailable: the package for it is not installed.
     """
     try:
-        sealed_file = json.loads(raw)
+        sealed_file = load_json(raw)
         head = {name: value for name, value in sealed_file.items() if name != "sealed"}
         fits = head["format"] == KEY_FILE_FORMAT and all(
             0 < int(head[name]) <= most for name, most in _MAX_SCRYPT_COST.items()

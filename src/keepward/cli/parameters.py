@@ -6,7 +6,6 @@ option that was not given is not sent, so the operation's own default applies.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, Literal, get_args, get_origin
@@ -17,6 +16,7 @@ from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS, Command, argument, option
 from keepward.cli.command_context import CommandContext, CommandResult, DefaultRole, read_text, to_json_object
 from keepward.core.change import UNSET
+from keepward.core.value import load_json
 from keepward.errors import InvalidInput
 from keepward.operations import REQUIRED, Argument, Operation
 from keepward.types import Limit
@@ -198,8 +198,8 @@ def _named(about: Operation, args: Mapping[str, Any]) -> dict[str, Any]:
 def _json_object(text: str) -> dict[str, Any]:
     """Return the object of the option `--metadata`."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as fault:
+        value = load_json(text)
+    except ValueError as fault:
         raise InvalidInput("--metadata is not JSON, or is nested too deeply") from fault
     if not isinstance(value, dict):
         raise InvalidInput("--metadata takes a JSON object")

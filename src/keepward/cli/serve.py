@@ -117,7 +117,10 @@ def _fresh_link(options: ServerOptions, token: str) -> str:
         connection.close()
     if answer.status == 401:
         raise StoreUnavailable(f"the server at {url} serves another store; name its store with --db")
-    link = msgspec.json.decode(body).get("url") if answer.status == 200 else None
+    try:
+        link = msgspec.json.decode(body).get("url") if answer.status == 200 else None
+    except (ValueError, RecursionError, AttributeError):
+        link = None
     if not isinstance(link, str) or not link.startswith(f"{url}/#code="):
         raise StoreUnavailable(f"the server at {url} returned no link: it is busy, or is not a Keepward server")
     return link

@@ -350,7 +350,7 @@ def _parse_line(line: str) -> dict[str, Any] | None:
         return None
     try:
         message = json.loads(line)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise StoreError(UNREADABLE_ANSWER) from exc
     return message if isinstance(message, dict) else None
 

@@ -225,7 +225,7 @@ def response_body(response: httpx2.Response) -> ResponseBody:
         return ResponseBody()
     try:
         body = response.json()
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise StoreError(UNREADABLE_ANSWER) from exc
     if not isinstance(body, dict):
         raise StoreError(UNREADABLE_ANSWER)
@@ -243,7 +243,7 @@ def raise_for_problem(answer: httpx2.Response) -> httpx2.Response:
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         problem: Any = answer.json() if kind == _PROBLEM else None
-    except ValueError:
+    except (ValueError, RecursionError):
         problem = None
     if not isinstance(problem, dict):
         raise error_of(None, f"the server answered {answer.status_code} and not as Keepward does", answer.status_code)

@@ -147,7 +147,7 @@ class _DamagedTenant:
     def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield id and body of the readable documents of a kind."""
         for row in self._documents:
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, RecursionError):
                 body = json.loads(row[3]) if row[1] == kind else None
                 if isinstance(body, dict):
                     yield row[2], body

@@ -119,7 +119,7 @@ def decode_details(payload: bytes) -> CommitDetails:
         if fields["v"] != 1:
             raise Tampered("a commit is written in an unknown schema; upgrade Keepward or run `keepward verify`")
         return msgspec.convert(fields, CommitDetails)
-    except (KeyError, ValueError) as exc:
+    except (KeyError, ValueError, RecursionError) as exc:
         raise Tampered("a commit's details are damaged; run `keepward verify`") from exc
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
-from keepward.core.value import Data, json_problem, unknown_name_message
+from keepward.core.value import Data, json_problem, load_json, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Maximum number of conditions of a filter, and of values in a list.
@@ -66,9 +66,9 @@ def parse_where(given: Any) -> Where:
     """
     if isinstance(given, str):
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError) as exc:
-            raise InvalidInput("`where` is a JSON object of conditions") from exc
+            given = load_json(given)
+        except ValueError as exc:
+            raise InvalidInput("`where` is a JSON object of conditions, not nested deeply") from exc
     if given is None:
         return ()
     if (

@@ -51,7 +51,7 @@ from keepward.core.principals import (
     visible_from,
 )
 from keepward.core.serialization import encode_record
-from keepward.core.value import Data, unknown_name_message
+from keepward.core.value import MAX_DEPTH, Data, is_too_deep, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -209,6 +209,8 @@ def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
     """
     if not metadata:
         return None
+    if is_too_deep(metadata):
+        raise InvalidInput(f"metadata is nested at most {MAX_DEPTH} levels deep; write what is deeper as text")
     try:
         return json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as exc:

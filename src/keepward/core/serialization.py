@@ -215,5 +215,5 @@ def decode_record(payload: bytes) -> Record:
             if (value := fields[name]) is not None:
                 fields[name] = read(value)
         return Record(**fields)
-    except (KeyError, ValueError, TypeError, OverflowError) as exc:
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as exc:
         raise Tampered("a memory's payload is damaged; run `keepward verify`") from exc

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from keepward import durable
 from keepward.conversation import propose_summaries
+from keepward.core.value import load_json
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.memory import request_context_of
 from keepward.services.session_start import MAX_REPLY_LENGTH, last_reply, session_start
@@ -53,7 +54,7 @@ class DeliveredIds:
     def of(self, session: str) -> set[str]:
         """Return the ids that a session has received."""
         try:
-            listed = json.loads(self._path(session).read_text("utf-8"))
+            listed = load_json(self._path(session).read_text("utf-8"))
         except (OSError, ValueError):
             return set()
         return {item for item in listed if isinstance(item, str)} if isinstance(listed, list) else set()

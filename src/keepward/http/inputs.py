@@ -21,6 +21,7 @@ import msgspec
 
 from keepward.api import OPERATIONS
 from keepward.core import change
+from keepward.core.value import MAX_DEPTH
 from keepward.http.requests import StrictRequest, invalid_input, unknown_input_message
 from keepward.http.schemas import SCHEMAS, Field, NamedObject, Schema, named_object, schema_of
 from keepward.mcp.tool import describe_type
@@ -91,7 +92,7 @@ def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text:
     try:
         if text and not _takes_text(kind):
             # JSON may be null or have blanks around a value; an address omits the one and refuses the other.
-            usable = value != "null" and value == value.strip()
+            usable = value != "null" and value == value.strip() and value.count("[") + value.count("{") <= MAX_DEPTH
             return msgspec.json.decode(value if usable else "", type=checked_type(kind))
         if isinstance(value, float) and value.is_integer():
             # In JSON, 3.0 is an integer.

@@ -37,7 +37,7 @@ from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
 from keepward.core.serialization import encode_record
-from keepward.core.value import unknown_field_message
+from keepward.core.value import MAX_DEPTH, is_too_deep, unknown_field_message
 from keepward.handles import NAMED_HANDLE_HEADERS
 from keepward.interchange import parsing
 from keepward.mcp import jsonrpc_error
@@ -148,8 +148,6 @@ def invalid_input(found: Sequence[tuple[str, str]]) -> Problem:
     return Problem(status, code, ": ".join(found[0]), errors=listed)
 
 
-#: Deepest nesting of a body.
-MAX_BODY_DEPTH = 32
 #: Maximum length of a cursor in characters, and bytes of its checksum.
 MAX_CURSOR_LENGTH = 512
 _CURSOR_CHECKSUM_LENGTH = 12
@@ -182,16 +180,8 @@ def parse(body: bytes) -> Any:
         value = parsing.parse(text, pairs=_object)
     except UnusableItem as exc:
         raise _bad_request(f"the body cannot be read: {exc}") from exc
-    level = [value] if text.count("[") + text.count("{") > MAX_BODY_DEPTH else []
-    for _ in range(MAX_BODY_DEPTH):
-        inside = [
-            container.values() if isinstance(container, dict) else container
-            for container in level
-            if isinstance(container, dict | list)
-        ]
-        level = [inner for container in inside for inner in container]
-    if any(isinstance(container, dict | list) for container in level):
-        raise _bad_request(f"the body is nested more than {MAX_BODY_DEPTH} levels deep")
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(value):
+        raise _bad_request(f"the body is nested more than {MAX_DEPTH} levels deep")
     return value
 
 

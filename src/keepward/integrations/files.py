@@ -13,6 +13,7 @@ from typing import Any
 
 from keepward.core.memory import ContentType, Record, Tier
 from keepward.core.proposal import Outcome
+from keepward.core.value import load_json
 from keepward.integrations import KINDS, find_item
 from keepward.integrations.namespaces import index_text, key_of, name_of, to_namespace, to_scope
 from keepward.memory import Memory
@@ -74,7 +75,7 @@ def content_of(record: Record) -> str:
 def _value(record: Record | None, content: str) -> dict[str, Any]:
     if record is not None and record.content_type is ContentType.STRUCTURED and [*record.metadata] != ["content"]:
         with suppress(ValueError):
-            value = json.loads(content)
+            value = load_json(content)
             if isinstance(value, dict):
                 return value
     return {"content": content}

@@ -5,7 +5,6 @@ docs/howto/import-agents.md says how each part is imported.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.core.value import MAX_DURATION, parse_instant
+from keepward.core.value import MAX_DURATION, load_json, parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import events, user_of
 from keepward.interchange.parsing import Row, Source, list_or_empty, permanent_item, rows
@@ -144,7 +143,7 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
 def _message_in(text: Any) -> str:
     """Return the message in its JSON envelope; the text itself if there is no envelope."""
     with suppress(ValueError):
-        value = json.loads(text) if isinstance(text, str) else text
+        value = load_json(text) if isinstance(text, str) else text
         if isinstance(value, dict):
             # Heartbeats and logins come from the system, with any role.
             plain = value.get("type", "user_message") == "user_message"

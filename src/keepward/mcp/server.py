@@ -289,7 +289,7 @@ class _CallTracker:
         try:
             # This parser accepts half of a surrogate pair, as in a truncated emoji; the SDK's parser does not.
             number = json.loads(item.errors()[0]["input"])["id"]
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, RecursionError):
             return
         fault = types.ErrorData(
             code=types.PARSE_ERROR, message="the message cannot be parsed: send well-formed Unicode"

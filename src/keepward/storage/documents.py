@@ -126,7 +126,7 @@ def parse_body(kind: str, body: bytes) -> dict[str, Any]:
     """Return the body of a document; raise Tampered if it is invalid."""
     try:
         value = json.loads(decompress_body(body))
-    except (ValueError, zlib.error) as exc:
+    except (ValueError, RecursionError, zlib.error) as exc:
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from exc
     if not isinstance(value, dict):
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")

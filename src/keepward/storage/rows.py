@@ -210,7 +210,7 @@ def parse_body(payload: object) -> Body | None:
     """Decode a payload, unchecked; None if it is unreadable."""
     try:
         return _body(payload)  # type: ignore[arg-type]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -141,7 +141,7 @@ def head_of_row(sealer: Sealer, row: Row) -> TenantHead:
         for at, (each, counts) in enumerate(zip((state.documents, state.records), json.loads(tallies), strict=True)):
             each.counts.update(counts)
             each.total = int.from_bytes(sums[at * _SUM_BYTES : (at + 1) * _SUM_BYTES], "big")
-    except (ValueError, TypeError) as exc:
+    except (ValueError, TypeError, RecursionError) as exc:
         raise Tampered(_UNSEALED_HEAD_MESSAGE) from exc
     return state
 

@@ -202,7 +202,7 @@ def _run(
                     faults += section()
                 except db.fault as exc:
                     faults.append(Fault(check=title, row=title, detail=str(db.translate_error(exc))))
-                except (KeepwardError, ValueError, TypeError, OverflowError) as exc:
+                except (KeepwardError, ValueError, TypeError, OverflowError, RecursionError) as exc:
                     faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {exc}"))
     except KeepwardError as exc:
         faults.append(Fault(check="file", row="file", detail=str(exc)))
