@@ -81,6 +81,8 @@ def open_engine(
     parts["extractor"] = _served_model(choose_extractor, extractor, "extractor", config_dir)
     parts |= {"redactor": _plugin_part("redactors", redactor), "reranker": _plugin_part("rerankers", reranker)}
     _check_parts(**parts)
+    parts |= {name: _guarded(part, name, given[name]) for name, part in parts.items()}
+    more |= {"summarizer": _guarded(more["summarizer"], "summarizer")} if more.get("summarizer") else {}
     named = "" if gates == "none" else gates or ""
     parts["gates"] = plugins.load_gates(named) if isinstance(named, str) else tuple(named.items())
     location = parse_location(path)
@@ -178,8 +180,15 @@ def _check_parts(**given: Any) -> None:
         part = given.get(name)
         if (part is None and name != "counter") or (isinstance(part, str) and name in _NAMED):
             continue
-        if isinstance(part, str | type) or not callable(getattr(part, method, None)):
+        if isinstance(part, str | type) or not callable(getattr(plugins.GuardedPart(part, name), method, None)):
             raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports describes it")
+
+
+def _guarded(part: Any, kind: str, choice: Any = None) -> Any:
+    """Return a part that can raise ``ModelUnavailable`` only; one of ours is returned as it is."""
+    name = choice.strip().partition(":")[0] if isinstance(choice, str) else ""
+    is_ours = type(part).__module__.startswith("keepward.embedding.")
+    return part if part is None or is_ours else plugins.GuardedPart(part, kind, name)
 
 
 def _plugin_part(group: str, choice: str | Model | None) -> Model | None:

@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from keepward.core.value import unknown_name_message
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, ModelUnavailable
 
 #: Groups of entry points, after `keepward.`: for example `keepward.embedders`.
 GROUPS = ("embedders", "rerankers", "extractors", "redactors", "gates")
+
+
+class GuardedPart:
+    """A part that a caller or a plug-in provides: whatever it raises is ``ModelUnavailable``, also SystemExit.
+
+    KeyboardInterrupt stays: it comes from the person at the terminal.
+    """
+
+    def __init__(self, part: Any, kind: str, name: str = "") -> None:
+        self._part, self._kind, self._name = part, kind, name
+
+    def __getattr__(self, name: str) -> Any:
+        with self._guarded(name, AttributeError):
+            value = getattr(self._part, name)
+        if not callable(value):
+            return value
+
+        @wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._guarded(name):
+                result = value(*args, **kwargs)
+                return list(result) if isinstance(result, Iterator) else result
+
+        return call
+
+    @contextmanager
+    def _guarded(self, method: str, expected: type[Exception] = ModelUnavailable) -> Iterator[None]:
+        try:
+            yield
+        except (ModelUnavailable, KeyboardInterrupt, expected):
+            raise
+        except BaseException as exc:
+            # Only the type: the part's message may quote a memory.
+            what = f"the {self._kind} {self._label()} raised {type(exc).__name__}"
+            raise ModelUnavailable(f"{what}; fix its `{method}`") from exc
+
+    def _label(self) -> str:
+        try:
+            return self._name or str(self._part.id)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - it has no name, or fails to say it
+            return type(self._part).__name__
 
 
 def installed_names(group: str) -> list[str]:
@@ -27,7 +73,9 @@ def load(group: str, choice: str) -> Any:
     factory = _load_entry_point(group, name)
     try:
         return factory(argument) if argument else factory()
-    except Exception as exc:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as exc:
         raise _load_error(group, name, exc) from exc
 
 
@@ -52,10 +100,12 @@ def _load_entry_point(group: str, name: str) -> Any:
         raise InvalidInput(hint if known else f"{hint} is installed here; see docs/howto/plugins.md")
     try:
         return found[0].load()
-    except Exception as exc:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as exc:
         raise _load_error(group, name, exc) from exc
 
 
-def _load_error(group: str, name: str, fault: Exception) -> InvalidInput:
+def _load_error(group: str, name: str, fault: BaseException) -> InvalidInput:
     # Only the type: the plug-in's message may quote a memory.
     return InvalidInput(f"the plug-in {name} of keepward.{group} fails with {type(fault).__name__}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keepward import InvalidInput, Memory
+from keepward import Actor, InvalidInput, Memory, ModelUnavailable
 
 SOURCE = """
 import numpy as np
@@ -56,19 +56,93 @@ def prices(case, view, policy):
 
 def broken():
     raise RuntimeError("hunter2")
+
+
+class Stop(BaseException):
+    pass
+
+
+class Ending:
+    # Each method ends the program, or tries to.
+
+    id, dim, name = "ending", 3, "ending"
+
+    def __init__(self, how="exit"):
+        self.how = how
+
+    def stop(self, *args, **kwargs):
+        if self.how == "exit":
+            raise SystemExit("hunter2")
+        if self.how == "quit":
+            raise SystemExit(3)
+        if self.how == "stop":
+            raise Stop("hunter2")
+        if self.how == "cancel":
+            import asyncio
+            raise asyncio.CancelledError("hunter2")
+        if self.how == "generator":
+            raise GeneratorExit("hunter2")
+        raise RuntimeError("hunter2")
+
+    embed = rerank = extract = find = count = summarize = stop
+
+
+class Lazy(Ending):
+    # It raises only when its answer is read.
+
+    def stop(self, *args, **kwargs):
+        yield Ending.stop(self)
+
+    embed = rerank = extract = find = stop
+
+
+class Unnamed(Ending):
+    # It raises when a property is read.
+
+    @property
+    def id(self):
+        self.stop()
+
+
+def ending_gate(case, view, policy):
+    if "pier" in case.after.text:
+        raise SystemExit("hunter2")
+
+
+def wrong_gate(case, view, policy):
+    return "yes" if "pier" in case.after.text else None
+
+
+def ending():
+    raise SystemExit(3)
 """
 ENTRIES = """
 [keepward.embedders]
 letters = shop_plugins:Letters
 broken = shop_plugins:broken
+ending = shop_plugins:Ending
+lazy = shop_plugins:Lazy
+unnamed = shop_plugins:Unnamed
+factory = shop_plugins:ending
+module = ending_plugins:anything
 [keepward.rerankers]
 shortest = shop_plugins:Shortest
+ending = shop_plugins:Ending
+lazy = shop_plugins:Lazy
+unnamed = shop_plugins:Unnamed
 [keepward.extractors]
 birthdays = shop_plugins:Birthdays
+ending = shop_plugins:Ending
+lazy = shop_plugins:Lazy
 [keepward.redactors]
 codename = shop_plugins:Codename
+ending = shop_plugins:Ending
+lazy = shop_plugins:Lazy
 [keepward.gates]
 prices = shop_plugins:prices
+ending = shop_plugins:ending_gate
+wrong = shop_plugins:wrong_gate
+module = ending_plugins:anything
 """
 
 
@@ -79,6 +153,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     info = site / "shop_plugins-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "shop_plugins.py").write_text(SOURCE)
+    (site / "ending_plugins.py").write_text("raise SystemExit(3)")
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-plugins\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRIES)
     monkeypatch.syspath_prepend(str(site))
@@ -151,7 +226,7 @@ def test_plugins_of_settings_work_in_commands_and_hooks(
     ("chosen", "says"),
     [
         ({"reranker": "shorter"}, "did you mean shortest?"),
-        ({"gates": "prices, taxes"}, "use one of prices"),
+        ({"gates": "prices, taxes"}, "use one of ending, module, prices"),
         ({"embedder": "letter"}, "no embedder is named"),
         ({"embedder": "broken"}, "fails with RuntimeError"),
     ],
@@ -161,3 +236,108 @@ def test_plugin_that_cannot_be_used_is_one_sentence(tmp_path: Path, chosen: dict
         opened(tmp_path, **chosen)
     assert "hunter2" not in str(fault.value)
     assert not (tmp_path / "a.db").exists()
+
+
+# --- plug-ins that end the program: SystemExit and the like are errors as any other
+
+HOWS = ("exit", "quit", "stop", "cancel", "generator", "raise")
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", ["ending", "lazy", "unnamed"])
+def test_embedder_that_ends_the_program_counts_as_unavailable(tmp_path: Path, how: str, name: str) -> None:
+    with opened(tmp_path, embedder=f"{name}:{how}") as mem:
+        assert mem.remember("The pier is closed").ok
+        found = mem.recall("pier")
+        assert ([each.memory.text for each in found], "embedder" in found.notes[0]) == (["The pier is closed"], True)
+        assert "hunter2" not in str(found.notes)
+        assert (mem.status()["vectors_pending"], {each.name: each.ok for each in mem.doctor()}["embedder"]) == (
+            1,
+            False,
+        )
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", ["ending", "lazy"])
+def test_reranker_that_ends_the_program_leaves_the_order(tmp_path: Path, how: str, name: str) -> None:
+    with opened(tmp_path, reranker=f"{name}:{how}") as mem:
+        mem.remember("The pier is closed")
+        found = mem.recall("pier")
+        note = next(each for each in found.notes if "reranker" in each)
+        assert ([each.memory.text for each in found], f"the reranker {name} raised" in note) == (
+            ["The pier is closed"],
+            True,
+        )
+        assert "hunter2" not in note
+        assert "The pier is closed" in mem.context("Is the pier open?").text
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", ["ending", "lazy"])
+def test_extractor_that_ends_the_program_leaves_the_messages(tmp_path: Path, how: str, name: str) -> None:
+    with opened(tmp_path, extractor=f"{name}:{how}") as mem:
+        added = mem.add([{"role": "user", "content": "Remember that the pier is closed."}])
+        assert (len(added.facts), f"the extractor {name} raised" in str(added.notes)) == (1, True)
+        assert "hunter2" not in str(added)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", ["ending", "lazy"])
+def test_redactor_that_ends_the_program_stores_nothing(tmp_path: Path, how: str, name: str) -> None:
+    with opened(tmp_path, redactor=f"{name}:{how}") as mem:
+        with pytest.raises(ModelUnavailable, match=f"the redactor {name} raised") as fault:
+            mem.remember("The pier is closed")
+        assert ("hunter2" in str(fault.value), mem.list_memories(), mem.pending()) == (False, [], [])
+
+
+@pytest.mark.parametrize("name", ["ending", "wrong"])
+def test_gate_that_ends_the_program_lets_nothing_through(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path, gates=name) as mem:
+        outcome = mem.remember("The pier is closed")
+        told = [(each.gate, each.code) for each in outcome.reasons]
+        assert (outcome.outcome, (name, "gate_failed") in told, mem.list_memories()) == ("quarantined", True, [])
+        assert mem.remember("The crane is red").ok
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_counter_and_summarizer_that_end_the_program_are_errors(tmp_path: Path, how: str) -> None:
+    import shop_plugins
+
+    ending = shop_plugins.Ending(how)
+    with opened(tmp_path, counter=ending) as mem:
+        mem.remember("The pier is closed")
+        with pytest.raises(ModelUnavailable, match="the counter ending raised"):
+            mem.context("Is the pier closed?")
+    with opened(tmp_path, summarizer=ending, actor=Actor.operator("olga")) as mem:
+        with mem.session("deck") as session:
+            for what in ("rail", "mast", "hull", "keel", "bell", "anchor"):
+                session.user(f"We painted the {what}")
+        run = mem.run_job("summarize_episodic")
+        summaries = [each.text for each in mem.list_memories() if each.kind.value == "summary"]
+        assert (run.outcome, len(summaries), "hunter2" in str(run)) == ("run", 1, False)
+
+
+@pytest.mark.parametrize("chosen", [{"embedder": "factory"}, {"embedder": "module"}, {"gates": "module"}])
+def test_plugin_that_ends_the_program_when_it_is_loaded_is_one_sentence(tmp_path: Path, chosen: dict[str, str]) -> None:
+    (name,) = chosen.values()
+    with pytest.raises(InvalidInput, match=f"the plug-in {name} of keepward.* fails with SystemExit"):
+        opened(tmp_path, **chosen)
+    assert not (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "says"),
+    [
+        ('gates = "ending"', 6, "the gate failed"),
+        ('gates = "module"', 2, "fails with SystemExit"),
+        ('redactor = "ending"', None, "the redactor ending raised SystemExit"),
+        ('embedder = "module"', 2, "fails with SystemExit"),
+    ],
+)
+def test_commands_say_which_plugin_ended(
+    run: Any, monkeypatch: pytest.MonkeyPatch, setting: str, code: int | None, says: str
+) -> None:
+    monkeypatch.delenv("KEEPWARD_EMBEDDER", raising=False)
+    Path("keepward.toml").write_text(setting)
+    ran = run("remember", "The pier is closed", "--config", "keepward.toml")
+    assert (ran.code in {code or ran.code} - {0, 3}, says in ran.out + ran.err) == (True, True)

@@ -146,7 +146,12 @@ def _run_gate(
     started = meter()
     try:
         verdict = gate(case, view, policy)
-    except Exception:
+        if verdict is not None and not isinstance(verdict, Verdict):
+            raise TypeError("a gate returns a verdict or None")
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # A plug-in may raise SystemExit, which must not end the program.
         logger.exception("gate failed", extra={"action": "gate_failed", "gate": name})
         # Content that was not checked may contain a secret, so it must not even reach the review queue.
         refuse = name in {"secrets", "privacy"}

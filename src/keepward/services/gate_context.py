@@ -165,13 +165,18 @@ def find_personal_data(
     texts = [text.text for _, text in case.texts]
     for text in texts:
         if text not in known:
-            findings = [_finding(text, *span) for span in session.redactor.find(text)]
+            findings = [_finding(text, span) for span in session.redactor.find(text)]
             known[text] = tuple(span for span in findings if not _MARKER.fullmatch(text[span.start : span.end]))
     return {text: known[text] for text in texts if known[text]}
 
 
-def _finding(text: str, start: int, end: int, kind: str) -> Finding:
-    if not (0 <= start < end <= len(text) and _KIND.fullmatch(kind)):
+def _finding(text: str, span: tuple[int, int, str]) -> Finding:
+    try:
+        start, end, kind = span
+        fits = 0 <= start < end <= len(text) and _KIND.fullmatch(kind)
+    except (TypeError, ValueError):
+        fits = None
+    if not fits:
         raise InvalidInput("the redactor named a span outside the text, or a kind that is not a lower-case name")
     return Finding(detector=kind, start=start, end=end)
 

@@ -204,6 +204,8 @@ def propose_facts(
     if session.engine.extractor is not None:
         try:
             extracted = session.engine.extractor.extract(turns)
+            if not all(isinstance(fact, Fact) for fact in extracted):
+                raise ModelUnavailable("the extractor returned something else than facts")
         except ModelUnavailable as exc:
             notes.append(f'only what follows "remember that" was stored as facts: {exc}')
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -296,11 +296,14 @@ def _rerank(
     """Return the hits in the order of a reranker plug-in, and the id of the reranker in use."""
     text_by_id = texts([row.id for row in ranked])
     readable = [row for row in ranked if row.id in text_by_id]
+    scores: list[float] = []
     try:
-        scores = [float(score) for score in reranker.rerank(query, [text_by_id[row.id] for row in readable])]
+        given = reranker.rerank(query, [text_by_id[row.id] for row in readable])
     except ModelUnavailable as exc:
-        notes.append(f"the reranker {reranker.id} is unavailable: the order is the built-in one ({exc})")
+        notes.append(f"the reranker is unavailable: the order is the built-in one ({exc})")
         return ranked, version
+    with suppress(TypeError, ValueError):
+        scores = [float(score) for score in given]
     if len(scores) != len(readable) or not all(0 <= score <= 1 for score in scores):
         raise InvalidInput(f"the reranker {reranker.id} has to return a score from 0 to 1 for each text")
     notes.append(f"the reranker {reranker.id} ordered the hits")
