@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory, Policy
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered
+from keepward.services.unpack import Budget, unpack_parts
 from support import tamper
 
 # --- Blobs: content beside the store, from putting it to its erasure, seen from outside
@@ -775,7 +777,7 @@ def test_a_packed_secret_is_refused_and_nothing_stored(mem: Memory, data: bytes)
     ("data", "note"),
     [
         (bz2.compress(TEXT), "bzip2 is not unpacked"),
-        (b"%PDF-1.7\n\xb5\xb5\n" + bytes(200), "PDF is not unpacked"),
+        (b"%PDF-1.7\n\xb5\xb5\n" + bytes(200), "of a PDF only texts in one piece"),
         (zipped(gzip.compress(TEXT)), "inside of packed ones"),
         (gzip.compress(zipped(TEXT)), "inside of packed ones"),
         (zipped(TEXT, method=zipfile.ZIP_BZIP2), "another way than deflate"),
@@ -789,6 +791,134 @@ def test_a_packed_secret_is_refused_and_nothing_stored(mem: Memory, data: bytes)
 def test_what_could_not_be_scanned_is_said(mem: Memory, data: bytes, note: str) -> None:
     kept = mem.put_blob(data)
     assert [each for each in kept.notes if note in each], kept.notes
+
+
+# --- Texts and metadata of pictures and PDF files
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + name + content + zlib.crc32(name + content).to_bytes(4, "big")
+
+
+def png(*chunks: bytes) -> bytes:
+    head = chunk(b"IHDR", bytes((0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0)))
+    end = (chunk(b"IDAT", zlib.compress(b"\0\0")), chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join((head, *chunks, *end))
+
+
+def ztxt(text: bytes = TEXT) -> bytes:
+    return png(chunk(b"zTXt", b"Comment\0\0" + zlib.compress(text)))
+
+
+def jpeg(marker: int, content: bytes) -> bytes:
+    part = bytes((0xFF, marker)) + (len(content) + 2).to_bytes(2, "big") + content
+    return b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0" + part + b"\xff\xd9"
+
+
+def gif(comment: bytes) -> bytes:
+    blocks = b"".join(
+        bytes((len(part),)) + part for part in (comment[n : n + 255] for n in range(0, len(comment), 255))
+    )
+    return b"GIF89a\1\0\1\0\0\0\0\x21\xfe" + blocks + b"\0\x3b"
+
+
+def webp(name: bytes, content: bytes) -> bytes:
+    part = name + len(content).to_bytes(4, "little") + content + bytes(len(content) % 2)
+    return b"RIFF" + (len(part) + 4).to_bytes(4, "little") + b"WEBP" + part
+
+
+def pdf(content: bytes, about: bytes = b"/Filter /FlateDecode") -> bytes:
+    packed = zlib.compress(content)
+    head = b"%PDF-1.7\n%\xb5\xb5\xb5\xb5\n1 0 obj\n<< /Length "
+    return head + str(len(packed)).encode() + b" " + about + b" >>\nstream\r\n" + packed + b"\nendstream\nendobj\n"
+
+
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><dc:description>' + TEXT + b"</dc:description></x:xmpmeta>"
+HEX = b"\nexif\n      84\n" + b"\n".join(TEXT.hex().encode()[n : n + 72] for n in range(0, 2 * len(TEXT), 72)) + b"\n"
+HOLDERS = {
+    "zTXt": ztxt(),
+    "compressed iTXt": png(chunk(b"iTXt", b"Comment\0\1\0en\0Note\0" + zlib.compress(TEXT))),
+    "compressed iTXt without a language": png(chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(XMP))),
+    "iTXt": png(chunk(b"iTXt", b"Comment\0\0\0\0\0" + TEXT)),
+    "tEXt": png(chunk(b"tEXt", b"Comment\0" + TEXT)),
+    "eXIf": png(chunk(b"eXIf", b"MM\0*\0\0\0\x08" + TEXT)),
+    "iCCP": png(chunk(b"iCCP", b"profile\0\0" + zlib.compress(bytes(64) + TEXT))),
+    "a profile as hex digits": ztxt(HEX),
+    "after many": png(
+        *[chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"tea"))] * 300, chunk(b"zTXt", b"A\0\0" + zlib.compress(TEXT))
+    ),
+    "a damaged one before it": png(chunk(b"zTXt", b"A\0\0damaged"), chunk(b"zTXt", b"A\0\0" + zlib.compress(TEXT))),
+    "cut": png(chunk(b"zTXt", b"A\0\0" + zlib.compress(TEXT * 9)[:-6])),
+    "PNG in zip": zipped(ztxt()),
+    "PNG in gzip": gzip.compress(ztxt()),
+    "PNG behind other bytes": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + ztxt(),
+    "JPEG comment": jpeg(0xFE, TEXT),
+    "JPEG EXIF": jpeg(0xE1, b"Exif\0\0MM\0*\0\0\0\x08" + TEXT),
+    "JPEG XMP": jpeg(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + XMP),
+    "GIF comment": gif(TEXT),
+    "GIF comment of two blocks": gif(b"t" * 211 + TEXT),
+    "WebP EXIF": webp(b"EXIF", b"MM\0*\0\0\0\x08" + TEXT),
+    "WebP XMP": webp(b"XMP ", XMP),
+    "PDF": pdf(b"BT /F1 12 Tf 72 712 Td (" + TEXT + b") Tj ET"),
+    "PDF without blanks": pdf(b"BT (" + TEXT + b") Tj ET", b"/Filter[/FlateDecode]"),
+    "PDF in zip": zipped(pdf(b"BT (" + TEXT + b") Tj ET")),
+}
+
+
+@pytest.mark.parametrize("data", HOLDERS.values(), ids=HOLDERS)
+def test_a_secret_in_a_picture_or_pdf_is_refused_and_nothing_stored(mem: Memory, data: bytes) -> None:
+    with pytest.raises(InvalidInput, match="looks like a secret") as told:
+        mem.put_blob(data)
+    assert KEY not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (ztxt(bytes(2 << 20)), "first 32 MB"),
+        (png(*[chunk(b"zTXt", b"A\0\0" + zlib.compress(bytes(1 << 20)))] * 2), "first 32 MB"),
+        (png(*[chunk(b"zTXt", b"A\0\0" + zlib.compress(b"tea"))] * 10_002), "first 10000 packed parts"),
+        (zipped(*[ztxt(bytes(1 << 20))] * 2), "first 32 MB"),
+        (pdf(bytes(2 << 20)), "first 32 MB"),
+    ],
+    ids=["large", "large together", "many", "large in zip", "PDF"],
+)
+def test_what_comes_out_of_pictures_is_bounded_and_said(
+    mem: Memory, monkeypatch: pytest.MonkeyPatch, data: bytes, note: str
+) -> None:
+    # The limit of 32 MB, made smaller.
+    monkeypatch.setattr("keepward.services.blobs.Budget", lambda: Budget(3 << 19))
+    kept = mem.put_blob(data)
+    assert [each for each in kept.notes if note in each], kept.notes
+
+
+def test_overlapping_parts_that_give_no_output_are_bounded() -> None:
+    # Each of the parts reaches to the end, through blocks of deflate that give nothing.
+    empty = b"\x78\x01" + b"\0\0\0\xff\xff" * 200_000
+    part = b"\xff\xff\xff\xffzTXtA\0\0"
+    budget, notes = Budget(), []
+    assert b"".join(unpack_parts(part * 9_000 + empty, notes, budget)) == b""
+    assert budget.left > -(1 << 20)
+
+
+def test_overlapping_files_of_a_zip_are_not_unpacked(mem: Memory) -> None:
+    made = zipped(*[b"x" * 100] * 3, method=zipfile.ZIP_STORED)
+    with zipfile.ZipFile(io.BytesIO(made)) as archive:
+        infos = archive.infolist()
+        # The list of files names the first content thrice, with the size of all three.
+        for info in infos:
+            info.header_offset, info.compress_size = 0, len(made) // 2
+        out = io.BytesIO(made[: archive.start_dir])
+        out.seek(0, io.SEEK_END)
+        archive.fp, archive._didModify, archive.start_dir = out, True, archive.start_dir
+        archive._write_end_record()
+        archive.fp = None
+    assert [each for each in mem.put_blob(out.getvalue()).notes if "damaged" in each]
+
+
+@pytest.mark.parametrize("data", [ztxt(b"a boat at noon"), gif(b"tea"), jpeg(0xFE, b"tea")], ids=["PNG", "GIF", "JPEG"])
+def test_pictures_without_a_secret_are_stored_without_a_note(mem: Memory, data: bytes) -> None:
+    assert mem.put_blob(data).notes == ()
 
 
 def test_packed_text_without_a_secret_is_stored_without_a_note(mem: Memory) -> None:

@@ -41,7 +41,7 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Sto
 from keepward.ports.world import BlobStore
 from keepward.services.erasure_references import tombstone_for
 from keepward.services.request_context import Engine, RequestContext
-from keepward.services.unpack import unpack_files
+from keepward.services.unpack import Budget, unpack_files, unpack_parts
 from keepward.storage.reads import Reader
 
 _NOT_FOUND = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
@@ -198,17 +198,26 @@ def _check_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
     from keepward.gates.detectors.secrets import find_content_secret
 
     notes: list[str] = []
-    packed = (("what is packed in ", part) for part in unpack_files(data, notes))
-    for prefix, part in chain([("", data)], packed):
-        text = decode_text(part)
-        if text is None and not prefix and is_textual(media_type):
-            text = part.decode("latin-1")
+    for prefix, part, text in _contents(data, media_type, notes):
         secret = find_content_secret(part, text)
         if secret is not None:
             where = "" if secret.line is None else f" in line {secret.line}"
             problem = f"{prefix}the content contains what looks like a secret ({secret.detector}){where}"
             raise InvalidInput(f"{problem}: take it out; nothing was stored")
     return tuple(dict.fromkeys(notes))
+
+
+def _contents(data: bytes, media_type: str, notes: list[str]) -> Iterator[tuple[str, bytes, str | None]]:
+    """Yield the content and what is packed in it, with a prefix for messages and its text, if it is text."""
+    budget, inside = Budget(), "what is packed in "
+    text = decode_text(data)
+    if text is None and is_textual(media_type):
+        text = data.decode("latin-1")
+    files = ((inside, part, decode_text(part)) for part in unpack_files(data, notes, budget))
+    for prefix, file, file_text in chain([("", data, text)], files):
+        yield prefix, file, file_text
+        # Metadata of pictures has random ids, so it is searched as bytes: for documented formats.
+        yield from ((inside, part, None) for part in unpack_parts(file, notes, budget))
 
 
 def _check_not_erased(session: RequestContext, ref: str) -> None:
