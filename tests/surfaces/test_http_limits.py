@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import socket
 import threading
 from contextlib import suppress
@@ -13,6 +15,7 @@ from http_fixtures import HttpTestServer, _scope
 from http_stage import BASE, JSON, ROUTES, Stage
 from msgspec.structs import replace
 from starlette.testclient import TestClient
+from uvicorn.server import ServerState as UvicornState
 
 from keepward.http.app_state import AppState, RateLimiter, ServerOptions
 from keepward.http.server import bind, build, create_app, prepare
@@ -214,6 +217,112 @@ def test_ambiguously_framed_body_is_refused_and_its_connection_closed(stage):
     headers = {**stage.owner, **JSON, "Content-Length": "2", "Transfer-Encoding": "chunked"}
     answer = stage.client.post("/memory/items", content=b"{}", headers=headers)
     assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+
+
+class Wire(asyncio.Transport):
+    """The client's end of a connection, in memory."""
+
+    def __init__(self):
+        super().__init__({"sockname": ("127.0.0.1", 80), "peername": ("127.0.0.1", 5000)})
+        self.answer, self.closed = b"", False
+
+    def write(self, data):
+        self.answer += data
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def pause_reading(self):
+        pass
+
+    def resume_reading(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    world = HttpTestServer(tmp_path_factory.mktemp("served"))
+    yield prepare(build(world.memory, ServerOptions(port=80, mcp=False)))
+    world.memory.close()
+
+
+def statuses(server, *pieces):
+    """Send bytes, a piece at a time, and return the statuses of the answers, and whether the server closed."""
+
+    async def run():
+        wire, config, state = Wire(), server.config, UvicornState()
+        protocol = config.http_protocol_class(config=config, server_state=state, app_state={})
+        protocol.connection_made(wire)
+        async with config.app.router.lifespan_context(config.app):
+            for piece in pieces:
+                if not wire.closed:
+                    protocol.data_received(piece)
+                while state.tasks:
+                    await asyncio.gather(*state.tasks)
+                    await asyncio.sleep(0)
+        return wire
+
+    wire = asyncio.run(run())
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", wire.answer)], wire.closed
+
+
+#: Requests that h11 takes; @ is the name of the server.
+LOOSE = {
+    "bare LF after the request line": b"GET /health HTTP/1.1\nHost: @\r\n\r\n",
+    "bare LF after a header": b"GET /health HTTP/1.1\r\nHost: @\nAccept: */*\r\n\r\n",
+    "bare LF after the last header": b"GET /health HTTP/1.1\r\nHost: @\n\r\n",
+    "bare LF for the blank line": b"GET /health HTTP/1.1\r\nHost: @\r\n\n",
+    "bare LF alone": b"GET /health HTTP/1.1\nHost: @\n\n",
+    "bare LF first": b"\nGET /health HTTP/1.1\r\nHost: @\r\n\r\n",
+    "bare CR": b"GET /health HTTP/1.1\r\nHost: @\rAccept: */*\r\n\r\n",
+    "folded by a blank": b"GET /health HTTP/1.1\r\nHost: @\r\nAccept: text/html,\r\n */*\r\n\r\n",
+    "folded by a tab": b"GET /health HTTP/1.1\r\nHost: @\r\nAccept: text/html,\r\n\t*/*\r\n\r\n",
+    "folded first header": b"GET /health HTTP/1.1\r\n Host: @\r\n\r\n",
+    "folded host": b"GET /health HTTP/1.1\r\nHost:\r\n @\r\n\r\n",
+    "folded coding": b"POST /session HTTP/1.1\r\nHost: @\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "folded length": b"POST /session HTTP/1.1\r\nHost: @\r\nContent-Length:\r\n\t2\r\n\r\n{}",
+    "folded away": b"GET /health HTTP/1.1\r\nHost: @\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n",
+    "chunked in HTTP/1.0": b"POST /session HTTP/1.0\r\nHost: @\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+}
+CHUNKED = b"POST /session HTTP/1.1\r\nHost: @\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+TRAILERS = {"bare LF": b"X: y\n\r\n", "folded": b"X: y\r\n z\r\n\r\n", "bare LF for the blank line": b"X: y\r\n\n"}
+GOOD = b"GET /health HTTP/1.1\r\nHost: @\r\n\r\n"
+
+
+def pieces_of(request, how):
+    request = request.replace(b"@", b"127.0.0.1:80")
+    return [request] if how == "at once" else [request[n : n + 1] for n in range(len(request))]
+
+
+HOW = pytest.mark.parametrize("how", ["at once", "byte by byte"])
+
+
+@HOW
+@pytest.mark.parametrize("request_bytes", LOOSE.values(), ids=LOOSE)
+def test_loosely_framed_request_is_refused_and_its_connection_closed(server, request_bytes, how):
+    assert statuses(server, *pieces_of(request_bytes + GOOD, how)) == ([400], True)
+
+
+@HOW
+def test_loosely_framed_second_request_is_refused(server, how):
+    assert statuses(server, *pieces_of(GOOD + LOOSE["folded coding"] + GOOD, how)) == ([200, 400], True)
+
+
+@HOW
+@pytest.mark.parametrize("trailer", TRAILERS.values(), ids=TRAILERS)
+def test_loosely_framed_trailer_is_refused(server, trailer, how):
+    # A request may be answered before its trailer comes.
+    found = [400] if how == "at once" else [415]
+    assert statuses(server, *pieces_of(CHUNKED + trailer + GOOD, how)) == (found, True)
+
+
+@HOW
+def test_well_framed_requests_are_answered(server, how):
+    pieces = pieces_of(CHUNKED + b"X: y\r\n\r\n" + GOOD + GOOD, how)
+    assert statuses(server, *pieces) == ([415, 200, 200], False)
 
 
 @pytest.mark.parametrize(("who", "status"), [("agent", 503), ("owner", 200)])

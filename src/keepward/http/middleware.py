@@ -13,8 +13,8 @@
 * Each request is counted and logged once, by its documented path. An unexpected error gets 500 and is logged by type
   and location, without its message.
 * A client that does not read 64 KB of a response within ``SEND_TIMEOUT_S`` seconds is disconnected.
-* A request must give the length of its body once: Content-Length, or Transfer-Encoding: chunked. Otherwise it is
-  refused and the connection closed.
+* A request must give the length of its body once: Content-Length, or in HTTP/1.1 Transfer-Encoding: chunked. Otherwise
+  it is refused and the connection closed. ``protocol`` refuses loose line ends.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class SecurityMiddleware:
             raise Problem(400, "bad_request", "the address contains NUL or is not UTF-8; send it percent-encoded")
         limit = self._limits.get(scope["path"], self._limit)
         lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
-        if len(lengths) + len(codings) > 1 or any(coding.strip().lower() != "chunked" for coding in codings):
+        old = scope.get("http_version") == "1.0"
+        if len(lengths) + len(codings) > 1 or any(old or coding.strip().lower() != "chunked" for coding in codings):
             # A proxy that uses the other header would treat the rest of the body as a request.
             detail = "a body needs one Content-Length, or one Transfer-Encoding: chunked"
             raise Problem(400, "bad_request", detail, headers={"Connection": "close"})

@@ -53,6 +53,7 @@ from keepward.http.auth import (
 from keepward.http.handlers import json_response
 from keepward.http.inputs import Inputs
 from keepward.http.middleware import SecurityMiddleware
+from keepward.http.protocol import StrictProtocol
 from keepward.http.requests import Problem, StrictRequest, error_response
 from keepward.http.routes import ApiRoute, Endpoint, route
 from keepward.http.routes import routes as operation_routes
@@ -407,7 +408,7 @@ def prepare(app: Application) -> Server:
         lifespan="on",
         ws="none",
         # Always the same parser, because it decides where a request ends.
-        http="h11",
+        http=StrictProtocol,
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         ssl_certfile=options.tls_cert,
         ssl_keyfile=options.tls_key,
