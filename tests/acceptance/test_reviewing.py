@@ -15,6 +15,7 @@ from keepward import (
     Actor,
     Committed,
     Conflict,
+    InvalidInput,
     KeepwardError,
     Memory,
     Move,
@@ -401,6 +402,83 @@ def refused(approver: Memory, name: str) -> None:
     (one,) = approver.approve_many([name])
     assert isinstance(one.error, Unauthorised)
     assert approver.proposal(name).may_approve is False
+
+
+LOOKALIKES = (
+    "cl4ude",
+    "CL4UDE",
+    "claud3",
+    "cl4ud3",
+    "c1aude",
+    "cIaude",
+    "c|aude",
+    "c!aude",
+    "cl@ude",
+    "claud\u20ac",
+    "cl\u0430ude",
+    "cla\u03c5de",
+    "cl\u00e0ude",
+    "\uff43\uff4c\uff41\uff55\uff44\uff45",
+    "\U0001d41cl\u2074ude",
+    "Cl-4-ude",
+    "claude ",
+)
+OTHERS = (
+    ("rnaria", "maria"),
+    ("vvilma", "wilma"),
+    ("b0b", "Bob"),
+    ("5ue", "sue"),
+    ("$ue", "sue"),
+    ("7om", "tom"),
+    ("8en", "ben"),
+    ("9reta", "greta"),
+    ("2oe", "zoe"),
+    ("4nna", "anna"),
+    ("ann4", "anna"),
+)
+DIFFERENT = (
+    *(("claude1", f"claude{n}") for n in (2, 3, 4, 6, 7, 8, 9, 10, 11)),
+    *(("reviewer-6", f"reviewer-{n}") for n in (8, 9, 5, 66)),
+    ("worker-12", "worker-21"),
+    ("ana", "anna"),
+    ("alicia", "alida"),
+    ("clara", "dara"),
+    ("tom", "toma"),
+    ("ben", "bea"),
+    ("gpt-4", "gpt-5"),
+)
+
+
+@pytest.mark.parametrize(("approver", "proposer"), [*((name, "claude") for name in LOOKALIKES), *OTHERS])
+def test_a_name_that_is_read_as_the_proposers_approves_nothing(owner: Memory, approver: str, proposer: str) -> None:
+    item = held(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
+    refused(owner.as_actor(Actor.reviewer(approver)), item.id)
+
+
+@pytest.mark.parametrize(("approver", "proposer"), [*DIFFERENT, *((b, a) for a, b in DIFFERENT)])
+def test_another_ordinary_name_approves(owner: Memory, approver: str, proposer: str) -> None:
+    item = held(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
+    assert kept(owner.as_actor(Actor.reviewer(approver)).approve(item.id)).text == "Sail to Oslo"
+
+
+@pytest.mark.parametrize(("first", "second"), [("agent", "reviewer"), ("reviewer", "agent"), ("agent", "owner")])
+def test_a_token_is_not_named_like_one_of_the_other_class(owner: Memory, first: str, second: str) -> None:
+    made = owner.create_token("claude", rights=first)
+    with pytest.raises(InvalidInput, match=f"resembles that of the token {made.token.id}"):
+        owner.create_token("cl4ude", rights=second)
+    # A like name of the same class and an ordinary one are taken.
+    for name, rights in (("cl4ude", first), ("claude2", second)):
+        owner.create_token(name, rights=rights)
+    assert len(owner.tokens()) == 3
+
+
+def test_a_revoked_or_ended_token_takes_no_name(owner: Memory, clock: Any) -> None:
+    made = owner.create_token("claude")
+    owner.create_token("ana", expires="1h")
+    owner.revoke_token(made.token.id)
+    clock.move(hours=2)
+    assert owner.create_token("cl4ude", rights="reviewer").token.name == "cl4ude"
+    assert owner.create_token("4na", rights="reviewer").token.name == "4na"
 
 
 def test_the_token_that_a_proposer_made_approves_nothing_of_it(owner: Memory, entering: Enter) -> None:

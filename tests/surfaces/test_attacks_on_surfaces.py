@@ -12,7 +12,7 @@ import pytest
 from http_fixtures import HttpTestServer
 from mcp_made import call, served, told
 
-from keepward import Policy
+from keepward import Actor, Policy
 from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
 PIN = "The blue boat has berth 4711"
@@ -164,10 +164,11 @@ def test_imported_id_that_resembles_a_key_becomes_no_alias(world, run, monkeypat
     assert [each.aliases for each in world.memory.list_memories(limit=None) if each.id != kept.id] == [()]
 
 
+@pytest.mark.parametrize("name", ["cl\u0430ude", "cl4ude", "C1AUD3", "cl@ude", "c|aude"])
 @pytest.mark.parametrize("way", ["cli", "http"])
-def test_reviewer_with_a_lookalike_name_approves_nothing(world, run, monkeypatch, way):
-    surface, name = Cli(world, run, monkeypatch), "cl\u0430ude"
-    surface.write(token(world), "The crane may be red", confidence=0.01)
+def test_reviewer_with_a_lookalike_name_approves_nothing(world, run, monkeypatch, way, name):
+    surface = Cli(world, run, monkeypatch)
+    world.memory.as_actor(Actor.agent("claude")).remember("The crane may be red", confidence=0.01)
     (item,) = world.memory.pending()
     reviewer = token(world, name, rights="reviewer")
     if way == "cli":
@@ -176,6 +177,16 @@ def test_reviewer_with_a_lookalike_name_approves_nothing(world, run, monkeypatch
         headers = {"If-Match": f'"{item.digest}"'}
         said = world.client(reviewer).post(f"/memory/quarantine/{item.id}/approve", headers=headers).text
     assert ("propos" in said, len(world.memory.pending())) == (True, 1), said
+
+
+@pytest.mark.parametrize("name", ["cl4ude", "c1aude"])
+def test_no_surface_makes_a_lookalike_reviewer_of_an_agent(world, run, monkeypatch, name):
+    token(world, "claude")
+    said = world.owner.post("/memory/tokens", json={"name": name, "rights": "reviewer"})
+    assert (said.status_code, "resembles that of the token" in said.text) == (400, True)
+    command = ("token", "create", "--name", name, "--rights", "reviewer")
+    told_by_cli = Cli(world, run, monkeypatch).cli(token(world, "olga", rights="owner"), *command)
+    assert "resembles that of the token" in told_by_cli
 
 
 def sent(world, run, monkeypatch, way, data, name, command, path):

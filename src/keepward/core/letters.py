@@ -16,7 +16,10 @@ INVISIBLE = (
 )
 #: After case folding: digits and letters that look alike.
 _LOOKALIKES = (("rn", "m"), ("vv", "w"))
-_DIGITS = str.maketrans("01l", "oii")
+#: No two digits become one letter, so that ``claude1`` and ``claude2`` stay two names.
+_DIGITS = str.maketrans("012345789l", "oizeastbgi")
+#: Before marks are removed: signs that resemble letters.
+_SIGNS = str.maketrans("@$€!|+¡¢", "aseiitic")
 
 
 @cache
@@ -33,7 +36,7 @@ def skeleton(name: str) -> str:
     Use it only for comparison. Equal skeletons mean that a reader may confuse the names:
     ``skeleton("\u0430na\u200b") == skeleton("Ana")``. The letters are those of Unicode Technical Standard 39.
     """
-    plain = unicodedata.normalize("NFKD", name).translate(_latin())
+    plain = unicodedata.normalize("NFKD", name).translate(_SIGNS).translate(_latin())
     visible = lazy_regex(f"[{INVISIBLE}]").sub("", plain)
     folded = "".join(filter(str.isalnum, visible)).casefold().translate(_DIGITS)
     for pair, one in _LOOKALIKES:

@@ -185,6 +185,11 @@ class Actor(Data):
         return people and self.credential is None and other.credential is None
 
 
+def resembles(name: str, other: str) -> bool:
+    """Whether a name is another one than ``other`` and is read as the same."""
+    return _plain(name) != _plain(other) and skeleton(name) == skeleton(other)
+
+
 def principal_of(actor: Actor) -> str:
     """Return ``kind:name`` with a normalized name, equal for equal actors."""
     return f"{actor.kind.value}:{_plain(actor.name)}"

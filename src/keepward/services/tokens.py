@@ -26,6 +26,7 @@ from keepward.core.principals import (
     Token,
     encode_token,
     hash_token,
+    resembles,
     token_rights,
     user_of,
 )
@@ -57,7 +58,8 @@ def create(
 
     Raises:
         Unauthorised: this handle is not an owner's.
-        InvalidInput: an unknown role, a right beyond it, an invalid name, or an expiry in the past.
+        InvalidInput: an unknown role, a right beyond it, an invalid name, one that resembles another's, or an expiry
+            in the past.
     """
     expiry = None if expires is None else expiry_time("expires", expires)
     tenant = session.tenant if tenant is None else valid_tenant(tenant)
@@ -90,8 +92,27 @@ def create(
         created_at=now,
         expires_at=expires_at,
     )
+    _refuse_lookalike(session, token)
     _save_token(session, token, "created")
     return Issued(token=token, secret=secret)
+
+
+def _refuse_lookalike(session: RequestContext, token: Token) -> None:
+    """Refuse a name that a person may take for that of a valid token, if only one of the two approves.
+
+    Raises:
+        InvalidInput: there is such a token.
+    """
+    for other in session.store.documents(Token, None).list():
+        if (
+            other.actor.may_decide is not token.actor.may_decide
+            and resembles(token.name, other.name)
+            and other.state(token.created_at) == "valid"
+        ):
+            raise InvalidInput(
+                f"the name resembles that of the token {other.id}, and one of the two approves what the other "
+                "proposes; choose another name, or revoke that token"
+            )
 
 
 def revoke(session: RequestContext, token_id: str) -> Receipt:
