@@ -8,7 +8,7 @@ from keepward import InvalidInput, Memory
 from keepward.keys import import_key
 from keepward.mcp.tools import remember
 
-DEPTHS = (33, 500, 3_000, 100_000)
+DEPTHS = (33, 3_000, 100_000)
 
 
 def nested(depth: int, inner: object = 1) -> dict:
