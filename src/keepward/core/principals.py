@@ -249,7 +249,7 @@ _DEFAULT_SOURCE = {
 }
 
 
-#: Stands in evidence before a source that an agent claimed and that does not hold.
+#: Prefix of evidence that names a source which an agent claimed and which does not hold.
 CLAIMED = "claimed:"
 #: Actors who are persons.
 PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})

@@ -25,6 +25,7 @@ from keepward.core.principals import user_of
 from keepward.core.proposal import Outcome, Proposal
 from keepward.core.value import plain_name, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable
+from keepward.retrieval.small_talk import has_content
 from keepward.services.request_context import RequestContext
 from keepward.services.splitter import UnusableItem, split_item
 from keepward.services.write import propose_each
@@ -55,6 +56,14 @@ _NOT_TYPED: Final = lazy_regex(
 )
 #: Introduces pasted text: "Sum this up: ...".
 _COLON: Final = lazy_regex(r"[:：](?!\S)|：")
+#: What a person says of oneself, and not of a text: "I moved to Bristol. Remember that ...".
+_OF_ONESELF: Final = lazy_regex(
+    r"(?:I|I['’](?:m|ve|ll|d)|my|we|we['’](?:re|ve|ll|d)|our)\b(?!.*\b(?:sa(?:y|ys|id)|wr(?:ite|ites|ote)|read|reads|tells?|told"
+    r"|quote[ds]?|found|got|received|copied|pasted|this|these|following|here|below|page|site|web\w*|e?-?mails?"
+    r"|messages?|letters?|articles?|posts?|documents?|files?|texts?|notes?|links?)\b).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_SENTENCE_END: Final = lazy_regex(r"(?<=[.!?。])\s+")
 
 
 def add(
@@ -245,13 +254,19 @@ def propose_facts(
     return propose_each(session, proposals, reason="said in a conversation", conversation=session_of), notes
 
 
+def _is_of_oneself(text: str) -> bool:
+    """Whether each sentence is small talk, or tells of its author: others may announce pasted text."""
+    return all(not has_content(each) or _OF_ONESELF.match(each) for each in _SENTENCE_END.split(text))
+
+
 def _remember_requests(turn: Turn, number: int) -> Iterator[Fact]:
     """Yield what the user asked to remember, as it was said; quoted text, code and pasted text are no request."""
     masked = _NOT_TYPED.sub(lambda match: "\0" * len(match[0]), turn.text)
     begin = len(masked) - len(masked.lstrip())
     typed = len(masked) <= MAX_TYPED_LENGTH and "\n" not in masked.strip()
     for match in _ASKED_TO_REMEMBER.finditer(masked, begin):
-        pasted = match.start() > begin and (not typed or _COLON.search(masked, 0, match.start()))
+        before = masked[begin : match.start()].strip()
+        pasted = before and (not typed or _COLON.search(before) or not _is_of_oneself(before))
         if not pasted and (match["you"] or "?" not in match["end"]):
             text, quote = (turn.text[slice(*match.span(name))] for name in ("what", "quote"))
             yield Fact(text, quote=quote, turn=number, importance=AUTOMATIC_IMPORTANCE, confidence=0.9)
