@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from days import TOLD, WAYS, line_with, lines, recalled, tell, when
+from evals import sets_turns
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, Memory, Policy
@@ -221,6 +222,35 @@ def test_notes_of_the_web_push_out_nothing_that_the_owner_wrote(
             assert text in first, (objective, budget)
             assert text not in rest
         assert text in ana.memory_block(objective).text, objective
+
+
+@pytest.mark.slow
+@by_embedder
+@pytest.mark.parametrize("story", sets_turns.floods("seen"), ids=lambda story: story.fact[:24])
+def test_hundreds_of_notes_push_out_nothing_of_a_story_that_a_person_told(
+    everywhere: Stores, name: str, story: Any
+) -> None:
+    ana = everywhere(name)
+    tell(ana, TOLD[:40], "remember")
+    ana.remember(story.fact)
+    ana.remember(story.rule, kind="rule")
+    asked = [
+        (objective, text, budget)
+        for objective, text in ((story.question, story.fact), (story.task, story.rule))
+        for budget in (None, 2_000)
+        if text in ana.context(objective, budget_tokens=budget).text
+    ]
+    web, done = ana.as_actor(Actor.agent()), 0
+    for count in (10, 100, 300):
+        notes = [
+            {"text": f"{story.notes[n % len(story.notes)]} (page {n}: {objective})", "source": "web"}
+            for n in range(done, count)
+            for objective in (story.question if n % 2 else story.task,)
+        ]
+        web.remember_many(notes)
+        done = count
+        lost = [each for each in asked if each[1] not in ana.context(each[0], budget_tokens=each[2]).text]
+        assert lost == [], count
 
 
 # --- Caps and budgets
