@@ -1098,8 +1098,8 @@ class MemoryAPI(ABC):
         """Create a token for an actor with this name. ``secret`` is shown this once.
 
         ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` restricts it, for example ``["read"]``. ``tenant``
-        and ``scope`` default to those of this handle. A reviewer's or owner's token also sees the journal, the
-        receipts and the proposals outside of its scope. ``expires`` is an instant, a duration (seconds, a timedelta,
+        and ``scope`` default to those of this handle. Everything that the token reads and decides on is in scopes that
+        it sees; an owner's token has no scope. ``expires`` is an instant, a duration (seconds, a timedelta,
         text such as ``30d``), or None.
         """
 

@@ -93,7 +93,8 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows its contents"
     sealed = "sealed" if data["sealed"] else "not sealed"
     mode = "read-only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
-    yield "store", f"{data['path']} ({known}; {mode}; {_size(data['file_bytes'])})"
+    size = "" if data["file_bytes"] is None else f"; {_size(data['file_bytes'])}"
+    yield "store", f"{data['path']} ({known}; {mode}{size})"
     yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
@@ -270,8 +271,8 @@ def token(
 
     A new token is shown once and stored as a hash. It reads this --tenant at --scope and at the scopes above; it writes
     at --scope and below. With `share` it also writes above. For example, the token of `token create --user ana` writes
-    Ana's memories only, and reads them and the shared ones. A reviewer's or owner's
-    token also sees the journal, receipts and proposals outside of its scope, because its holder decides on them.
+    Ana's memories only, and reads them and the shared ones. A reviewer's token also reads below --scope, and decides on
+    proposals at --scope and below. An owner's token has no scope.
     """
     if (target is None) == (action == "revoke"):
         raise InvalidInput("token revoke takes an ID; create and list take none")

@@ -32,7 +32,7 @@ from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
-from keepward.errors import Conflict, Unauthorised
+from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
@@ -111,6 +111,8 @@ class _RollbackSteps(StepList):
 
 
 def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> _RollbackSteps:
+    if not session.reader.commit(name).steps:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     view = commit_of(session, name)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is destroyed")
@@ -147,7 +149,7 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
             for step in session.reader.steps(steps)
         ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
-        dependents=tuple(descendants(session, targets)),
+        dependents=session.reader.overseen_ids(descendants(session, targets)),
         reasons=reasons,
     )
     return _RollbackSteps(steps=steps, plan=plan, edition=identity.reverted_edition(session, steps))
