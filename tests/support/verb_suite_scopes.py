@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from keepward.core.change import Append, Insert
-from keepward.errors import NotFound, Unauthorised
+from keepward.errors import InvalidInput, NotFound, Unauthorised
 
 from .verb_suite_reads import Handles
 
@@ -106,3 +106,8 @@ class ScopeSuite(Handles):
         assert [each.commit for each in page.items] == [last.commit.id]
         assert [each.kind for each in rest.items] == ["commit"]
         assert [view.commit.seq for view in bob.log(limit=1, before=last.commit.seq)] == [1]
+
+    def test_owners_token_has_no_scope(self, owner: Any) -> None:
+        with pytest.raises(InvalidInput, match="an owner's token has no scope"):
+            owner.create_token("ola", rights="owner", scope=BOB)
+        assert "ola" not in [each.name for each in owner.tokens()]

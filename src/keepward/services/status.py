@@ -16,7 +16,7 @@ from keepward.core.value import pluralize
 from keepward.errors import ModelUnavailable
 from keepward.ports.store import ReadResult
 from keepward.retrieval.chunking import CURRENT_VERSIONS
-from keepward.services import blobs, identity
+from keepward.services import blobs, identity, tokens
 from keepward.services.index_cache import uses_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
@@ -244,6 +244,19 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "shorten the block or the identity document, or raise its budget",
     )
     yield identity.check(session)
+    if session.actor.is_owner:
+        refused = tokens.scoped_owners(session)
+        yield check(
+            "tokens",
+            not refused,
+            f"owner's tokens with a scope, which are refused: {', '.join(token.name for token in refused)}"
+            if refused
+            else "no owner's token has a scope",
+            "; ".join(f"run `keepward token revoke {token.id}`" for token in refused)
+            + ", and make a token without a scope for who needs one"
+            if refused
+            else "",
+        )
     yield check(
         "reranker",
         reranker["error"] is None,
