@@ -49,6 +49,8 @@ class ScopeSuite(Handles):
             lambda: bob.receipt(made.receipt.id),
             lambda: bob.impact(commit=made.commit.id),
             lambda: bob.rollback(made.commit.id, dry_run=True),
+            lambda: bob.diff(0, made.commit.id),
+            lambda: bob.list_memories(as_of=made.commit.id),
         ):
             with pytest.raises(NotFound):
                 call()

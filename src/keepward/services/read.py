@@ -102,7 +102,7 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
         if number.isdecimal():
             return seq_of(session, int(number))
         view = session.store.commit(session.tenant, as_of)
-        if view is not None:
+        if view is not None and session.reader.commit(view.commit.id).steps:
             return view.commit.seq
         if len(as_of) == 36 and as_of.count("-") == 4:
             # It has the form of an id.
