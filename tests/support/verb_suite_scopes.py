@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from keepward.core.change import Append, Insert
+from keepward.core.principals import MAX_ROLE_RIGHTS, Role
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 
 from .verb_suite_reads import Handles
@@ -113,3 +114,32 @@ class ScopeSuite(Handles):
         with pytest.raises(InvalidInput, match="an owner's token has no scope"):
             owner.create_token("ola", rights="owner", scope=BOB)
         assert "ola" not in [each.name for each in owner.tokens()]
+
+    @pytest.mark.parametrize("role", list(Role))
+    def test_token_may_have_every_right_of_its_role(self, owner: Any, role: Role) -> None:
+        rights = sorted(MAX_ROLE_RIGHTS[role])
+        assert owner.create_token("lyra", rights=role.value, can=rights).token.can == tuple(rights)
+
+    def test_error_lists_the_rights(self, owner: Any) -> None:
+        with pytest.raises(InvalidInput, match=r"\bone of read, propose, .*share") as told:
+            owner.create_token("lyra", can=["read", "bogus"])
+        assert "list" not in str(told.value)
+        assert "null" not in str(told.value)
+
+    def test_list_of_scopes_takes_the_names_of_scopes(self, owner: Any) -> None:
+        for scope in ("/", "/agents/lyra"):
+            self.kept(owner, f"The crane of {scope[8:]} is red", scope=scope, tier="archival")
+
+        def scopes(name: str) -> list[str]:
+            return [each.scope for each in owner.list_memories(scopes=[name], below=True)]
+
+        assert [scopes(name) for name in ("shared", "/", "lyra", "/agents/lyra", "/agents/lyra/")] == [
+            ["/"],
+            ["/"],
+            ["/agents/lyra"],
+            ["/agents/lyra"],
+            ["/agents/lyra"],
+        ]
+        for name in ("no such/!", "//", "users/ana"):
+            with pytest.raises(InvalidInput, match="scope"):
+                scopes(name)

@@ -12,6 +12,7 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, owner_token, to_json_object
 from keepward.cli.model import warn_if_missing
 from keepward.cli.review import expired_undecided
+from keepward.core.principals import Role, rights_of_role
 from keepward.core.value import pluralize
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
@@ -254,8 +255,12 @@ def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, 
     argument("create|list|revoke", "What to do.", "action"),
     argument("ID", "Id of the token to revoke.", "target", required=False),
     option("--name", "The token holder.", "NAME"),
-    option("--rights", "agent, reviewer or owner.", "ROLE", default="agent"),
-    option("--can", "Rights: read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
+    option("--rights", f"{', '.join([*Role][:-1])} or {Role.OWNER}.", "ROLE", default="agent"),
+    option(
+        "--can",
+        f"Rights: {', '.join(rights_of_role(Role.AGENT))}; a reviewer: {', '.join(rights_of_role(Role.REVIEWER))}.",
+        "LIST",
+    ),
     option("--expires", "Time until it expires, such as 30d. [default: never]", "DURATION"),
 )
 def token(

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -261,7 +261,8 @@ ERASED = "[erased]"
 #: Prefix of the aliases of a tombstone; other memories may not use it.
 ERASED_ALIAS_PREFIX = "erased:"
 #: Reasons of an erasure. They are codes, so that a reason cannot repeat erased content.
-ERASURE_REASONS = ("request", "consent", "retention", "mistake", "secret", "other")
+ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
+ERASURE_REASONS = get_args(ErasureReason)
 #: The ``n`` of the details of a commit.
 DETAILS = -1
 

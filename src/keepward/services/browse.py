@@ -25,12 +25,12 @@ from keepward.services.access import corrupt_memories, ids_of, unreadable_memori
 from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
-from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
+from keepward.storage.listing import ListedRow, Listing, WrittenVersion, count_by
 from keepward.storage.rows import parse_body
-from keepward.types import Sort
+from keepward.types import Facet, SeriesName, Sort
 
 #: The facets by which memories are counted.
-FACETS = (*COUNTED, "author", "tag")
+FACETS = get_args(Facet)
 SORTS = get_args(Sort)
 #: Orders by fields that are only in the content of a memory, not in a column.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
@@ -274,7 +274,7 @@ def activity(session: RequestContext, selection: Selection, *, by: str, days: in
     Raises:
         InvalidInput: days outside 1..400, a zone outside a day, or as in ``list_page``.
     """
-    by = one_of("series", by, ("author", "source", "session", "tier", "kind", "scope"))
+    by = one_of("series", by, get_args(SeriesName))
     if not 1 <= days <= MAX_DAYS or not -1_440 < zone < 1_440:
         raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
     view = _VisibleState(session, replace(selection, since=None, until=None, include_ended=True))

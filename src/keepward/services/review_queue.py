@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -30,8 +31,8 @@ from keepward.core.proposal import (
 )
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
-from keepward.core.value import from_micros
-from keepward.errors import InvalidInput, KeepwardError, Tampered
+from keepward.core.value import from_micros, one_of
+from keepward.errors import KeepwardError, Tampered
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
@@ -39,6 +40,7 @@ from keepward.services import review
 from keepward.services.access import context_deliveries
 from keepward.services.read import search
 from keepward.services.request_context import RequestContext
+from keepward.types import QueueOrder
 
 #: Most memories that are shown as similar.
 MAX_SIMILAR = 5
@@ -86,8 +88,7 @@ def pending(
     ``counts`` has the number of proposals in this state by proposer, gate, tier and operation.
     """
     check_limit(limit)
-    if sort not in {"age", "danger"}:
-        raise InvalidInput(f"sort {sort!r}: must be age or danger")
+    one_of("order", sort, get_args(QueueOrder))
     items = review.proposals(session, state)
     chosen = [
         item
