@@ -313,8 +313,7 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
     ids = [row.id for row, _ in view.rows(selection.any_of)] if selection.needs_content else None
     rows = view.store.list_rows(view.tenant, view.listing(selection.any_of, ids))
     versions = view.store.written(view.tenant, since, until, [row.id for row in rows])
-    # A memory may have been elsewhere.
-    return (version for version in versions if view.reader.oversees(version.fields.get("scope", "")))
+    return view.reader.readable_versions(versions)
 
 
 def sources(session: RequestContext, selection: Selection) -> Sources:

@@ -13,7 +13,7 @@ sensitive.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,6 +34,7 @@ from keepward.services.access import commit_of, first_active, items_of, records_
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
+    from keepward.storage.listing import WrittenVersion
 
 #: Memories to check that share a prefix of their id.
 MAX_ID_MATCHES = 64
@@ -78,7 +79,7 @@ class Reader:
         if scope is None:
             return self
         if is_within_scope(scope, self.session.scope) and (
-            self._sees_whole_store or (self._token_scope() or self.session.scope) != SHARED_SCOPE
+            self._sees_below or (self._token_scope() or self.session.scope) != SHARED_SCOPE
         ):
             return Reader(self.session, scope)
         raise Unauthorised(
@@ -88,7 +89,7 @@ class Reader:
     # Rights.
 
     @property
-    def _sees_whole_store(self) -> bool:
+    def _sees_below(self) -> bool:
         """Whether it sees the scopes below its own."""
         return self.session.actor.may_decide or self.session.actor.kind in _STORE_WIDE_ACTORS
 
@@ -119,7 +120,7 @@ class Reader:
         """Whether a scope is visible."""
         if self.below is not None:
             return is_within_scope(scope, self.below)
-        return scope in self.scopes or (self._sees_whole_store and is_within_scope(scope, self.session.scope))
+        return scope in self.scopes or (self._sees_below and is_within_scope(scope, self.session.scope))
 
     @property
     def oversees_all(self) -> bool:
@@ -140,7 +141,7 @@ class Reader:
         """The scopes whose journal, proposals and receipts are readable; None for all."""
         if self.oversees_all or self.can_see(RESERVED_SCOPE):
             return None
-        return ScopeRange(each=self.scopes, below=self.session.scope if self._sees_whole_store else None)
+        return ScopeRange(each=self.scopes, below=self.session.scope if self._sees_below else None)
 
     def _hides(self, record: Record) -> bool:
         """Whether the content of a record must be hidden."""
@@ -388,7 +389,19 @@ class Reader:
         found = {record.id: record.scope for record in self.session.store.records(self.session.tenant, ids).records}
         return tuple(name for name in ids if name in found and self.oversees(found[name]))
 
+    def readable_scopes(self, scopes: Sequence[str]) -> tuple[str, ...]:
+        """Return those of some scopes whose journal, proposals and receipts are readable."""
+        return tuple(filter(self.oversees, scopes))
+
     # The journal.
+
+    def readable_records(self, steps: Sequence[Step]) -> tuple[Record, ...]:
+        """Return what steps make of memories, in readable scopes."""
+        return tuple(step.after for step in steps if self.oversees(step.after.scope))
+
+    def readable_versions(self, versions: Iterable[WrittenVersion]) -> Iterator[WrittenVersion]:
+        """Yield the versions of a time when the memory was in a readable scope."""
+        return (version for version in versions if self.oversees(version.fields.get("scope", "")))
 
     def _hide_step_content(self, groups: Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
         """Return the visible steps of each group, without content that may not be read."""
@@ -560,7 +573,7 @@ class Reader:
         return [item for item in stored if self.sees_all_of(item)]
 
     def sees_all_of(self, item: Proposal) -> bool:
-        """Whether every step of a proposal is visible. Without its content, its proposer and the whole store see it."""
+        """Whether every step of a proposal is visible; without its content, whether it is one's own."""
         if self.oversees_all:
             return True
         if not item.steps:
@@ -662,7 +675,7 @@ class Reader:
         """Return the visible ones among receipts.
 
         That of a read is visible where its scope is, that of a commit if a change of it is, and that of a decision if
-        the proposal is. All others are their actor's, and visible to those who see the whole store.
+        the proposal is. All others are their actor's, and visible to those who see every scope.
         """
         if self.overseen_scopes is None:
             return list(receipts)

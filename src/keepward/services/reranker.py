@@ -131,7 +131,7 @@ def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
     active = read_reranker(session.store, session.tenant, seq)
     unusable = active.unusable_reason(known_embedder_id(session.embedder))
     untrained = "it was never trained; give feedback, then run `keepward train`"
-    # Feedback is counted for the whole tenant.
+    # Feedback is counted for all scopes together.
     counts = session.reader.sees_store
     return {
         "version": active.version,

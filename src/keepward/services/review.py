@@ -32,7 +32,6 @@ from keepward.core.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.core.memory import Record, Sensitivity, Status
 from keepward.core.principals import ActorKind
 from keepward.core.proposal import Committed, DecisionResult, Proposal, ProposalState, Refused, digest_of
-from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
 from keepward.errors import Conflict, InvalidInput, KeepwardError, StaleVersion, Unauthorised
 from keepward.gates.content import redact_secrets
@@ -281,7 +280,7 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
         receipt_kind="approval",
     )
     # What follows a forgotten memory may be in a scope that the approver does not see.
-    records = tuple(step.after for step in steps if step.op != FOLLOW or session.reader.oversees(step.after.scope))
+    records = session.reader.readable_records(steps)
     receipt = session.reader.own_receipt(stored.receipt, steps)
     return Committed(records=records, commit=stored.commit, receipt=receipt, reasons=receipt.reasons)
 

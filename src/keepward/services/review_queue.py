@@ -180,8 +180,7 @@ def _flagged(item: Proposal, texts: list[Record]) -> tuple[Flagged, ...]:
 def _similar(session: RequestContext, record: Record, own: set[str]) -> tuple[Similar, ...]:
     reader, session = session.reader, dataclasses.replace(session, scope=record.scope)
     sensitive = session.reader.may_ask_for_sensitive
-    scopes = tuple(scope for scope in session.reader.scopes if reader.oversees(scope))
-    filters = Filter(scopes=scopes, include_sensitive=sensitive)
+    filters = Filter(scopes=reader.readable_scopes(session.reader.scopes), include_sensitive=sensitive)
     try:
         options = {"limit": MAX_SIMILAR + len(own), "purpose": "answer", "order": "fused"}
         result = search(session, record.text[:MAX_QUERY_LENGTH], filters, **options, gated=not sensitive)  # type: ignore[arg-type]

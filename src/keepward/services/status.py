@@ -35,21 +35,21 @@ STUCK_AFTER = timedelta(days=7)
 def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
     """Check the store with every tenant; ``on_progress`` is called with the rows that were checked, of how many.
 
-    An exception in it ends the check. A handle that sees only some scopes learns whether the store is whole, and
+    An exception in it ends the check. A handle that sees only some scopes learns whether the store is intact, and
     nothing of its rows.
     """
-    store, whole = session.store, session.reader.sees_store
+    store, sees_rows = session.store, session.reader.sees_store
 
     def report(done: int, total: int) -> None:
         deadline.check()
         if on_progress is not None:
-            on_progress(*(done, total) if whole else (100 * done // max(total, 1), 100))
+            on_progress(*(done, total) if sees_rows else (100 * done // max(total, 1), 100))
 
     checked, faults = store.verify(on_progress=report)
     with store.inspecting():
         count, blob_faults = blobs.check(session.engine)
     found, checked = (*faults, *blob_faults), {**checked, "blob_files": count}
-    if not whole:
+    if not sees_rows:
         return Verification(ok=not found, checked={}, faults=(_OUTSIDE,) if found else ())
     return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
 

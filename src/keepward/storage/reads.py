@@ -346,19 +346,19 @@ class MemoryReads(Snapshot):
 
     def _counts(self, tenant: str, now: int, scopes: ScopeRange | None) -> Counts:
         """Return what the database counts at an instant in microseconds."""
-        whole, values = scopes is None, {"tenant": tenant, **scope_parameters(scopes)}
+        every, values = scopes is None, {"tenant": tenant, **scope_parameters(scopes)}
         with self._reading(tenant) as db:
             attached = {name for (name,) in db.run("attached_blobs", values)}
             blobs = {
                 row[2]: json.loads(row[8])["blob"]["bytes"]
                 for row in db.run("documents", tenant=tenant, kind="blobs")
-                if whole or row[2] in attached
+                if every or row[2] in attached
             }
             return Counts(
                 at=now,
                 memories=_counted(db, values, now),
-                journal=db.run("facts_journal" if whole else "facts_journal_in", values).fetchone(),
-                queue=db.run("facts_queue", tenant=tenant).fetchone() if whole else (0, None, None),
+                journal=db.run("facts_journal" if every else "facts_journal_in", values).fetchone(),
+                queue=db.run("facts_queue", tenant=tenant).fetchone() if every else (0, None, None),
                 usage=db.run("facts_usage", {**values, "now": now}).fetchone(),
                 blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - attached)},
                 schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
