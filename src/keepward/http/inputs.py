@@ -275,9 +275,7 @@ _FURTHER_SCHEMAS: Mapping[str, Schema] = {
 def body_of(operation: Operation) -> type[NamedObject] | None:
     """Return the object that is the body of an operation; None without a body."""
     asked = [each for wire, each in operation.arguments.items() if f"{{{wire}}}" not in operation.path]
-    # The digest of an approval is in `If-Match`.
-    without = operation.http_method in {"GET", "DELETE"} or operation.name == "approve"
-    if not asked or without or operation.path.startswith(_FILES):
+    if not asked or operation.http_method in {"GET", "DELETE"} or operation.path.startswith(_FILES):
         return None
     name = operation.name.title().replace("_", "") + "Request"
     kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes, {})
