@@ -36,10 +36,10 @@ class Bob:
         self.memory, self.commit = first.id, first.commit.id
         self.context = made(writer.context("the red crane")).receipt.id
         self.recalled = made(writer.recall("crane", receipt=True)).receipt
-        self.proposal = made(writer.remember("Bob waits here", stability="permanent", tier="archival")).item.id
         made(writer.revise(self.memory, "Bob likes the blue crane", reason="painted"))
         self.shared = made(owner.remember("The office closes at six", tier="archival")).id
-        made(writer.remember("Stars are far", tier="archival"))
+        self.last = writer.remember("Stars are far", tier="archival")
+        self.proposal = writer.remember("Bob waits here", stability="permanent", tier="archival").item.id
 
 
 def fill_elsewhere(owner: Memory, shared: str) -> None:
@@ -98,6 +98,11 @@ CALLS: dict[str, Callable[[Memory, Bob], Any]] = {
     "merge_candidates": lambda mem, bob: mem.merge_candidates(floor=0.0),
     "jobs": lambda mem, bob: mem.jobs(),
     "identity": lambda mem, bob: mem.identity(),
+    # Ids begin with their time, and what is Ann's was made in the same second as the last of these.
+    "show by a part": lambda mem, bob: mem.show(bob.last.commit.id[:13]),
+    "state by a part": lambda mem, bob: mem.diff(0, bob.last.commit.id[:13]),
+    "receipt by a part": lambda mem, bob: mem.receipt(bob.last.receipt.id[:13]),
+    "proposal by a part": lambda mem, bob: mem.proposal(bob.proposal[:13]),
 }
 
 

@@ -441,8 +441,14 @@ class Reader:
 
         Raises:
             NotFound: there is no such commit.
+            InvalidInput: several visible ones begin so.
         """
-        return self._hide_commit_content([commit_of(self.session, name)])[0]
+        try:
+            view = commit_of(self.session, name)
+        except InvalidInput:
+            shown = self._commits_shown(self.session.store.commit_ids(self.session.tenant, name))
+            view = commit_of(self.session, _only(shown, name))
+        return self._hide_commit_content([view])[0]
 
     def commits(self, *, before: int | None, page: int, kind: str | None, actor: str | None) -> Iterator[CommitView]:
         """Yield commits with a visible step, newest first; ``page`` is the number to read at once."""
@@ -546,7 +552,11 @@ class Reader:
         Raises:
             NotFound: none with this id is visible.
         """
-        item = self.session.store.documents(Proposal, self.session.tenant).get(proposal_id, prefix=True)
+        stored = self.session.store.documents(Proposal, self.session.tenant)
+        try:
+            item = stored.get(proposal_id, prefix=True)
+        except InvalidInput:
+            item = stored.get(_only((each.id for each in self._proposals(None)), proposal_id))
         if item is None or not self.sees_all_of(item):
             raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
         return self.hide_proposal_content([item])[0]
@@ -625,12 +635,21 @@ class Reader:
             NotFound: none with this id is visible.
         """
         store, tenant = self.session.store, self.session.tenant
-        stored = store.receipt(tenant, receipt_id)
+        stored = self._stored_receipt(receipt_id)
         if stored is None or not self._visible_receipts([stored]):
             raise NotFound("there is no receipt by that id in this tenant")
         commit = store.commit(tenant, stored["commit"]) if "commit" in stored else None
         view = None if commit is None else self._hide_commit_content([commit])[0]
         return stored if commit is None else self._own_part(stored, commit), view
+
+    def _stored_receipt(self, name: str) -> dict[str, Any] | None:
+        """Return a receipt by its id or the beginning of its id, which only visible ones make ambiguous."""
+        store, tenant = self.session.store, self.session.tenant
+        try:
+            return store.receipt(tenant, name)
+        except InvalidInput:
+            visible = self._visible_receipts(list(store.receipts(tenant, name)))
+            return store.receipt(tenant, _only((receipt["id"] for receipt in visible), name))
 
     def _own_part(self, receipt: dict[str, Any], commit: CommitView) -> dict[str, Any]:
         """Return the receipt of a commit without its changes that are not visible, nor reasons that may name them."""
@@ -655,7 +674,7 @@ class Reader:
         Raises:
             NotFound: none with this id is visible.
         """
-        receipt = self.session.store.receipt(self.session.tenant, receipt_id)
+        receipt = self._stored_receipt(receipt_id)
         if receipt is None or receipt.get("kind") not in kinds or not self._visible_receipts([receipt]):
             raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
         return receipt
@@ -731,6 +750,18 @@ class Reader:
             return None
         facts = {"at": receipt["at"], "actor": receipt["actor"], "purpose": receipt["inputs"]["purpose"]}
         return Delivery(receipt=receipt["id"], items=tuple(sorted(pairs)), **facts)
+
+
+def _only(ids: Iterable[str], prefix: str) -> str:
+    """Return the one visible id that begins with a text; empty if none does.
+
+    Raises:
+        InvalidInput: several begin so.
+    """
+    found = [name for name in ids if name.startswith(prefix)]
+    if len(found) > 1:
+        raise InvalidInput("more than one begins so; give more of its id")
+    return found[0] if found else ""
 
 
 def _without_content(record: Record) -> Record:

@@ -111,9 +111,10 @@ class _RollbackSteps(StepList):
 
 
 def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> _RollbackSteps:
-    if not session.reader.commit(name).steps:
+    seen = session.reader.commit(name)
+    if not seen.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-    view = commit_of(session, name)
+    view = commit_of(session, seen.commit.id)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is destroyed")
     _check_permitted(session, view)

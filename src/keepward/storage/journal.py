@@ -134,6 +134,10 @@ class JournalReads(Snapshot):
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
 
+    def commit_ids(self, tenant: str, prefix: str) -> list[str]:
+        """Return the ids of commits that begin with a text, in order."""
+        return [name for (name,) in self._run("commit_ids_by_prefix", tenant, **prefix_range(prefix))]
+
     def commit_of_request(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
         """Return the id of the commit made under a key, and whether the same request made it; None without one."""
         with self._reading(tenant) as db:

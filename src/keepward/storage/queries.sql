@@ -463,6 +463,9 @@ SELECT seq, id, request_key, request_digest FROM commits
 -- commit_by_prefix --
 {{commit_row}} WHERE c.tenant = :tenant AND c.id >= :low AND c.id < :high ORDER BY c.id LIMIT 2;
 
+-- commit_ids_by_prefix --
+SELECT id FROM commits WHERE tenant = :tenant AND id >= :low AND id < :high ORDER BY id;
+
 -- commit_by_request --
 SELECT id, request_digest FROM commits WHERE tenant = :tenant AND request_key = :key;
 
