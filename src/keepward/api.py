@@ -27,7 +27,7 @@ from keepward.core.change import (
     StabilityName,
     TierName,
 )
-from keepward.core.commit import Receipt, ReceiptKind, ReceiptPage
+from keepward.core.commit import ErasureReason, Receipt, ReceiptKind, ReceiptPage
 from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.copies import AdoptionPlan
 from keepward.core.identity import Identity
@@ -65,7 +65,7 @@ from keepward.core.query import (
 from keepward.core.value import Duration
 from keepward.operations import OPERATIONS as OPERATIONS  # noqa: PLC0414  re-exported
 from keepward.operations import Operation, async_method, operation
-from keepward.types import ErasureReason, Format, Sort
+from keepward.types import Format, SeriesName, Sort
 
 if TYPE_CHECKING:
     from typing import Self
@@ -226,7 +226,7 @@ class MemoryAPI(ABC):
     def activity(
         self,
         *,
-        by: Literal["author", "source", "session", "tier", "kind", "scope"] = "author",
+        by: SeriesName = "author",
         days: int = 30,
         zone: int = 0,
         filters: Filters | None = None,
@@ -1099,8 +1099,8 @@ class MemoryAPI(ABC):
         """Create a token for an actor with this name. ``secret`` is shown this once.
 
         ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` restricts it, for example ``["read"]``. ``tenant``
-        and ``scope`` default to those of this handle. A reviewer's or owner's token also sees the journal, the
-        receipts and the proposals outside of its scope. ``expires`` is an instant, a duration (seconds, a timedelta,
+        and ``scope`` default to those of this handle. Everything that the token reads and decides on is in scopes that
+        it sees; an owner's token has no scope. ``expires`` is an instant, a duration (seconds, a timedelta,
         text such as ``30d``), or None.
         """
 

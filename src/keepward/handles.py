@@ -27,8 +27,8 @@ from keepward.services.arguments import texts
 if TYPE_CHECKING:
     from typing import Self
 
+    from keepward.core.commit import ErasureReason
     from keepward.core.journal import Erased, ErasePlan
-    from keepward.types import ErasureReason
 
 #: HTTP headers with the names; a proxy sets them after authentication.
 NAMED_HANDLE_HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "project": "Keepward-Project"}

@@ -531,12 +531,13 @@ def server_state_of(memory: Memory, monotonic: Callable[[], float]) -> SharedSta
 
 
 def queue_version(memory: Memory) -> tuple[int, ...] | None:
-    """Return a version of the tenant's review queue that changes with it; None if the actor may not decide.
+    """Return a version of the visible review queue that changes with it; None if the actor may not decide.
 
-    It reads only an index, so it can be called every second.
+    The number of pending proposals comes first. For a handle that sees every scope it reads only an index, so it can be
+    called every second.
     """
     session = request_context_of(memory)
-    return session.store.queue_change_counter(session.tenant) if session.actor.may_decide else None
+    return session.reader.queue_version() if session.actor.may_decide else None
 
 
 def inspection_handle(memory: Memory) -> Memory:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
-from keepward.core.commit import ReceiptKind
+from keepward.core.commit import ErasureReason, ReceiptKind
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Status, Tier
-from keepward.core.principals import SOURCES, Trust
+from keepward.core.principals import MAX_SCOPE_DEPTH, RIGHTS, SCOPE_SEGMENT, SOURCES, TENANT_NAME, Role, Trust
 from keepward.core.proposal import ProposalState
 from keepward.core.query import MAX_HITS
 
@@ -60,8 +60,7 @@ _LINE: Mapping[str, Any] = {
     "maxLength": 256,
     "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$",
 }
-_SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
-SCOPE_PATTERN = rf"^(/|/?{_SEGMENT}(/{_SEGMENT}){{0,5}})$"
+SCOPE_PATTERN = rf"^(/|/?{SCOPE_SEGMENT}(/{SCOPE_SEGMENT}){{0,{MAX_SCOPE_DEPTH - 1}}}/?)$"
 TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{0,3}d|[1-9][0-9]{0,2}w)$"
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
@@ -205,11 +204,9 @@ Facet = Literal[
     "tier", "kind", "scope", "source", "trust", "status", "author", "session", "subject", "category", "content_type",
     "tag",
 ]  # fmt: skip
+#: Series of an activity.
+SeriesName = Literal["author", "source", "session", "tier", "kind", "scope"]
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
-
-Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
-#: Codes, so that a reason cannot repeat erased content.
-ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
 
 
 def _described(kind: Any, doc: str) -> Any:
@@ -428,11 +425,11 @@ PARAMETERS: Mapping[str, Any] = {
         str,
         GateLimit("Name of the actor, as in receipts.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$"),
     ],
-    "create_token.rights": Literal["agent", "reviewer", "owner"],
-    "create_token.can": Annotated[
-        list[Right], GateLimit("Limited to the rights of the role; an owner has all rights.", minItems=1)
-    ],
-    "create_token.tenant": Annotated[str, GateLimit(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")],
+    "create_token.rights": _name_in(Role),
+    "create_token.can": _list_of(
+        RIGHTS, GateLimit("Limited to the rights of the role; an owner has all rights.", minItems=1)
+    ),
+    "create_token.tenant": Annotated[str, GateLimit(pattern=f"^{TENANT_NAME}$")],
     "create_token.scope": Scope,
     "create_token.expires": TtlOrDate,
     "read_blob.ref": str,

@@ -1,7 +1,8 @@
-"""Who may do what: every access, every operation, every class of actor, against the table in docs/concepts/roles.md.
+"""Who may do what: every access, every operation, every class of actor, against the tables in docs/concepts/roles.md.
 
 The tables of that page are the expectation; each cell is played in a fresh tenant. ``yes``: it is committed.
 ``waits``: a person has to approve it, and what held before still holds. ``no``: it is refused and changes nothing.
+In the table of scopes ``no`` also means that nothing of it is in an answer.
 """
 
 from __future__ import annotations
@@ -113,13 +114,13 @@ OPERATIONS: dict[str, Callable[[Cell], Outcome | str | None]] = {
 LATER = {"rollback of one's own"}
 
 
-def rows() -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (table, access, operation, actor, expected) for every cell of the page."""
+def rows(*tables: str) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield (table, access or place, operation, actor, expected) for every cell of some tables of the page."""
     table, columns = "", []
     for line in PAGE.read_text("utf-8").splitlines():
         if line.startswith("## "):
             table, columns = line.removeprefix("## ").strip(), []
-        elif table in TABLES and line.startswith("|"):
+        elif table in tables and line.startswith("|"):
             cells = [cell.strip().strip("`") for cell in line.strip("|").split("|")]
             if not columns:
                 columns = cells[2:]
@@ -128,7 +129,7 @@ def rows() -> Iterator[tuple[str, str, str, str, str]]:
                     yield table, cells[0], cells[1], actor, expected
 
 
-CELLS = list(rows())
+CELLS = list(rows(*TABLES))
 
 
 def play_cell(owner: Memory, tier: str, what: str, actor: str, own: str | None, folder: Path) -> str:
@@ -274,3 +275,120 @@ def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -
 def test_core_is_in_every_context_of_every_purpose(mem: Memory, owner: Memory, purpose: str, objective: str) -> None:
     kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
     assert "Sail to Oslo" in mem.context(objective, purpose=purpose).text
+
+
+# --- Scopes of tokens
+
+SCOPES = "Scopes of tokens"
+PLACES = {"own": "/agents/bob", "below": "/agents/bob/tasks/4", "above": "/", "elsewhere": "/agents/ann"}
+ROLES: dict[str, dict[str, Any]] = {
+    "agent": {"scope": PLACES["own"]},
+    "reviewer": {"scope": PLACES["own"], "rights": "reviewer"},
+    "owner": {"rights": "owner"},
+}
+#: Only what is at the place says this.
+HIDDEN_WORD = "Quillzephyr"
+
+
+class Place:
+    """What one place holds: a memory with its commits, a context with its receipt, and proposals."""
+
+    def __init__(self, owner: Memory, scope: str) -> None:
+        self.owner = owner.at(scope=scope)
+        writer = owner.as_actor(Actor.agent("orion")).at(scope=scope)
+        first = writer.remember(f"The keeper is {HIDDEN_WORD}", tier="archival", source="tool")
+        self.memory, self.commit = first.records[0].id, first.commit.id
+        self.revised = writer.revise(self.memory, f"The old keeper is {HIDDEN_WORD}", reason=HIDDEN_WORD).commit.id
+        self.context = writer.context(f"Who is {HIDDEN_WORD}?").receipt.id
+        self.recalled = writer.recall(f"Who is {HIDDEN_WORD}?", receipt=True).receipt
+        self.writer, self.made = writer, 0
+
+    def proposal(self) -> Any:
+        self.made += 1
+        return self.writer.remember(
+            f"Proposal {self.made} names {HIDDEN_WORD}", tier="archival", stability="permanent"
+        ).item
+
+    def rejected(self) -> str:
+        item = self.proposal()
+        self.owner.reject(item.id, reason=HIDDEN_WORD)
+        return str(item.id)
+
+
+#: By operation of the table, its calls. Each answers with the word of the place, or fails.
+READS: dict[str, dict[str, Callable[[Memory, Place], Any]]] = {
+    "read a memory": {
+        "get": lambda mem, at: mem.get(at.memory),
+        "history": lambda mem, at: mem.history(at.memory),
+        "blame": lambda mem, at: mem.blame(at.memory),
+        "lineage": lambda mem, at: mem.lineage(at.memory),
+    },
+    "read its commits and receipts": {
+        "log": lambda mem, at: mem.log(),
+        "log of an actor": lambda mem, at: mem.log(actor="orion", kind="write"),
+        "show": lambda mem, at: mem.show(at.commit),
+        "diff": lambda mem, at: mem.diff(0),
+        "receipt of a commit": lambda mem, at: mem.receipt(at.commit),
+        "receipt of a context": lambda mem, at: mem.receipt(at.context),
+        "receipt of a recall": lambda mem, at: mem.receipt(at.recalled),
+        "replay": lambda mem, at: mem.replay(at.context),
+        "context_diff": lambda mem, at: (mem.context_diff(at.context, at.context), HIDDEN_WORD),
+        "feedback": lambda mem, at: (mem.feedback(at.recalled, used=[at.memory]), HIDDEN_WORD),
+    },
+    "list receipts and impacts": {
+        "receipts": lambda mem, at: mem.receipts(kinds=["compile"]),
+        "receipts of commits": lambda mem, at: [
+            (each, HIDDEN_WORD) for each in mem.receipts(kinds=["commit"]).items if each.commit == at.commit
+        ],
+        "impact of an actor": lambda mem, at: mem.impact(actor="agent:orion"),
+        "impact of a source": lambda mem, at: mem.impact(source="tool"),
+        "impact of a commit": lambda mem, at: mem.impact(commit=at.commit),
+        "plan_contain": lambda mem, at: mem.plan_contain(actor="agent:orion"),
+    },
+    "read a proposal": {
+        "pending": lambda mem, at: (at.proposal(), mem.pending())[1],
+        "counts": lambda mem, at: (at.proposal(), [HIDDEN_WORD] * mem.pending(limit=1).total)[1],
+        "status": lambda mem, at: (at.proposal(), [HIDDEN_WORD] * mem.status()["quarantine"]["depth"])[1],
+        "all states": lambda mem, at: (at.rejected(), mem.pending(state="rejected"))[1],
+        "proposal": lambda mem, at: mem.proposal(at.proposal().id),
+    },
+    "decide": {
+        "approve": lambda mem, at: mem.approve(at.proposal().id),
+        "amend": lambda mem, at: mem.amend(at.proposal().id, f"It is {HIDDEN_WORD} {at.made}"),
+        "reject": lambda mem, at: (mem.reject(at.proposal().id, reason="no"), HIDDEN_WORD),
+        "reopen": lambda mem, at: (mem.reopen(at.rejected(), reason="again"), HIDDEN_WORD),
+        "approve_many": lambda mem, at: mem.approve_many([at.proposal().id]),
+        "reject_many": lambda mem, at: [
+            (each, HIDDEN_WORD) for each in mem.reject_many([at.proposal().id], reason="no") if each.ok
+        ],
+    },
+}
+
+
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.slow)])
+def two_databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    address = tmp_path / "own.db" if request.param == "file" else request.getfixturevalue("database")
+    given = {"embedder": None, "config_dir": tmp_path / "config"}
+    with Memory.open(address, actor=Actor.operator("olga"), **given) as memory:
+        yield memory
+
+
+@pytest.mark.promise("Z4", "Z11")
+@pytest.mark.parametrize("role", ROLES)
+def test_scope_of_a_token_bounds_every_right(two_databases: Memory, role: str) -> None:
+    expected = {(where, what): word for _, where, what, actor, word in rows(SCOPES) if actor == role}
+    assert expected.keys() == {(where, what) for where in PLACES for what in READS}
+    wrong = []
+    for number, (name, scope) in enumerate(PLACES.items()):
+        owner = two_databases.at(tenant=f"tenant-{number}")
+        place = Place(owner, scope)
+        token = owner.with_token(owner.create_token("rita", **ROLES[role]).secret)
+        for what, calls in READS.items():
+            for call, read in calls.items():
+                try:
+                    shown = HIDDEN_WORD in repr(read(token, place))
+                except KeepwardError as fault:
+                    shown = HIDDEN_WORD in str(fault)
+                if ("yes" if shown else "no") != expected[name, what]:
+                    wrong.append((name, call, shown))
+    assert wrong == []

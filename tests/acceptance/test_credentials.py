@@ -16,6 +16,7 @@ from keepward import Actor, InvalidInput, Memory, Policy, StoreUnavailable, Unau
 from keepward.core.principals import Issued
 from keepward.errors import Tampered
 from keepward.gates.content import redact_secrets
+from keepward.memory import request_context_of
 from support import tamper
 
 # --- Who asks comes from a credential alone, and it can be ended
@@ -47,6 +48,44 @@ def test_a_token_is_a_prefix_and_256_random_bits(owner: Memory) -> None:
 def test_token_may_expire_in_a_year_beyond_json_numbers(owner: Memory) -> None:
     issued = owner.create_token("claude", expires=datetime(4294, 12, 30, tzinfo=UTC))
     assert [each.expires_at for each in owner.tokens()] == [issued.token.expires_at]
+
+
+def scoped_owner(owner: Memory) -> Issued:
+    """Return an owner's token with a scope, as earlier releases made it."""
+    issued = owner.create_token("ola", rights="owner")
+    with request_context_of(owner).store.write() as writer:
+        writer.put(replace(issued.token, scope="/users/ana"))
+    return issued
+
+
+@pytest.mark.parametrize("handle", ["named", "of a user"])
+def test_no_owners_token_is_made_with_a_scope(owner: Memory, handle: str) -> None:
+    at = owner.user("ana") if handle == "of a user" else owner
+    with pytest.raises(InvalidInput, match=r"an owner's token has no scope.*for /users/ana"):
+        at.create_token("ola", rights="owner", scope=None if handle == "of a user" else "/users/ana")
+    assert owner.tokens() == []
+
+
+def test_an_older_owners_token_with_a_scope_is_refused(owner: Memory, entering: Enter) -> None:
+    issued = scoped_owner(owner)
+    with pytest.raises(Unauthorised, match=f"has no scope.*for /users/ana.*keepward token revoke {issued.token.id}"):
+        entering(token=issued.secret)
+    with pytest.raises(Unauthorised, match="has no scope"):
+        owner.with_token(issued.secret)
+
+
+def test_doctor_lists_owners_tokens_with_a_scope(owner: Memory, mem: Memory) -> None:
+    def check(memory: Memory) -> list[Any]:
+        return [each for each in memory.doctor() if each.name == "tokens"]
+
+    assert [each.ok for each in check(owner)] == [True]
+    issued = scoped_owner(owner)
+    assert [(each.ok, f"`keepward token revoke {issued.token.id}`" in each.remedy) for each in check(owner)] == [
+        (False, True)
+    ]
+    assert check(mem) == []
+    owner.revoke_token(issued.token.id)
+    assert [each.ok for each in check(owner)] == [True]
 
 
 def test_no_file_of_the_store_holds_a_token(owner: Memory, path: Path, tmp_path: Path) -> None:

@@ -203,7 +203,8 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "records_to_verify"])
 def test_a_new_table_is_found_by_its_key(database: str, name: str) -> None:
-    values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0}
+    scopes = {"scopes": None, "low": "", "high": ""}
+    values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0, **scopes}
     with open_store(database) as store, store._database.reading("ada") as db:
         plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))
     assert re.search(r"features_pkey on features.*\n\s+Index Cond: .*\bid = ", plan), plan

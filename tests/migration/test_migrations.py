@@ -83,7 +83,7 @@ def test_every_query_is_understood_by_sqlite(database):
         database.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
     # Fragments are tested through those that include them.
     fragments = {"live", "record_columns", "feature_columns", "select_documents", "record_row", "profile", "passes"}
-    fragments |= {"event_row", "due_row", "commit_row", "searched", "of_kind", "listing"}
+    fragments |= {"event_row", "due_row", "commit_row", "searched", "of_kind", "listing", "in_scopes", "touches_scopes"}
     for name in sorted(SQL.keys() - fragments):
         values = Values() if ":" in SQL[name] else [None] * SQL[name].count("?")
         assert database.execute(f"EXPLAIN {SQL[name]}", values).fetchall(), name

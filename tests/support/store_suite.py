@@ -16,6 +16,7 @@ from keepward.core.memory import Status
 from keepward.core.principals import Actor
 from keepward.core.proposal import Proposal
 from keepward.errors import Conflict, InvalidInput, StaleVersion
+from keepward.ports.store import ScopeRange
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.store import EventStore
 
@@ -141,6 +142,23 @@ class StoreSuite(ReadSuite, JobsSuite):
         for n in range(4):
             self.put(store, make, make.record(str(n)))
         assert [view.commit.seq for view in store.commits(TENANT, before=4, limit=2)] == [3, 2]
+
+    def test_commits_of_scopes_come_newest_first(self, store: EventStore, make: RecordFactory) -> None:
+        for scope in ("/", "/agents/b", "/agents/b/tasks/1", "/agents/bo", "/agents", "/agents/B"):
+            self.put(store, make, make.record(scope=scope))
+        scopes = ScopeRange(each=("/agents/b", "/"), below="/agents/b")
+        found = store.commits(TENANT, before=None, limit=9, scopes=scopes)
+        ids = [view.commit.id for view in store.commits(TENANT, before=None, limit=9)]
+        assert [view.commit.seq for view in found] == [3, 2, 1]
+        assert store.commits_within(TENANT, ids[:5], scopes) == [view.commit.id for view in found[1::-1]]
+        assert [view.commit.seq for view in store.commits(TENANT, before=3, limit=1, scopes=scopes)] == [2]
+
+    def test_facts_of_scopes_count_nothing_else(self, store: EventStore, make: RecordFactory) -> None:
+        for scope in ("/", "/agents/b", "/agents/b/tasks/1", "/agents/bo"):
+            self.put(store, make, make.record(scope=scope))
+        facts = store.facts(TENANT, make.now, scopes=ScopeRange(each=("/",), below="/agents/b"))
+        assert (facts["by_scope"], facts["events"], facts["commits"]) == ({"/": 1, "/agents/b/tasks/1": 1}, 2, 2)
+        assert store.facts(TENANT, make.now)["live"] == 4
 
     def test_commits_of_a_kind_and_actor_come_newest_first(self, store: EventStore, make: RecordFactory) -> None:
         for actor, kind in (("agent:o\u00f6", "write"), ("agent:oo", "write"), ("agent:o\u00f6", "rollback")):

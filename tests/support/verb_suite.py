@@ -1,7 +1,8 @@
 """What every handle must do, as tests: subclass ``VerbSuite`` and override the ``hold`` fixture.
 
 A handle is whatever has the verbs of ``Memory``: in the process, awaited, or over HTTP. Only what holds for all of
-them is tested, one sentence and one claim each; questions are in ``verb_suite_reads``. Needs pytest.
+them is tested, one sentence and one claim each; questions are in ``verb_suite_reads``, scopes in
+``verb_suite_scopes``. Needs pytest.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from keepward.core.proposal import Committed, Duplicate, Quarantined, Refused
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
 
 from .verb_suite_reads import AskingSuite
+from .verb_suite_scopes import ScopeSuite
 
 #: Put together here, so that no file holds one.
 SECRET = "-".join(("sk", "ant", "api03", "Zq7" * 31 + "AA"))
 
 
-class VerbSuite(AskingSuite):
+class VerbSuite(AskingSuite, ScopeSuite):
     """Required behaviour of a handle."""
 
     # --- proposing

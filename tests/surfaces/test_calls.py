@@ -281,6 +281,29 @@ def test_call_finds_nothing_of_another_agents_scope(surface: Library, name: str)
         assert at.owner.get(at.memory).version == 1
 
 
+#: Each surface with the calls of deciders, and one surface with all reads of them.
+DECIDING = [(surface, name) for surface in SURFACES for name in examples("approve")]
+DECIDING += [("library", name) for name in examples("read")]
+
+
+@pytest.mark.parametrize(
+    ("surface", "name"),
+    [pair for pair in DECIDING if SURFACES[pair[0]].offers(EXAMPLES[pair[1]])],
+    indirect=["surface"],
+)
+def test_decider_finds_nothing_of_another_scope(surface: Library, name: str) -> None:
+    at = surface.world.stage(scope="/agents/orion") if operation_of(name).changes else surface.world.elsewhere
+    answer = surface.make(name, at, at.token(scope="/agents/lyra", rights="reviewer"))
+    assert (answer.code, WORD in answer.text) == (EXAMPLES[name].elsewhere, False), answer
+    assert at.owner.get(at.memory).version == 1
+
+
+@pytest.mark.parametrize("name", examples("approve"))
+def test_decider_is_answered_in_its_own_scope(surface: Library, name: str) -> None:
+    at = surface.world.stage(scope="/agents/orion") if operation_of(name).changes else surface.world.elsewhere
+    assert surface.make(name, at, at.token(scope="/agents/orion", rights="reviewer")).code == "answer"
+
+
 @pytest.mark.parametrize("name", [name for name in examples("read", "propose") if EXAMPLES[name].own_tenant])
 def test_call_is_answered_in_the_agents_own_scope(surface: Library, name: str) -> None:
     at = surface.world.stage(scope="/agents/orion") if operation_of(name).changes else surface.world.elsewhere

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from http_stage import Stage
+from msgspec import structs
 from starlette.datastructures import Headers
 
 from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, LoginSessions, handle_of
 from keepward.http.requests import Problem
+from keepward.memory import request_context_of
 
 
 @pytest.fixture
@@ -71,6 +73,15 @@ def test_token_revoked_during_use_opens_nothing_more(stage):
     before = stage.client.get("/memory/status", headers=header).status_code
     stage.memory.revoke_token(issued.token.id)
     assert (before, stage.client.get("/memory/status", headers=header).status_code) == (200, 401)
+
+
+def test_owners_token_with_a_scope_is_refused_with_the_reason(stage):
+    issued = stage.memory.create_token("ola", rights="owner")
+    with request_context_of(stage.memory).store.write() as writer:
+        writer.put(structs.replace(issued.token, scope="/users/ana"))
+    answer = stage.client.get("/memory/status", headers={"Authorization": f"Bearer {issued.secret}"})
+    assert answer.status_code == 401
+    assert f"keepward token revoke {issued.token.id}" in answer.json()["detail"]
 
 
 @pytest.mark.promise("Z49")

@@ -73,15 +73,75 @@ def test_equal_calls_at_one_moment_commit_once(world):
     assert ({each.json()["id"] for each in answers}, len(world.memory.log())) == ({answers[0].json()["id"]}, 1)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"text": "Ana likes coffee"}, {"headers": {**KEY, "Keepward-Scope": "/agents/x"}}],
-    ids=["another body", "another scope"],
-)
+#: What differs in a call under the same key.
+OTHER_CALLS = {
+    "body": {"text": "Ana likes coffee"},
+    "tenant": {"headers": {**KEY, "Keepward-Tenant": "default"}},
+    "scope": {"headers": {**KEY, "Keepward-Scope": "/agents/x"}},
+    **{
+        kind: {"headers": {**KEY, f"Keepward-{kind.title()}": "x"}}
+        for kind in ("user", "agent", "project")
+        # The owner's handle of an agent is another actor, whose keys are its own.
+        if kind != "agent"
+    },
+    "type": {"headers": {**KEY, "Content-Type": "application/json; charset=utf-8"}},
+}
+
+
+@pytest.mark.parametrize("other", OTHER_CALLS)
 def test_the_same_key_with_another_call_is_refused(world, other):
     post(world)
-    answer = post(world, **other)
+    answer = post(world, **OTHER_CALLS[other])
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_reused")
+
+
+def test_the_same_key_with_another_version_is_refused(world):
+    path = f"/memory/items/{post(world).json()['id']}"
+    body = {"text": "at nine", "reason": "asked"}
+
+    def append():
+        tag = world.owner.get(path).headers["etag"]
+        return world.owner.post(f"{path}/append", json=body, headers={"Idempotency-Key": "k-2", "If-Match": tag})
+
+    first, second = append(), append()
+    assert (first.status_code, second.status_code, second.json()["code"]) == (201, 422, "idempotency_reused")
+    assert world.memory.get(first.json()["id"]).text.count("at nine") == 1
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE"])
+def test_a_key_holds_for_every_write_of_one_memory(world, method):
+    made = post(world, headers={}, key="drink").json()
+    path = "/memory/keys/drink" if method == "PUT" else f"/memory/items/{made['id']}"
+    headers = {**KEY, "If-Match": world.owner.get(f"/memory/items/{made['id']}").headers["etag"]}
+    sent = {} if method == "DELETE" else {"json": {"text": "Ana likes coffee", "reason": "asked"}}
+    if method == "PUT":
+        del headers["If-Match"]
+    first, second = (world.owner.request(method, path, headers=headers, **sent) for _ in range(2))
+    assert (first.status_code, second.json(), replayed(second)) == (201, first.json(), True)
+    assert len(world.memory.history(made["id"])) == 2
+
+
+#: Calls that change something and return no outcome of one write.
+WITHOUT_KEY = {
+    "batch": ("/memory/items/batch", {"items": [{"text": "Ana likes coffee"}]}),
+    "messages": ("/memory/messages", {"messages": [{"role": "user", "content": "I like tea"}]}),
+    "forget": ("/memory/items/forget", {"ids": ["keeper"]}),
+    "approve": ("/memory/quarantine/approve", {"items": []}),
+    "reject": ("/memory/quarantine/reject", {"ids": [], "reason": "no"}),
+    "token": ("/memory/tokens", {"name": "lyra"}),
+    "job": ("/memory/jobs/expire/run", {}),
+    "feedback": ("/memory/feedback", {"receipt": "x", "used": ["y"]}),
+    "rollback": ("/memory/rollback/1", {}),
+}
+
+
+@pytest.mark.parametrize("call", WITHOUT_KEY)
+def test_a_call_that_would_ignore_a_key_refuses_it(world, call):
+    path, body = WITHOUT_KEY[call]
+    answer = world.owner.post(path, json=body, headers=KEY)
+    assert (answer.status_code, "takes an Idempotency-Key" in answer.json()["detail"]) == (400, True)
+    assert (world.memory.list_memories(), world.memory.log()) == ([], [])
+    assert "lyra" not in [each.name for each in world.memory.tokens()]
 
 
 def test_a_key_belongs_to_its_actor(world):

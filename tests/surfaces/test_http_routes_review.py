@@ -47,7 +47,7 @@ def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
         "agent:claude",
         "needs_approval",
         "Ship in summer",
-        ["chat:42"],
+        ["chat:42", "claimed:user_message"],
     )
 
 
@@ -70,6 +70,22 @@ def test_an_approval_of_something_else_is_refused(world, agent):
     one, other = held(agent), held(agent, "Berth three is wet", "workspace_state")
     answer = world.owner.post(f"/memory/quarantine/{one}/approve", headers=tag_of(world.owner, other))
     assert (answer.status_code, mission(world)) == (412, "Ship before Easter")
+
+
+@pytest.mark.promise("C70")
+@pytest.mark.parametrize(("way", "more"), [("approve", {}), ("amend", {"text": "Ship in autumn"})])
+def test_a_digest_that_contradicts_if_match_is_refused(world, agent, way, more):
+    one, other = held(agent), held(agent, "Berth three is wet", "workspace_state")
+    tags = [tag_of(world.owner, name)["If-Match"].strip('"') for name in (one, other)]
+
+    def decide(header, digest):
+        body = {"digest": digest, **more}
+        return world.owner.post(f"/memory/quarantine/{one}/{way}", json=body, headers={"If-Match": f'"{header}"'})
+
+    wrong = [decide(tags[0], tags[1]), decide(tags[0], "0" * 64), decide(tags[1], tags[0])]
+    assert ([each.status_code for each in wrong], mission(world)) == ([412] * 3, "Ship before Easter")
+    assert world.memory.proposal(one).state == "pending"
+    assert decide(tags[0], tags[0]).status_code == 201
 
 
 @pytest.mark.promise("T19")

@@ -403,7 +403,7 @@ function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
 
 // --- what became of it
 
-/** The contexts that held it; who decides sees those of every scope. */
+/** The contexts that held it, in the scopes that the reader sees. */
 function Contexts({ id }: { id: string }) {
   const impact = useGet("/memory/impact", { params: { query: { memory: id } } });
   return <Shown of={impact}>{(data) => <Held contexts={[...data.contexts].reverse()} />}</Shown>;

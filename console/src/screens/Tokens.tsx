@@ -30,12 +30,12 @@ const CLASSES: Record<"agent" | "reviewer" | "owner", { does: string; can: Can; 
   agent: {
     does: "reads and proposes; what needs a person waits",
     can: ["read", "propose"],
-    more: ["sensitive", "consent"],
+    more: ["sensitive", "consent", "share"],
   },
   reviewer: { does: "reads, approves and rejects; writes nothing", can: ["read", "approve"], more: ["sensitive"] },
   owner: {
     does: "does everything, as you do",
-    can: ["read", "propose", "approve", "erase", "admin", "sensitive", "consent"],
+    can: ["read", "propose", "approve", "erase", "admin", "sensitive", "consent", "share"],
     more: [],
   },
 };
@@ -45,6 +45,7 @@ const MEANS: Record<string, string> = {
   approve: "approve and reject",
   sensitive: "read what is sensitive",
   consent: "say that a person consented",
+  share: "write above its scope",
 };
 
 export function Tokens() {
@@ -192,7 +193,8 @@ function Make({ onClose }: { onClose: () => void }) {
       name: name.trim(),
       rights: rights as Rights,
       can: rights === "owner" ? undefined : can,
-      scope: scope.trim() || undefined,
+      // An owner's token has no scope.
+      scope: rights === "owner" ? "/" : scope.trim() || undefined,
       expires: expires || undefined,
     };
     const done = await ask(api.POST("/memory/tokens", { body: body }));
@@ -237,7 +239,7 @@ function Make({ onClose }: { onClose: () => void }) {
     );
   }
   const known = facets.data?.facets["scope"] ?? [];
-  const at = scopeOf(scope, status.value?.scope ?? "/");
+  const at = rights === "owner" ? "/" : scopeOf(scope, status.value?.scope ?? "/");
   const here = known
     .filter((each) => each.value === at || each.value.startsWith(`${at}/`))
     .reduce((sum, each) => sum + each.count, 0);
@@ -301,16 +303,18 @@ function Make({ onClose }: { onClose: () => void }) {
           ))}
         </fieldset>
       )}
-      <label class="field">
-        <span>Scope: what it may see; empty is all</span>
-        <input
-          value={scope}
-          placeholder="/agents/claude"
-          list="scopes"
-          autocomplete="off"
-          onInput={(event) => setScope(event.currentTarget.value)}
-        />
-      </label>
+      {rights === "owner" ? null : (
+        <label class="field">
+          <span>Scope: what it may see; empty is all</span>
+          <input
+            value={scope}
+            placeholder="/agents/claude"
+            list="scopes"
+            autocomplete="off"
+            onInput={(event) => setScope(event.currentTarget.value)}
+          />
+        </label>
+      )}
       <datalist id="scopes">
         {known.map((each) => (
           <option key={each.value} value={each.value}>{`${each.count} memories`}</option>

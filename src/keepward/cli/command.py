@@ -6,6 +6,7 @@ is one sentence, never a trace. Exit codes are those of `EXIT_CODES`, and 130 fo
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
@@ -88,12 +89,15 @@ COMMON_OPTIONS: dict[str, click.Option] = {
         option("--tenant", "[env: KEEPWARD_TENANT; default: default]", "NAME"),
         option("--scope", "shared, an agent's name, or a path such as /agents/orion.", "SCOPE"),
         option("--user", "Use the scope of this user, a person the agent talks with; me is your login.", "NAME"),
-        option("--agent", "Use the scope of this agent, and act as it unless --as names another.", "NAME"),
+        option(
+            "--agent", "Use the scope of this agent, and act as it unless --as or KEEPWARD_ACTOR names another.", "NAME"
+        ),
         option("--project", "Use the scope of this project, which its agents share; . is this repository.", "NAME"),
         option(
             "--as",
-            "Who acts: agent or user, optionally with :NAME, or operator or reviewer, with your login name. Commands "
-            "that propose or read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]",
+            "Who acts: agent or user, optionally with :NAME, or operator or reviewer, with your login name. By default "
+            "the --agent; without one, commands that propose or read act as agent:cli, and commands that decide as the "
+            "operator. [env: KEEPWARD_ACTOR]",
             "ACTOR",
             name="actor",
         ),
@@ -136,7 +140,14 @@ class Command(click.Command):
         if "everything" in params and params["limit"] is not None and params["limit"] < 1:
             raise errors.InvalidInput("limit is at least 1; --no-limit shows all")
         with CommandContext(**shared, environ=os.environ) as context:
-            result = self.function(context, **params)
+            try:
+                result = self.function(context, **params)
+            except errors.Unauthorised as fault:
+                if hint := context.refusal_hint:
+                    raise errors.Unauthorised(f"{fault}; {hint}") from fault
+                raise
+        if result and result.code == EXIT_CODE_OF["unauthorised"] and (hint := context.refusal_hint):
+            result = dataclasses.replace(result, messages=(*result.messages, hint))
         return context.print_result(result) if result else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:

@@ -3,10 +3,10 @@
 With `--json`, stdout contains exactly one JSON object; messages go to stderr. A command that only reads never creates
 a store.
 
-The actor comes from `--as`, `KEEPWARD_ACTOR` or the settings file. If the environment or the file names an actor,
-`--as` can only name the same actor or one with fewer rights. For example, an agent that is started with
-`KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. If `KEEPWARD_TOKEN` contains a token, actor, tenant and
-scope are those of the token, and no option changes them.
+The actor comes from `--as`, `KEEPWARD_ACTOR`, the settings file or `--agent`, in this order. If the environment or the
+file names an actor, `--as` can only name the same actor or one with fewer rights. For example, an agent that is started
+with `KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. If `KEEPWARD_TOKEN` contains a token, actor, tenant
+and scope are those of the token, and no option changes them.
 """
 
 from __future__ import annotations
@@ -125,9 +125,8 @@ class CommandContext:
         """Return the actor of this command."""
         configured = self.settings.actor and named_actor(self.settings.actor)
         if not self.actor:
-            return configured or (
-                named_actor(f"agent:{self.agent or 'cli'}") if default_role == "propose" else named_actor("operator")
-            )
+            usual = "agent:cli" if default_role == "propose" else "operator"
+            return configured or named_actor(f"agent:{self.agent}" if self.agent else usual)
         requested = named_actor(self.actor)
         if configured and requested != configured and _role_order(requested) >= _role_order(configured):
             raise Unauthorised(
@@ -135,6 +134,13 @@ class CommandContext:
                 "The person who set KEEPWARD_ACTOR or the settings file can change it"
             )
         return requested
+
+    @property
+    def refusal_hint(self) -> str:
+        """What to do if this command is refused because `--agent` names who acts; empty if it does not."""
+        if not self.agent or self.actor or self.environ.get("KEEPWARD_TOKEN") or self.settings.actor:
+            return ""
+        return f"--agent {self.agent} acts as that agent; add --as operator to act as yourself in its scope"
 
     @property
     def is_owner(self) -> bool:

@@ -216,7 +216,7 @@ def mcp(call: CommandContext, profile: str, name: str | None, list_only: bool) -
     from keepward.cli.hook import serve_hooks
     from keepward.mcp.server import as_agent, serve_stdio
 
-    if not (call.actor or call.environ.get("KEEPWARD_TOKEN")):
+    if not (call.actor or call.settings.actor or call.environ.get("KEEPWARD_TOKEN")):
         name = name or call.agent
     base = _agent_handle(replace(call, user=None, project=None), name)
     with base, serve_hooks(call, as_agent(base, name or DEFAULT_AGENT)):

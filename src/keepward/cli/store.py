@@ -12,6 +12,7 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, owner_token, to_json_object
 from keepward.cli.model import warn_if_missing
 from keepward.cli.review import expired_undecided
+from keepward.core.principals import Role, rights_of_role
 from keepward.core.value import pluralize
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
@@ -93,7 +94,8 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows its contents"
     sealed = f"{'sealed' if data['sealed'] else 'not sealed'}, anchor {data['anchor']}"
     mode = "read-only" if data["read_only"] else sealed if data["adopted"] else "seals not checked"
-    yield "store", f"{data['path']} ({known}; {mode}; {_size(data['file_bytes'])})"
+    size = "" if data["file_bytes"] is None else f"; {_size(data['file_bytes'])}"
+    yield "store", f"{data['path']} ({known}; {mode}{size})"
     yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
@@ -253,8 +255,12 @@ def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, 
     argument("create|list|revoke", "What to do.", "action"),
     argument("ID", "Id of the token to revoke.", "target", required=False),
     option("--name", "The token holder.", "NAME"),
-    option("--rights", "agent, reviewer or owner.", "ROLE", default="agent"),
-    option("--can", "Rights: read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
+    option("--rights", f"{', '.join([*Role][:-1])} or {Role.OWNER}.", "ROLE", default="agent"),
+    option(
+        "--can",
+        f"Rights: {', '.join(rights_of_role(Role.AGENT))}; a reviewer: {', '.join(rights_of_role(Role.REVIEWER))}.",
+        "LIST",
+    ),
     option("--expires", "Time until it expires, such as 30d. [default: never]", "DURATION"),
 )
 def token(
@@ -270,8 +276,8 @@ def token(
 
     A new token is shown once and stored as a hash. It reads this --tenant at --scope and at the scopes above; it writes
     at --scope and below. With `share` it also writes above. For example, the token of `token create --user ana` writes
-    Ana's memories only, and reads them and the shared ones. A reviewer's or owner's
-    token also sees the journal, receipts and proposals outside of its scope, because its holder decides on them.
+    Ana's memories only, and reads them and the shared ones. A reviewer's token also reads below --scope, and decides on
+    proposals at --scope and below. An owner's token has no scope.
     """
     if (target is None) == (action == "revoke"):
         raise InvalidInput("token revoke takes an ID; create and list take none")

@@ -2,7 +2,7 @@
 
 * ``UNSET`` arguments are omitted; None is sent if it empties a field.
 * An argument that JSON cannot represent exactly raises ``InvalidInput`` before anything is sent.
-* Every write of memories has an idempotency key. Other changes are sent once, unless the rate limit rejected them.
+* A write of one outcome has an idempotency key. Other changes are sent once, unless the rate limit rejected them.
 * A draft assigns the ids of its new memories. An ``Insert`` with an id that is not a UUIDv7 gets a new id; other
   changes of the proposal may refer to it by the given id.
 * An approval needs a digest. Without one, the proposal is read first, and the approval is bound to that version.
@@ -100,18 +100,19 @@ def _call_operation(
     path = operation.path.format_map({wire: _part(value) for wire, value in given.items()})
     sent = {name: value for name, value in params.items() if name not in places}
     takes = headers is None and len(operation.arguments) > len(places)
-    if operation.http_method in {"GET", "DELETE"}:
-        # Notices are returned once, so the request must not be repeated.
-        once = operation.name == "notices"
-        answer = response_body(transport.call(operation.http_method, path, query=list(sent.items()), once=once))
-    else:
-        # The idempotency key makes repeated writes of memories safe.
-        once = operation.changes and not (operation.is_one_write or operation.result == list[Outcome])
-        answer = response_body(
-            transport.call(
-                operation.http_method, path, body=sent or ({} if takes else None), headers=headers, once=once
-            )
+    in_query = operation.http_method in {"GET", "DELETE"}
+    answer = response_body(
+        transport.call(
+            operation.http_method,
+            path,
+            query=list(sent.items()) if in_query else (),
+            body=None if in_query else sent or ({} if takes else None),
+            headers=headers,
+            keyed=operation.is_one_write,
+            # Notices are returned once.
+            repeats=not operation.changes and operation.name != "notices",
         )
+    )
     keys = operation.answer.split()
     return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 
@@ -150,7 +151,7 @@ def _recall(operation: Operation, args: Mapping[str, Any], transport: Transport)
     if receipt and args.get("limit", 0) > MAX_PAGE_SIZE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {MAX_PAGE_SIZE} memories")
     # Each request with ``receipt`` stores another receipt.
-    hits, answers = _pages(operation, args, transport, "hits", once=receipt)
+    hits, answers = _pages(operation, args, transport, "hits", repeats=not receipt)
     return from_json(Recall, {**answers[0], "hits": hits})
 
 
@@ -177,7 +178,7 @@ def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport
 
 
 def _pages(
-    operation: Operation, args: Mapping[str, Any], transport: Transport, key: str = "items", *, once: bool = False
+    operation: Operation, args: Mapping[str, Any], transport: Transport, key: str = "items", *, repeats: bool = True
 ) -> tuple[list[Any], list[ResponseBody]]:
     """Return the items of a list up to its limit, and the responses that contained them."""
     limit: int | None = None
@@ -193,7 +194,7 @@ def _pages(
     answers: list[ResponseBody] = []
     items: list[Any] = []
     while True:
-        answers.append(transport.get(operation.path, list(params.items()), once=once))
+        answers.append(transport.get(operation.path, list(params.items()), repeats=repeats))
         items += from_json(list[Any], answers[-1][key])
         params[cursor] = answers[-1].get(onward)
         if params[cursor] is None or (limit is not None and len(items) >= limit):
@@ -211,13 +212,13 @@ def _propose_changes(
     transport: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None
 ) -> Outcome:
     body = {"changes": changes, **without_none({"reason": reason or None, "session": session})}
-    return from_json(Outcome, transport.post("/memory/edit", body))  # type: ignore[no-any-return]
+    return from_json(Outcome, transport.write("/memory/edit", body))  # type: ignore[no-any-return]
 
 
 def _update_by_key(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
     # A key may contain a slash, which a path cannot: send a memory with a key.
     params = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
-    return from_json(Outcome, transport.post("/memory/items", params))  # type: ignore[no-any-return]
+    return from_json(Outcome, transport.write("/memory/items", params))  # type: ignore[no-any-return]
 
 
 def _merge(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome | None:
@@ -322,7 +323,9 @@ def _put_blob(operation: Operation, args: Mapping[str, Any], transport: Transpor
     if not isinstance(args["data"], bytes):
         raise InvalidInput("the data of a blob must be bytes")
     headers = {"Content-Type": args.get("media_type") or "application/octet-stream"}
-    return from_json(Blob, response_body(transport.call("POST", operation.path, content=args["data"], headers=headers)))
+    # Equal bytes are stored once.
+    answer = transport.call("POST", operation.path, content=args["data"], headers=headers, repeats=True)
+    return from_json(Blob, response_body(answer))
 
 
 def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transport) -> bytes:

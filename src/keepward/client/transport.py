@@ -116,20 +116,22 @@ class Transport:
         body: Any = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        once: bool = False,
+        keyed: bool = False,
+        repeats: bool | None = None,
     ) -> httpx2.Response:
         """Send one request and return the response. A refusal by a gate is a response, not an error.
 
-        None in ``query`` is left out. ``content`` is a raw body instead of JSON. With ``once``, the request is repeated
+        None in ``query`` is left out. ``content`` is a raw body instead of JSON. A request is repeated if it
+        ``repeats`` without harm, by default a GET, or is ``keyed``: it has an idempotency key. Any other is repeated
         only if the server answered 429.
         """
         sent = self._headers(headers)
         if body is not None:
             content = _encoded(body)
             sent["Content-Type"] = "application/json"
-        if method == "POST" and not once:
-            sent.setdefault("Idempotency-Key", os.urandom(16).hex())
-        once = once or not (method == "GET" or "Idempotency-Key" in sent)
+        if keyed:
+            sent["Idempotency-Key"] = os.urandom(16).hex()
+        once = not (keyed or (method == "GET" if repeats is None else repeats))
         address = self.url + path + _query(query)
         for attempt in range(self.retries + 1):
             pause, last = RETRY_DELAY_S * 2**attempt, attempt == self.retries
@@ -147,12 +149,12 @@ class Transport:
             self.sleep(pause)
         raise AssertionError("unreachable")
 
-    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> ResponseBody:
-        return response_body(self.call("GET", path, query=query, once=once))
+    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, repeats: bool = True) -> ResponseBody:
+        return response_body(self.call("GET", path, query=query, repeats=repeats))
 
-    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ResponseBody:
-        """Send a JSON object and return the object of the response."""
-        return response_body(self.call("POST", path, body=body, headers=headers))
+    def write(self, path: str, body: Any) -> ResponseBody:
+        """Send one write under a key and return the object of the response."""
+        return response_body(self.call("POST", path, body=body, keyed=True))
 
     @contextmanager
     def stream(

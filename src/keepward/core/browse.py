@@ -129,6 +129,6 @@ class Lineage(Value):
     #: By depth, then by id.
     memories: tuple[LineageNode, ...]
     bonds: tuple[LineageEdge, ...]
-    #: Number of memories that the reader may not see, and of those beyond the limit.
+    #: Number of memories that these name and the reader may not see, and of those beyond the limit.
     hidden: int
     left_out: int

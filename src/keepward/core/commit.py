@@ -260,6 +260,8 @@ def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 ERASED = "[erased]"
 #: Prefix of the aliases of a tombstone; other memories may not use it.
 ERASED_ALIAS_PREFIX = "erased:"
+#: Reasons of an erasure. They are codes, so that a reason cannot repeat erased content.
+ErasureReason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
 #: The ``n`` of the details of a commit.
 DETAILS = -1
 

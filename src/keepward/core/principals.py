@@ -20,9 +20,10 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import Literal
 
 from keepward.core.letters import skeleton
-from keepward.core.value import Data, Value, repr_without, suggestion
+from keepward.core.value import Data, Value, repr_without, unknown_name_message
 from keepward.errors import InvalidInput
 
 
@@ -66,14 +67,15 @@ class Role(StrEnum):
     OWNER = "owner"
 
 
-#: Rights that are granted by name: to read sensitive memories, to record a person's consent, and to write to scopes
-#: above that of the token.
-GRANTABLE_RIGHTS = frozenset({"sensitive", "consent", "share"})
+#: All rights. The last three are granted by name: to read sensitive memories, to record a person's consent, and to
+#: write to scopes above that of the token.
+RIGHTS = ("read", "propose", "approve", "erase", "admin", "sensitive", "consent", "share")
+GRANTABLE_RIGHTS = frozenset(RIGHTS[-3:])
 #: Rights of each role. A token may have fewer, but can always read.
 ROLE_RIGHTS: dict[Role, frozenset[str]] = {
     Role.AGENT: frozenset({"read", "propose"}),
     Role.REVIEWER: frozenset({"read", "approve"}),
-    Role.OWNER: frozenset({"read", "propose", "approve", "erase", "admin", *GRANTABLE_RIGHTS}),
+    Role.OWNER: frozenset(RIGHTS),
 }
 MAX_ROLE_RIGHTS: dict[Role, frozenset[str]] = {
     Role.AGENT: ROLE_RIGHTS[Role.AGENT] | GRANTABLE_RIGHTS,
@@ -283,8 +285,11 @@ SHARED_SCOPE = "/"
 #: Scope of the store's own records, such as the active reranker weights. It is not a valid scope, so no handle can
 #: be at it, see it or write to it.
 RESERVED_SCOPE = "/.keepward"
-_SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
-_TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}", re.ASCII)
+#: One segment of a path, as a regular expression.
+SCOPE_SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
+_SEGMENT = re.compile(SCOPE_SEGMENT, re.ASCII)
+TENANT_NAME = r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}"
+_TENANT = re.compile(TENANT_NAME, re.ASCII)
 _USER = re.compile(r"(?:/projects/[^/]+)?/users/(?P<user>[^/]+)")
 _PROJECT = re.compile(r"/projects/(?P<project>[^/]+)")
 #: The longest path, in segments.
@@ -371,6 +376,9 @@ _SECRET_CHARS = 43
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
+TokenState = Literal["valid", "expired", "revoked"]
+
+
 class Token(Value):
     """A token as stored, without its secret."""
 
@@ -401,8 +409,7 @@ class Token(Value):
         kind = ActorKind.AGENT if self.rights is Role.AGENT else ActorKind.OPERATOR
         return Actor(kind=kind, name=self.name, rights=self.rights, credential=self.id, can=frozenset(self.can))
 
-    def state(self, now: datetime) -> str:
-        """Return ``valid``, ``expired`` or ``revoked``."""
+    def state(self, now: datetime) -> TokenState:
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
@@ -416,6 +423,11 @@ class Issued(Value):
 
     def __repr__(self) -> str:
         return repr_without(self, "secret")
+
+
+def rights_of_role(role: Role) -> list[str]:
+    """Return the rights that a token of a role can have, in order."""
+    return [right for right in RIGHTS if right in MAX_ROLE_RIGHTS[role]]
 
 
 def encode_token(random: bytes) -> str:
@@ -445,9 +457,11 @@ def token_rights(rights: Role, requested: frozenset[str] | None) -> tuple[str, .
         raise InvalidInput(
             "an owner's token has all rights; for fewer rights, create a token of an agent or a reviewer"
         )
-    most = MAX_ROLE_RIGHTS[rights]
-    if not requested or not requested <= most:
-        guess = next((text for right in sorted(requested - most) if (text := suggestion(right, sorted(most)))), "")
-        raise InvalidInput(f"{guess}a token of this role can have {', '.join(sorted(most))}")
+    allowed = rights_of_role(rights)
+    unknown = next((right for right in sorted(map(str, requested)) if right not in RIGHTS), None)
+    if unknown is not None:
+        raise InvalidInput(unknown_name_message("right", unknown, allowed))
+    if not requested or not requested <= {*allowed}:
+        raise InvalidInput(f"a token of this role can have {', '.join(allowed)}")
     # Proposing and deciding need reading.
     return tuple(sorted(requested | {"read"}))

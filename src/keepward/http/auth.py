@@ -34,6 +34,7 @@ from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
 from keepward.http.requests import SCOPE, SCOPE_HEADERS, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspection_handle
 from keepward.services.request_context import actor_key
+from keepward.services.tokens import TOKEN_REFUSED
 from keepward.storage.server_state import EntryKind, ServerState
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def _by_token(serving: AppState, headers: Headers) -> Memory:
     try:
         return serving.handle_of_token(token)
     except Unauthorised as exc:
-        raise unauthenticated(wrong=True) from exc
+        raise unauthenticated(wrong=True, detail="" if str(exc) == TOKEN_REFUSED else str(exc)) from exc
 
 
 async def identify(request: Request) -> Caller:
@@ -270,10 +271,10 @@ def require_valid_credential(handle: Memory) -> None:
         raise unauthenticated(wrong=True) from exc
 
 
-def unauthenticated(*, wrong: bool = False) -> Problem:
-    """Return the problem of a request without a credential, or with an invalid one."""
+def unauthenticated(*, wrong: bool = False, detail: str = "") -> Problem:
+    """Return the problem of a request without a credential, or with an invalid one; ``detail`` says why it is."""
     challenge = 'Bearer realm="keepward"' + (', error="invalid_token"' if wrong else "")
-    detail = (
+    detail = detail or (
         "this credential does not open this store; ask the owner for a token, or open the link of `keepward serve`"
         if wrong
         else "send a token as `Authorization: Bearer kw_...`; `keepward token create` makes one"

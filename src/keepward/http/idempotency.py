@@ -1,4 +1,4 @@
-"""Idempotency keys: a repeated POST returns the result of the first one.
+"""Idempotency keys: a repeated write returns the result of the first one.
 
 * A key belongs to its actor and tenant while the commit has its content. The store has keyed hashes of the key and the
   request; see ``storage.writer``.
@@ -31,8 +31,8 @@ REPLAYED_HEADER = "Idempotency-Replayed"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:
-    """Answer a request under its key; ``repeats`` says whether a committed result is returned again.
+async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Answer a request under its key; a committed result is returned again.
 
     Raises:
         Problem: the key is not 1 to 255 printable ASCII characters.
@@ -41,8 +41,6 @@ async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Re
     name, handle = request.headers[KEY_HEADER], (await identify(request)).handle
     if not _KEY.fullmatch(name):
         raise Problem(400, "bad_request", f"{KEY_HEADER} is 1 to 255 printable ASCII characters")
-    if not repeats:
-        return await inner(request)
     key = IdempotencyKey((actor_key(handle.actor), name), await _digest(request))
     before = await run_in_threadpool(_stored_response, handle, key)
     if before is not None:

@@ -82,6 +82,17 @@ def _takes_text(kind: Any) -> bool:
     return kind is str or origin is Literal or any(map(_takes_text, parts))
 
 
+def _items_at(kind: Any, depth: int) -> Any:
+    """Return the type of the items of a list, so many lists deep."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if not depth:
+        return kind
+    if origin is list:
+        return _items_at(parts[0], depth - 1)
+    inside = parts[:1] if origin is Annotated else [part for part in parts if part is not type(None)]
+    return _items_at(inside[0], depth) if len(inside) == 1 else kind
+
+
 #: Errors: the path of a value, such as ``["body", "changes", 0]``, and a sentence each.
 Errors = list[tuple[list[Any], str]]
 
@@ -101,9 +112,11 @@ def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text:
     except msgspec.DecodeError as exc:
         # Other messages repeat the value.
         message, _, index = str(exc).partition(" - at `$")
+        steps = re.findall(r"[0-9]+", index)
         if not message.startswith("Expected"):
-            message = f"must be {describe_type(_as_text(schema_of(kind)) if text else schema_of(kind))}"
-        errors.append(([*path, *re.findall(r"[0-9]+", index)], message))
+            wrong = _items_at(kind, len(steps))
+            message = f"must be {describe_type(_as_text(schema_of(wrong)) if text else schema_of(wrong))}"
+        errors.append(([*path, *steps], message))
         return None
     if not kinds:
         return read
@@ -263,9 +276,7 @@ _FURTHER_SCHEMAS: Mapping[str, Schema] = {
 def body_of(operation: Operation) -> type[NamedObject] | None:
     """Return the object that is the body of an operation; None without a body."""
     asked = [each for wire, each in operation.arguments.items() if f"{{{wire}}}" not in operation.path]
-    # The digest of an approval is in `If-Match`.
-    without = operation.http_method in {"GET", "DELETE"} or operation.name == "approve"
-    if not asked or without or operation.path.startswith(_FILES):
+    if not asked or operation.http_method in {"GET", "DELETE"} or operation.path.startswith(_FILES):
         return None
     name = operation.name.title().replace("_", "") + "Request"
     kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes, {})

@@ -5,7 +5,7 @@
 * Changes count against the rate limit.
 * An endpoint checks its credential in the thread that reads the store. A route that receives a file checks it before.
 * Authentication runs before validation: a request without a valid token gets 401, never 422.
-* A POST may have an ``Idempotency-Key``, except with ``x-streaming`` in its description.
+* A write of one outcome may have an ``Idempotency-Key``; other changes refuse it.
 * Every error is sent as a problem.
 """
 
@@ -144,11 +144,12 @@ def route(
             if parsed:
                 check_content_type(request)
                 await request.json()
-            if not takes_token or method != "POST" or KEY_HEADER.lower() not in request.headers:
+            if not (takes_token and changes and KEY_HEADER.lower() in request.headers):
                 return await inner(request)
-            if described and described.get(streams.STREAMING):
-                raise Problem(400, "bad_request", f"a stream takes no {KEY_HEADER}; leave it out")
-            return await respond_once(request, inner, repeats=operation is not None and operation.is_one_write)
+            if operation is None or not operation.is_one_write:
+                detail = f"only a call that returns the outcome of one write takes an {KEY_HEADER}; leave it out"
+                raise Problem(400, "bad_request", detail)
+            return await respond_once(request, inner)
         except EXPECTED_ERRORS as exc:
             return error_response(request, exc)
 
@@ -249,8 +250,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "projects": RouteSpec(model=page_of(Member, "Projects")),
     "pending": RouteSpec(answer=handlers.pending, model=schemas.Proposals),
     "proposal": RouteSpec(answer=handlers.get_proposal, model=schemas.Reviewed),
-    "approve": RouteSpec(answer=handlers.approve, http_only=_IF_MATCH, kinds={"id": types.Name, "digest": None}),
-    "amend": RouteSpec(answer=handlers.approve, http_only=_IF_MATCH),
+    **dict.fromkeys(("approve", "amend"), RouteSpec(answer=handlers.approve, http_only=_IF_MATCH)),
     "reject": RouteSpec(answer=handlers.reject, model=schemas.Rejected),
     "reopen": RouteSpec(answer=handlers.reopen, model=schemas.Reopened),
     "approve_many": RouteSpec(answer=handlers.approve_many, model=schemas.Approved),

@@ -22,7 +22,7 @@ from keepward.core.commit import Reason, Receipt, Step
 from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.core.memory import Record
-from keepward.core.principals import Actor, Token, Trust
+from keepward.core.principals import Actor, Token, TokenState, Trust
 from keepward.core.proposal import Committed, Duplicate, Proposal, ProposedStep, Quarantined, Refused
 from keepward.core.query import Hit as FoundHit
 from keepward.core.query import Recall
@@ -293,7 +293,7 @@ _object_of(
     "What the store knows of a token; the token itself it does not know.",
     shape=(
         *keys_of(Token, "id name rights can tenant scope"),
-        Key("state", str, Literal["valid", "expired", "revoked"]),
+        Key("state", str, TokenState),
         *keys_of(Token, "created_by made_with created_at expires_at revoked_at"),
     ),
     # Last use since this server started.

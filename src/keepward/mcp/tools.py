@@ -18,12 +18,13 @@ from keepward.core.change import UNSET
 from keepward.core.commit import Commit, CommitDetails, Reason, Step
 from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
-from keepward.core.memory import Record, Sensitivity, Tier
+from keepward.core.memory import Kind, Record, Sensitivity, Tier
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
 from keepward.core.value import parse_instant, pluralize, redaction_note
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.mcp.tool import Share, ToolAnswer, tool
+from keepward.types import StateFilter
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -62,6 +63,9 @@ _STEP = (*results.keys_of(Step, "op"), *results.keys_of(Record, "id tier kind ke
 _PROPOSAL_FIELDS = results.keys_of(Proposal, "id state created_at expires_at decided_by decision")
 
 
+_NEW_KIND: Any = Literal[tuple(kind.value for kind in Kind if kind is not Kind.IDENTITY)]
+
+
 class WriteArguments(TypedDict, total=False):
     """The source of a write, its confidence, and its time to live."""
 
@@ -89,7 +93,7 @@ class RememberArguments(WriteArguments, total=False):
     tier: Annotated[Tier, Meta(description="core needs approval.")]
     # The kind `identity` is missing, because the identity is a document.
     kind: Annotated[
-        Literal["rule", "fact", "state", "event", "summary", "document"],
+        _NEW_KIND,
         Meta(description="A rule needs evidence."),
     ]
     key: Annotated[str, Meta(description="Stable name; a new write updates it.")]
@@ -132,9 +136,7 @@ class HistoryArguments(TypedDict):
 
 
 class PendingArguments(TypedDict, total=False):
-    state: Annotated[
-        Literal["pending", "approved", "rejected", "expired", "stale", "all"], Meta(description="Default pending.")
-    ]
+    state: Annotated[StateFilter, Meta(description="Default pending.")]
 
 
 @tool(RecallArguments, reads=True)

@@ -23,6 +23,14 @@ MIN_ID_PREFIX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRange:
+    """Some scopes, and one with every scope below it."""
+
+    each: tuple[str, ...]
+    below: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
     """Values for recall that are computed from one version of a memory."""
 

@@ -491,7 +491,7 @@ class Index:
             row = int(state.candidates.rows[best[n]])
             nearness = self._nearness(state, row)
             keys = [term_hash(term) for term in sorted(set(analyse(text_by_id.get(hits[n].id, "")).kept))]
-            for key in compress(keys, self._terms.are_names(keys)):
+            for key in compress(keys, self._terms.are_names(keys, state.visible.mask)):
                 holders = self._terms.postings(key)[0]
                 holders = holders[state.visible.mask[holders]]
                 if 1 < state.visible.document_frequency(key, len(holders)) <= ranking.MAX_NAME_MEMORIES:

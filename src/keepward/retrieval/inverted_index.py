@@ -132,9 +132,10 @@ class InvertedIndex:
         found[owners[~np.isin(hashes, np.fromiter(others, dtype=np.uint32))]] = True
         return found
 
-    def are_names(self, terms: Sequence[int]) -> list[bool]:
-        """Return which term hashes are a name in any row."""
-        found: list[bool] = np.isin(np.array(terms, dtype=np.uint32), self._named.view).tolist()
+    def are_names(self, terms: Sequence[int], visible: npt.NDArray[np.bool_]) -> list[bool]:
+        """Return which term hashes are a name in any visible row."""
+        names = self._named.view[visible[self._naming.view]]
+        found: list[bool] = np.isin(np.array(terms, dtype=np.uint32), names).tolist()
         return found
 
     def renumber(self, new_rows: Rows) -> None:

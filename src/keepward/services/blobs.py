@@ -114,7 +114,12 @@ def may_read(session: RequestContext, blob: StoredBlob) -> bool:
     holders = session.reader.records(session.store.blob_holders(session.tenant, blob.blob.ref)).records
     if any(record.blob == blob.blob.ref and record.is_live(now) for record in holders):
         return True
-    return session.actor.may_decide and blob.blob.ref in pending_refs(session.store, session.tenant, now)
+    if not session.actor.may_decide:
+        return False
+    pending = session.store.documents(Proposal, session.tenant).list(state="pending", refs=[blob.blob.ref])
+    return blob.blob.ref in refs_of(
+        item for item in pending if item.expires_at > now and session.reader.sees_all_of(item)
+    )
 
 
 def refusal_reason(session: RequestContext, before: Record | None, after: Record) -> Reason | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
 from keepward.core.filters import Where, matches
@@ -25,11 +25,12 @@ from keepward.services.access import corrupt_memories, ids_of, unreadable_memori
 from keepward.services.read import read_point
 from keepward.services.reader import GRANT_HINT
 from keepward.services.request_context import RequestContext
-from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
+from keepward.storage.listing import ListedRow, Listing, WrittenVersion, count_by
 from keepward.storage.rows import parse_body
+from keepward.types import Facet
 
 #: The facets by which memories are counted.
-FACETS = (*COUNTED, "author", "tag")
+FACETS = get_args(Facet)
 #: Orders by fields that are only in the content of a memory, not in a column.
 _SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders that begin with the least value, unless ``ascending``.
@@ -290,7 +291,8 @@ def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[W
     selection = view.selection
     ids = [row.id for row, _ in view.rows(selection.any_of)] if selection.needs_content else None
     rows = view.store.list_rows(view.tenant, view.listing(selection.any_of, ids))
-    return view.store.written(view.tenant, since, until, [row.id for row in rows])
+    versions = view.store.written(view.tenant, since, until, [row.id for row in rows])
+    return view.reader.readable_versions(versions)
 
 
 def sources(session: RequestContext, selection: Selection) -> Sources:

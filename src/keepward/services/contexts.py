@@ -681,12 +681,16 @@ def replay(session: RequestContext, receipt_id: str) -> Replayed:
     Raises:
         NotFound: no compile receipt with this id is visible.
     """
-    versions: dict[str, dict[int, Record]] = {}
+    versions: dict[str, dict[int, Record | None]] = {}
 
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
             versions[memory_id] = session.reader.contents(memory_id)
-        return versions[memory_id].get(version)
+        record = versions[memory_id].get(version)
+        if record is None and version in versions[memory_id]:
+            # It was moved to where this handle does not see it.
+            raise NotFound("there is no compiled context by that id in this tenant")
+        return record
 
     receipt = session.reader.receipt_of_read(receipt_id, COMPILE_RECEIPT_KINDS)
     return render_again(receipt, fetch, partial(session.store.artefact, session.tenant))

@@ -85,19 +85,22 @@ def receipts(
     before: str | None = None,
     limit: int = 50,
 ) -> ReceiptPage:
-    """Return receipts, newest first, of some ``kinds``, by an actor, whose objective contains a text in any case.
+    """Return the visible receipts, newest first, by kind and actor, whose objective contains a text in any case.
 
     A page reads at most ``MAX_RECEIPTS_READ`` receipts; its ``before`` continues the list.
 
     Raises:
-        Unauthorised: receipts span every scope of the tenant, so the list takes a reviewer or the owner.
+        Unauthorised: the list takes a reviewer or the owner.
     """
     lines: list[ReceiptLine] = []
     part = (objective or "").casefold()
     for _ in range(MAX_RECEIPTS_READ // _RECEIPT_BATCH):
-        page = session.reader.receipts_before(before, limit=_RECEIPT_BATCH)
-        for stored in page:
-            before, line = stored["id"], _receipt_line(stored)
+        page = [*session.reader.receipts_before(before, limit=_RECEIPT_BATCH)]
+        for name, stored in page:
+            before = name
+            if stored is None:
+                continue
+            line = _receipt_line(stored)
             if (
                 (not kinds or line.kind in kinds)
                 and (actor is None or is_actor(line.actor, actor))

@@ -58,7 +58,7 @@ _NOT_TYPED: Final = lazy_regex(
 _COLON: Final = lazy_regex(r"[:：](?!\S)|：")
 #: What a person says of oneself, and not of a text: "I moved to Bristol. Remember that ...".
 _OF_ONESELF: Final = lazy_regex(
-    r"(?:I|I['’](?:m|ve|ll|d)|my|we|we['’](?:re|ve|ll|d)|our)\b(?!.*\b(?:sa(?:y|ys|id)|wr(?:ite|ites|ote)|read|reads|tells?|told"
+    r"(?:I|I['’](?:m|ve|ll|d)|my|we|we['’](?:re|ve|ll|d)|our)\b(?!.*\b(?:sa(?:y|ys|id)|wr(?:ite|ites|ote)|read|reads|t(?:ells?|old)"
     r"|quote[ds]?|found|got|received|copied|pasted|this|these|following|here|below|page|site|web\w*|e?-?mails?"
     r"|messages?|letters?|articles?|posts?|documents?|files?|texts?|notes?|links?)\b).*",
     re.IGNORECASE | re.DOTALL,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
-from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
+from keepward.core.journal import Blame, CommitView, Delivery, Difference, Impact, Origin, Selector
 from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
 from keepward.core.principals import PEOPLE, is_actor
 from keepward.core.proposal import Proposal
@@ -20,8 +20,8 @@ from keepward.core.query import AsOf
 from keepward.core.reducer import has_same_text
 from keepward.core.serialization import is_new_text
 from keepward.core.wording import Wording
-from keepward.errors import InvalidInput, NotFound
-from keepward.services.access import commit_of, context_deliveries
+from keepward.errors import InvalidInput, NotFound, Tampered
+from keepward.services.access import context_deliveries
 from keepward.services.read import seq_of
 from keepward.services.review import AMENDED
 
@@ -127,7 +127,7 @@ def blame(session: RequestContext, name: str) -> Blame:
 def lineage(session: RequestContext, memory_id: str) -> Lineage:
     """Return the memories that one was made from and those made from it, the nearest first, at most 200.
 
-    Each is shown as ``get`` would return it. Invisible ones are only counted.
+    Each is shown as ``get`` would return it. ``hidden`` counts the invisible ones that a visible one names.
 
     Raises:
         NotFound, Unauthorised: as in ``get``.
@@ -144,7 +144,8 @@ def lineage(session: RequestContext, memory_id: str) -> Lineage:
             edges |= near
             ids = {name for edge in near for name in (edge.before, edge.after)} - found.keys()
             read, names = reader.records(sorted(ids)), []
-            elsewhere |= read.elsewhere
+            named = {name for record in found.values() for name in (*record.derived_from, record.superseded_by)}
+            elsewhere |= read.elsewhere & named
             for record in read.records:
                 if len(found) >= MAX_RELATIVES:
                     left_out.add(record.id)
@@ -222,7 +223,7 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     what was derived from it before the correction still counts.
 
     Raises:
-        Unauthorised: it spans every scope of the tenant, so it takes a reviewer or the owner.
+        Unauthorised: it takes a reviewer or the owner.
         NotFound: there is no such commit or memory.
         InvalidInput: none or several of them were given.
         Tampered: the journal is corrupt, so that the impact is not known.
@@ -232,7 +233,7 @@ def impact(session: RequestContext, /, **ways: str | None) -> Impact:
 
 def impact_since(session: RequestContext, selector: Selector) -> tuple[Impact, dict[str, int]]:
     """Return an impact, and the version from which on each direct memory was touched."""
-    session.reader.check_every_scope("an impact")
+    session.reader.check_decider("an impact")
     touched, writers = _touched_versions(session, selector)
     found = session.reader.overseen([*touched])
     records = {record.id: record for record in found.records}
@@ -245,19 +246,24 @@ def impact_since(session: RequestContext, selector: Selector) -> tuple[Impact, d
     records |= derived
     since = {**dict.fromkeys((*derived, *damaged), 1), **touched}
     delivered = context_deliveries(session, since, {name: each.version for name, each in corrected.items()})
-    contexts = {name: session.reader.delivery(name, pairs) for name, pairs in delivered.items()}
+    contexts: list[Delivery] = []
+    for name, pairs in delivered.items():
+        try:
+            contexts += filter(None, [session.reader.delivery(name, pairs)])
+        except Tampered:
+            damaged.append(name)
     found_impact = Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records and name not in corrected),
         derived=tuple(derived[name] for name in derived if name not in corrected),
         corrected=tuple(records[name] for name in corrected),
-        contexts=tuple(sorted(filter(None, contexts.values()), key=lambda delivery: (delivery.at, delivery.receipt))),
+        contexts=tuple(sorted(contexts, key=lambda delivery: (delivery.at, delivery.receipt))),
         waiting=tuple(
             item.id
             for item in session.store.documents(Proposal, session.tenant).list(state="pending")
-            if _concerns(item, selector, {*since})
+            if session.reader.sees_all_of(item) and _concerns(item, selector, {*since})
         ),
-        damaged=(*found.damaged, *damaged, *(name for name, delivery in contexts.items() if delivery is None)),
+        damaged=(*found.damaged, *damaged),
     )
     return found_impact, touched
 
@@ -328,7 +334,7 @@ def _touched_versions(session: RequestContext, selector: Selector) -> tuple[dict
     touched: dict[str, int] = {}
     writers: dict[str, set[_Writer]] = {}
     if way == "commit":
-        for step in commit_of(session, value).steps:
+        for step in show(session, value).steps:
             touched.setdefault(step.after.id, step.after.version)
             if step.before is None or not has_same_text(step.before, step.after):
                 writers.setdefault(step.after.id, set()).add(_writer(step.after.text_by, step.after.source))

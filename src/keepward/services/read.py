@@ -94,9 +94,10 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
         number = as_of.split(":")[0] if as_of.count(":") == 1 else as_of
         if number.isdecimal():
             return seq_of(session, int(number))
-        view = session.store.commit(session.tenant, as_of)
-        if view is not None:
-            return view.commit.seq
+        with suppress(NotFound):
+            view = session.reader.commit(as_of)
+            if view.steps:
+                return view.commit.seq
         if len(as_of) == 36 and as_of.count("-") == 4:
             # It has the form of an id.
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")

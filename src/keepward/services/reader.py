@@ -5,7 +5,8 @@ A write has to know some things that its handle may not see: who has a key, what
 
 A handle sees its own scope and those above; one that may decide on other actors' proposals also sees those below. At a
 user of a project it sees that user's own scope as well, unless its token is limited to the project.
-The journal, proposals and receipts of a scope are readable by handles that see the scope, and by those that may decide.
+The journal, proposals and receipts of a scope are readable by handles that see the scope. The owner reads them all, at
+any scope. A decision writes: a token decides on what is at its own scope and below.
 The content of a sensitive memory is hidden from a handle without that right, also in versions from before it became
 sensitive.
 """
@@ -13,7 +14,7 @@ sensitive.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,19 +22,20 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from keepward.core.commit import Step
+from keepward.core.commit import Receipt, Step
 from keepward.core.journal import CommitView, Delivery, Difference, Version
 from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitivity, Status
-from keepward.core.principals import SHARED_SCOPE, ActorKind, is_within_scope, visible_from
+from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Filter
-from keepward.core.value import plain_key, plain_name
+from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
-from keepward.ports.store import MIN_ID_PREFIX
+from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
 from keepward.services.access import commit_of, first_active, items_of, records_under_key
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
+    from keepward.storage.listing import WrittenVersion
 
 #: The beginning of an id that names a memory.
 ID_BEGINNING = re.compile(rf"[0-9a-f-]{{{MIN_ID_PREFIX},36}}")
@@ -82,7 +84,7 @@ class Reader:
         if scope is None:
             return self
         if is_within_scope(scope, self.session.scope) and (
-            self._sees_whole_store or (self._token_scope() or self.session.scope) != SHARED_SCOPE
+            self._sees_below or (self._token_scope() or self.session.scope) != SHARED_SCOPE
         ):
             return Reader(self.session, scope)
         raise Unauthorised(
@@ -92,7 +94,7 @@ class Reader:
     # Rights.
 
     @property
-    def _sees_whole_store(self) -> bool:
+    def _sees_below(self) -> bool:
         """Whether it sees the scopes below its own."""
         return self.session.actor.may_decide or self.session.actor.kind in _STORE_WIDE_ACTORS
 
@@ -110,24 +112,41 @@ class Reader:
         if not self.may_ask_for_sensitive:
             raise Unauthorised(f"asking for sensitive memories {GRANT_HINT} --can read,propose,sensitive`")
 
-    def check_every_scope(self, what: str) -> None:
-        """Require the right to ask about every scope of the tenant; ``what`` begins the error message.
+    def check_decider(self, what: str) -> None:
+        """Require the right to ask about the work of other actors; ``what`` begins the error message.
 
         Raises:
             Unauthorised: the actor lacks it.
         """
         if not self.session.actor.may_decide:
-            raise Unauthorised(f"{what} spans every scope; it takes a reviewer or the owner")
+            raise Unauthorised(f"{what} shows what others did; it takes a reviewer or the owner")
 
     def can_see(self, scope: str) -> bool:
         """Whether a scope is visible."""
         if self.below is not None:
             return is_within_scope(scope, self.below)
-        return scope in self.scopes or (self._sees_whole_store and is_within_scope(scope, self.session.scope))
+        return scope in self.scopes or (self._sees_below and is_within_scope(scope, self.session.scope))
 
-    def _oversees(self, scope: str) -> bool:
+    @property
+    def oversees_all(self) -> bool:
+        """Whether the journal, proposals and receipts of every scope are readable: the owner's handle has no limit."""
+        return self.session.actor.is_owner and self.session.actor.may_decide
+
+    @property
+    def sees_store(self) -> bool:
+        """Whether it reads what belongs to no scope, such as the receipts of tokens and of jobs."""
+        return self.oversees_all or self.can_see(RESERVED_SCOPE)
+
+    def oversees(self, scope: str) -> bool:
         """Whether the journal, proposals and receipts of a scope are readable."""
-        return self.session.actor.may_decide or self.can_see(scope)
+        return self.oversees_all or self.can_see(scope)
+
+    @property
+    def overseen_scopes(self) -> ScopeRange | None:
+        """The scopes whose journal, proposals and receipts are readable; None for all."""
+        if self.oversees_all or self.can_see(RESERVED_SCOPE):
+            return None
+        return ScopeRange(each=self.scopes, below=self.session.scope if self._sees_below else None)
 
     def _hides(self, record: Record) -> bool:
         """Whether the content of a record must be hidden."""
@@ -180,9 +199,8 @@ class Reader:
     def memories_below(self) -> dict[str, int]:
         """Return the number of active memories in its own scope and each one below."""
         session = self.session
-        scopes = [scope for scope in session.store.scopes(session.tenant) if is_within_scope(scope, session.scope)]
-        counts: dict[str, int] = session.store.facts(session.tenant, session.clock.now(), scopes=scopes)["by_scope"]
-        return counts
+        counts: dict[str, int] = session.store.facts(session.tenant, session.clock.now())["by_scope"]
+        return {scope: count for scope, count in counts.items() if is_within_scope(scope, session.scope)}
 
     def scopes_below(self, *, limit: int) -> tuple[dict[str, int], bool]:
         """Return the scopes below its own with their number of active memories, and whether there may be more.
@@ -384,22 +402,42 @@ class Reader:
         return {
             name: replace(self.hide_content(record), aliases=record.aliases)
             for record in records
-            if self._oversees(record.scope)
+            if self.oversees(record.scope)
             for name in (record.id, *record.aliases)
         }
 
     def overseen(self, ids: Sequence[str]) -> VisibleRecords:
         """Return memories that the journal names, as they are now."""
         found = self.session.store.records(self.session.tenant, ids)
-        visible = [self.hide_content(record) for record in found.records if self._oversees(record.scope)]
-        return VisibleRecords(records=visible, damaged=found.damaged)
+        visible = [self.hide_content(record) for record in found.records if self.oversees(record.scope)]
+        # The scope of a damaged one is not known.
+        return VisibleRecords(records=visible, damaged=found.damaged if self.oversees_all else [])
+
+    def overseen_ids(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Return the ids of memories whose scope is readable, in order."""
+        if self.oversees_all or not ids:
+            return tuple(ids)
+        found = {record.id: record.scope for record in self.session.store.records(self.session.tenant, ids).records}
+        return tuple(name for name in ids if name in found and self.oversees(found[name]))
+
+    def readable_scopes(self, scopes: Sequence[str]) -> tuple[str, ...]:
+        """Return those of some scopes whose journal, proposals and receipts are readable."""
+        return tuple(filter(self.oversees, scopes))
 
     # The journal.
+
+    def readable_records(self, steps: Sequence[Step]) -> tuple[Record, ...]:
+        """Return what steps make of memories, in readable scopes."""
+        return tuple(step.after for step in steps if self.oversees(step.after.scope))
+
+    def readable_versions(self, versions: Iterable[WrittenVersion]) -> Iterator[WrittenVersion]:
+        """Yield the versions of a time when the memory was in a readable scope."""
+        return (version for version in versions if self.oversees(version.fields.get("scope", "")))
 
     def _hide_step_content(self, groups: Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
         """Return the visible steps of each group, without content that may not be read."""
         visible = [tuple(steps) for steps in groups]
-        if not self.session.actor.may_decide:
+        if not self.oversees_all:
             visible = [tuple(step for step in steps if self._shows(step)) for steps in visible]
         if self.may_ask_for_sensitive:
             return visible
@@ -415,7 +453,7 @@ class Reader:
 
     def _shows(self, step: Step) -> bool:
         before, scope = step.before, step.after.scope
-        return self._oversees(scope) and (before is None or before.scope == scope or self._oversees(before.scope))
+        return self.oversees(scope) and (before is None or before.scope == scope or self.oversees(before.scope))
 
     def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
         """Return the visible steps, without content that may not be read."""
@@ -434,13 +472,21 @@ class Reader:
 
         Raises:
             NotFound: there is no such commit.
+            InvalidInput: several visible ones begin so.
         """
-        return self._hide_commit_content([commit_of(self.session, name)])[0]
+        try:
+            view = commit_of(self.session, name)
+        except InvalidInput:
+            shown = self._commits_shown(self.session.store.commit_ids(self.session.tenant, name))
+            view = commit_of(self.session, _only(shown, name))
+        return self._hide_commit_content([view])[0]
 
     def commits(self, *, before: int | None, page: int, kind: str | None, actor: str | None) -> Iterator[CommitView]:
         """Yield commits with a visible step, newest first; ``page`` is the number to read at once."""
         while before != 1:
-            read = self.session.store.commits(self.session.tenant, before=before, limit=page, kind=kind, actor=actor)
+            read = self.session.store.commits(
+                self.session.tenant, before=before, limit=page, kind=kind, actor=actor, scopes=self.overseen_scopes
+            )
             yield from (view for view in self._hide_commit_content(read) if view.steps)
             if len(read) < page:
                 return
@@ -463,7 +509,7 @@ class Reader:
         for seq in (earlier, later):
             found = self.session.store.find(self.session.tenant, EVERYTHING, live_at=None, limit=None, as_of=seq)
             active = (record for record in found.records if record.status is Status.ACTIVE)
-            states.append({record.id: record for record in active if self._oversees(record.scope)})
+            states.append({record.id: record for record in active if self.oversees(record.scope)})
         first, second = states
         changed = {
             name: (first.get(name), second.get(name))
@@ -509,20 +555,25 @@ class Reader:
             versions[name] = {
                 after.version: (view.commit.id, _without_content(after) if hidden else self.hide_content(after))
                 for view, after in ((view, step.after) for view, step in history)
-                if self._oversees(after.scope)
+                if self.oversees(after.scope)
             }
         return versions
 
-    def contents(self, memory_id: str) -> dict[int, Record]:
-        """Return the versions of a memory that a readable receipt may name, except erased ones.
+    def contents(self, memory_id: str) -> dict[int, Record | None]:
+        """Return the versions of a memory, except erased ones; None for one of a scope that is not readable.
 
         Raises:
             Unauthorised: it is sensitive now, and the handle may not read it.
         """
-        steps = self.session.store.steps(self.session.tenant, memory_id)
-        if steps:
-            self._check_readable(steps[-1].after, own=False, newest=True)
-        return {step.after.version: step.after for step in steps if step.after.status is not Status.ERASED}
+        records = [step.after for step in self.session.store.steps(self.session.tenant, memory_id)]
+        hidden = bool(records) and self._hides(records[-1])
+        if hidden and self.oversees(records[-1].scope):
+            raise Unauthorised(f"memory {memory_id} is {HIDDEN_TEXT}")
+        return {
+            record.version: record if self.oversees(record.scope) and not hidden else None
+            for record in records
+            if record.status is not Status.ERASED
+        }
 
     # Proposals.
 
@@ -532,8 +583,12 @@ class Reader:
         Raises:
             NotFound: none with this id is visible.
         """
-        item = self.session.store.documents(Proposal, self.session.tenant).get(proposal_id, prefix=True)
-        if item is None or not self._sees_all_of(item):
+        stored = self.session.store.documents(Proposal, self.session.tenant)
+        try:
+            item = stored.get(proposal_id, prefix=True)
+        except InvalidInput:
+            item = stored.get(_only((each.id for each in self._proposals(None)), proposal_id))
+        if item is None or not self.sees_all_of(item):
             raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
         return self.hide_proposal_content([item])[0]
 
@@ -546,12 +601,36 @@ class Reader:
         now = self.session.clock.now()
         return [item.id for item in self._proposals("pending") if item.expires_at > now]
 
+    def queue_version(self) -> tuple[int, ...]:
+        """Return values that change with the visible pending proposals; their number comes first."""
+        if self.overseen_scopes is None:
+            return self.session.store.queue_change_counter(self.session.tenant)
+        items = self._proposals("pending")
+        times = [to_micros(item.created_at) for item in items]
+        return (len(items), *times[:1], *times[-1:])
+
     def _proposals(self, state: str | None) -> list[Proposal]:
         stored = self.session.store.documents(Proposal, self.session.tenant).list(state=state)
-        return [item for item in stored if self._sees_all_of(item)]
+        return [item for item in stored if self.sees_all_of(item)]
 
-    def _sees_all_of(self, item: Proposal) -> bool:
-        return self.session.actor.may_decide or all(self._shows(step) for step in item.steps)
+    def sees_all_of(self, item: Proposal) -> bool:
+        """Whether every step of a proposal is visible; without its content, whether it is one's own."""
+        if self.oversees_all:
+            return True
+        if not item.steps:
+            return self.sees_store or self._is_actor_of(item.proposer.label, item.proposer.credential)
+        return all(self._shows(step) for step in item.steps)
+
+    def decides_on(self, item: Proposal) -> bool:
+        """Whether everything that a proposal changes is where this handle may write."""
+        bound = SHARED_SCOPE if self.oversees_all else self.write_scope()
+        sides = (side for step in item.steps for side in (step.before, step.after) if side is not None)
+        return all(is_within_scope(side.scope, bound) for side in sides)
+
+    def _is_actor_of(self, label: str, credential: str | None) -> bool:
+        """Whether what an actor made with a token, or without one, is this handle's own."""
+        own = next((each.credential for each in (self.session.actor, *self.session.via) if each.credential), None)
+        return label == self.session.actor.label and credential in {None, own}
 
     def hide_proposal_content(self, items: Sequence[Proposal]) -> list[Proposal]:
         """Return proposals with their visible steps, without content that may not be read; a decider sees all."""
@@ -581,19 +660,44 @@ class Reader:
     # Receipts.
 
     def receipt(self, receipt_id: str) -> tuple[dict[str, Any], CommitView | None]:
-        """Return a receipt and its commit, if it has one.
+        """Return a receipt and its commit, if it has one, without changes that are not visible.
 
         Raises:
             NotFound: none with this id is visible.
         """
         store, tenant = self.session.store, self.session.tenant
-        stored = store.receipt(tenant, receipt_id)
-        commit = store.commit(tenant, stored["commit"]) if stored and "commit" in stored else None
-        view = None if commit is None else self._hide_commit_content([commit])[0]
-        scope = (stored or {}).get("inputs", {}).get("scope", self.session.scope)
-        if stored is None or (view and not view.steps) or not self._oversees(scope):
+        stored = self._stored_receipt(receipt_id)
+        if stored is None or not self._visible_receipts([stored]):
             raise NotFound("there is no receipt by that id in this tenant")
-        return stored, view
+        commit = store.commit(tenant, stored["commit"]) if "commit" in stored else None
+        view = None if commit is None else self._hide_commit_content([commit])[0]
+        return stored if commit is None else self._own_part(stored, commit), view
+
+    def _stored_receipt(self, name: str) -> dict[str, Any] | None:
+        """Return a receipt by its id or the beginning of its id, which only visible ones make ambiguous."""
+        store, tenant = self.session.store, self.session.tenant
+        try:
+            return store.receipt(tenant, name)
+        except InvalidInput:
+            visible = self._visible_receipts(list(store.receipts(tenant, name)))
+            return store.receipt(tenant, _only((receipt["id"] for receipt in visible), name))
+
+    def _own_part(self, receipt: dict[str, Any], commit: CommitView) -> dict[str, Any]:
+        """Return the receipt of a commit without its changes that are not visible, nor reasons that may name them."""
+        shown = {step.after.id for step in commit.steps if self.oversees_all or self._shows(step)}
+        if all(step.after.id in shown for step in commit.steps):
+            return receipt
+        targets = [target for target in receipt.get("targets", ()) if target["id"] in shown]
+        return {**receipt, "targets": targets, "reasons": []}
+
+    def own_receipt(self, receipt: Receipt, steps: Sequence[Step]) -> Receipt:
+        """Return the receipt of a decision without changes that are not visible, nor reasons that may name them."""
+        shown = {step.after.id for step in steps if self.oversees_all or self._shows(step)}
+        if all(step.after.id in shown for step in steps):
+            return receipt
+        targets = [target for target in receipt.facts["targets"] if target["id"] in shown]
+        reasons = tuple(reason for reason in receipt.reasons if reason.gate != "quotes")
+        return replace(receipt, reasons=reasons, facts={**receipt.facts, "targets": targets})
 
     def receipt_of_read(self, receipt_id: str, kinds: Mapping[str, str]) -> dict[str, Any]:
         """Return the receipt of a read, of one of these kinds; the error message uses their names.
@@ -601,32 +705,94 @@ class Reader:
         Raises:
             NotFound: none with this id is visible.
         """
-        receipt = self.session.store.receipt(self.session.tenant, receipt_id)
-        known = receipt is not None and receipt.get("kind") in kinds
-        if receipt is None or not known or not self._oversees(receipt["inputs"]["scope"]):
+        receipt = self._stored_receipt(receipt_id)
+        if receipt is None or receipt.get("kind") not in kinds or not self._visible_receipts([receipt]):
             raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
         return receipt
 
-    def receipts_before(self, receipt_id: str | None, *, limit: int) -> list[dict[str, Any]]:
-        """Return receipts of the tenant from before one, newest first.
+    def receipts_before(self, receipt_id: str | None, *, limit: int) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """Yield the ids of receipts from before one, newest first, with the receipt, or None if it is not visible.
 
         Raises:
-            Unauthorised: the list spans every scope, so it takes a reviewer or the owner.
+            Unauthorised: the list takes a reviewer or the owner.
         """
-        self.check_every_scope("a list of receipts")
-        return self.session.store.receipts_before(self.session.tenant, receipt_id, limit=limit)
+        self.check_decider("a list of receipts")
+        read = self.session.store.receipts_before(self.session.tenant, receipt_id, limit=limit)
+        visible = {receipt["id"]: receipt for receipt in self._visible_receipts(read)}
+        return ((receipt["id"], visible.get(receipt["id"])) for receipt in read)
+
+    def _visible_receipts(self, receipts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the visible ones among receipts.
+
+        That of a read is visible where its scope is, that of a commit if a change of it is, and that of a decision if
+        the proposal is. All others are their actor's, and visible to those who see every scope.
+        """
+        if self.overseen_scopes is None:
+            return list(receipts)
+        store, tenant = self.session.store, self.session.tenant
+
+        def named(fact: str) -> list[str]:
+            return [str(receipt[fact]) for receipt in receipts if fact in receipt]
+
+        commits = self._commits_shown(named("commit"))
+        items = store.documents(Proposal, tenant).list(ids=sorted({*named("proposal")})) if named("proposal") else ()
+        proposals = {item.id for item in items if self.sees_all_of(item)}
+        existing = {record.id for record in self.records(named("existing")).records} if named("existing") else set()
+
+        def is_visible(receipt: dict[str, Any]) -> bool:
+            own = self.sees_store or self._is_actor_of(receipt["actor"], receipt.get("credential"))
+            inputs = receipt.get("inputs")
+            if isinstance(inputs, dict) and "scope" in inputs:
+                # It shows what its reader saw: at a user of a project, that is the user's own scope too.
+                scope = inputs["scope"]
+                return self.can_see(scope) and (own or all(map(self.can_see, visible_from(scope))))
+            if "commit" in receipt:
+                return receipt["commit"] in commits
+            return own or receipt.get("proposal") in proposals or receipt.get("existing") in existing
+
+        return [receipt for receipt in receipts if is_visible(receipt)]
+
+    def _commits_shown(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some commits that have a visible change."""
+        store, tenant, shown = self.session.store, self.session.tenant, set[str]()
+        for name in store.commits_within(tenant, ids, self.overseen_scopes):
+            view = store.commit(tenant, name)
+            if view is not None and any(map(self._shows, view.steps)):
+                shown.add(name)
+        return shown
 
     def delivery(self, receipt_id: str, pairs: set[tuple[str, int]]) -> Delivery | None:
-        """Return a context that contained these versions; None if its receipt does not say so or is hidden."""
-        with suppress(Tampered):
+        """Return a context that contained these versions; None if its receipt is not visible.
+
+        Raises:
+            Tampered: its receipt does not say so.
+        """
+        try:
             receipt = self.session.store.receipt(self.session.tenant, receipt_id)
             shown = {} if receipt is None else items_of(receipt)
-            if receipt is not None and pairs <= {(name, item["version"]) for name, item in shown.items()}:
-                inputs = receipt["inputs"]
-                if self._oversees(inputs["scope"]):
-                    facts = {"at": receipt["at"], "actor": receipt["actor"], "purpose": inputs["purpose"]}
-                    return Delivery(receipt=receipt["id"], items=tuple(sorted(pairs)), **facts)
-        return None
+            if receipt is None or not pairs <= {(name, item["version"]) for name, item in shown.items()}:
+                raise Tampered(f"receipt {receipt_id} does not name what its context contained; run `keepward verify`")
+        except Tampered:
+            if self.oversees_all:
+                raise
+            # Its scope is not known.
+            return None
+        if not self._visible_receipts([receipt]):
+            return None
+        facts = {"at": receipt["at"], "actor": receipt["actor"], "purpose": receipt["inputs"]["purpose"]}
+        return Delivery(receipt=receipt["id"], items=tuple(sorted(pairs)), **facts)
+
+
+def _only(ids: Iterable[str], prefix: str) -> str:
+    """Return the one visible id that begins with a text; empty if none does.
+
+    Raises:
+        InvalidInput: several begin so.
+    """
+    found = [name for name in ids if name.startswith(prefix)]
+    if len(found) > 1:
+        raise InvalidInput("more than one begins so; give more of its id")
+    return found[0] if found else ""
 
 
 def _without_content(record: Record) -> Record:

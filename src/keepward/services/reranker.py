@@ -131,13 +131,15 @@ def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
     active = read_reranker(session.store, session.tenant, seq)
     unusable = active.unusable_reason(known_embedder_id(session.embedder))
     untrained = "it was never trained; give feedback, then run `keepward train`"
+    # Feedback is counted for all scopes together.
+    counts = session.reader.sees_store
     return {
         "version": active.version,
         "serving": active.weights is not None and unusable is None,
-        **{name: active.facts.get(name, 0) for name in ("held_out", "pairs")},
-        **{name: active.facts.get(name, 0.0) for name in ("gain", "from_agents")},
-        "feedback": session.store.feedback_count(session.tenant),
-        "unseen": unseen_feedback(session, active),
+        **{name: active.facts.get(name, 0) if counts else 0 for name in ("held_out", "pairs")},
+        **{name: active.facts.get(name, 0.0) if counts else 0.0 for name in ("gain", "from_agents")},
+        "feedback": session.store.feedback_count(session.tenant) if counts else 0,
+        "unseen": unseen_feedback(session, active) if counts else 0,
         "agents_at_most": session.policy.agent_feedback_share,
         "error": active.fault,
         "why": active.fault or unusable or active.facts.get("why", untrained),

@@ -126,10 +126,19 @@ def _changed_memories(session: RequestContext, item: Proposal, newest: Mapping[s
     ]
 
 
-def _approval_refusal(session: RequestContext, item: Proposal) -> str | None:
-    """Return why this handle may not approve a proposal, and who may; None if it may."""
+def _decision_refusal(session: RequestContext, item: Proposal) -> str | None:
+    """Return why this handle may not decide on a proposal; None if it may."""
     if not session.actor.may_decide:
         return _NO_DECIDER
+    if not session.reader.decides_on(item):
+        return f"this token decides at {session.reader.write_scope()} and below; another reviewer or the owner has to"
+    return None
+
+
+def _approval_refusal(session: RequestContext, item: Proposal) -> str | None:
+    """Return why this handle may not approve a proposal, and who may; None if it may."""
+    if (why := _decision_refusal(session, item)) is not None:
+        return why
     if not session.policy.may_self_approve(session.actor) and any(
         item.proposer.may_be_same_actor(actor)
         or (session.policy.four_eyes and may_be_same_person(session, item.proposer, actor))
@@ -270,8 +279,10 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
         },
         receipt_kind="approval",
     )
-    records = tuple(step.after for step in steps)
-    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=stored.receipt.reasons)
+    # What follows a forgotten memory may be in a scope that the approver does not see.
+    records = session.reader.readable_records(steps)
+    receipt = session.reader.own_receipt(stored.receipt, steps)
+    return Committed(records=records, commit=stored.commit, receipt=receipt, reasons=receipt.reasons)
 
 
 def amend(
@@ -500,6 +511,8 @@ def notices(session: RequestContext) -> list[Proposal]:
         if item.proposer.is_same_actor(session.actor)
         and item.state in {"rejected", "expired", "stale"}
         and not item.told
+        # A token of the same name may be at another scope.
+        and (item.proposer.credential == session.actor.credential or session.reader.sees_all_of(item))
     ]
     if unnotified:
         with session.store.write() as writer:
@@ -530,7 +543,10 @@ def drop_old_contents(session: RequestContext) -> int:
 def _proposal_to_decide(session: RequestContext, proposal_id: str) -> Proposal:
     if not session.actor.may_decide:
         raise Unauthorised(_NO_DECIDER)
-    return session.reader.proposal(proposal_id)
+    item = session.reader.proposal(proposal_id)
+    if (why := _decision_refusal(session, item)) is not None:
+        raise Unauthorised(why)
+    return item
 
 
 def _open(session: RequestContext, proposal_id: str, *, to_reject: bool = False) -> Proposal:

@@ -12,9 +12,11 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from keepward.core.journal import Delivery
 from keepward.core.memory import VERSION_FIELDS, Record
 from keepward.core.proposal import (
     ContextExposure,
@@ -29,7 +31,7 @@ from keepward.core.proposal import (
 from keepward.core.query import Filter
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
-from keepward.errors import KeepwardError
+from keepward.errors import KeepwardError, Tampered
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
@@ -129,7 +131,6 @@ def proposal(session: RequestContext, proposal_id: str) -> Proposal:
         NotFound: none with this id is visible.
     """
     item = review.proposal(session, proposal_id)
-    # The review context spans every scope.
     return replace(item, review_context=_review_context(session, item)) if session.actor.may_decide else item
 
 
@@ -141,9 +142,12 @@ def _review_context(session: RequestContext, item: Proposal) -> ReviewContext:
     # The contexts that contained the memories that it would change.
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
     delivered = context_deliveries(session, changed, {}) if changed else {}
-    newest = (session.reader.delivery(name, delivered[name]) for name in sorted(delivered, reverse=True))
+    newest = filter(None, (_delivery(session, name, delivered[name]) for name in sorted(delivered, reverse=True)))
+    last = next(newest, None)
+    # The owner sees every context; others see that of their scopes.
+    contexts = len(delivered) if session.reader.oversees_all else (last is not None) + sum(1 for _ in newest)
     gates = [reason.gate for reason in item.reasons if reason.gate in GATE_DESCRIPTIONS]
-    exposure = ContextExposure(contexts=len(delivered), last=next(filter(None, newest), None)) if changed else None
+    exposure = ContextExposure(contexts=contexts, last=last) if changed else None
     return ReviewContext(
         meaning={gate: GATE_DESCRIPTIONS[gate] for gate in gates},
         evidence=tuple(Evidence(reference=name, memory=known.get(name)) for name in references),
@@ -151,6 +155,12 @@ def _review_context(session: RequestContext, item: Proposal) -> ReviewContext:
         reached=exposure,
         flagged=_flagged(item, texts),
     )
+
+
+def _delivery(session: RequestContext, name: str, pairs: set[tuple[str, int]]) -> Delivery | None:
+    with suppress(Tampered):
+        return session.reader.delivery(name, pairs)
+    return None
 
 
 def _flagged(item: Proposal, texts: list[Record]) -> tuple[Flagged, ...]:
@@ -164,9 +174,9 @@ def _flagged(item: Proposal, texts: list[Record]) -> tuple[Flagged, ...]:
 
 
 def _similar(session: RequestContext, record: Record, own: set[str]) -> tuple[Similar, ...]:
-    session = dataclasses.replace(session, scope=record.scope)
+    reader, session = session.reader, dataclasses.replace(session, scope=record.scope)
     sensitive = session.reader.may_ask_for_sensitive
-    filters = Filter(scopes=session.reader.scopes, include_sensitive=sensitive)
+    filters = Filter(scopes=reader.readable_scopes(session.reader.scopes), include_sensitive=sensitive)
     try:
         options = {"limit": MAX_SIMILAR + len(own), "purpose": "answer", "order": "fused"}
         result = search(session, record.text[:MAX_QUERY_LENGTH], filters, **options, gated=not sensitive)  # type: ignore[arg-type]

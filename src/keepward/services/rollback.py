@@ -33,7 +33,7 @@ from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
-from keepward.errors import Conflict, Unauthorised
+from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
@@ -112,7 +112,10 @@ class _RollbackSteps(StepList):
 
 
 def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> _RollbackSteps:
-    view = commit_of(session, name)
+    seen = session.reader.commit(name)
+    if not seen.steps:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    view = commit_of(session, seen.commit.id)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is destroyed")
     _check_permitted(session, view)
@@ -148,7 +151,7 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
             for step in session.reader.steps(steps)
         ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
-        dependents=tuple(descendants(session, targets)),
+        dependents=session.reader.overseen_ids(descendants(session, targets)),
         reasons=reasons,
     )
     return _RollbackSteps(steps=steps, plan=plan, edition=identity.reverted_edition(session, steps))

@@ -10,7 +10,7 @@ from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.journal import Contradictions
 from keepward.core.memory import Record, as_read
-from keepward.core.principals import parse_scope
+from keepward.core.principals import RESERVED_SCOPE, parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
@@ -184,7 +184,8 @@ def _selection(
     }
     multiple = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
     multiple["tag"] = tuple(map(plain_name, multiple["tag"]))
-    multiple["scope"] = tuple(map(parse_scope, multiple["scope"]))
+    # A facet may name the scope of the store's own records.
+    multiple["scope"] = tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in multiple["scope"])
     return browse.Selection(
         any_of={name: values for name, values in multiple.items() if values}
         | {name: (value,) for name, value in single.items() if value is not None},

@@ -9,14 +9,14 @@ from json import dumps
 from typing import Any
 
 from keepward import deadline
-from keepward.core.journal import Check, Verification
+from keepward.core.journal import Check, Fault, Verification
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import pluralize
 from keepward.errors import ModelUnavailable
 from keepward.ports.store import ReadResult
 from keepward.retrieval.chunking import CURRENT_VERSIONS
-from keepward.services import blobs, identity
+from keepward.services import blobs, identity, tokens
 from keepward.services.index_cache import uses_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
@@ -25,6 +25,9 @@ from keepward.services.search_features import embedder_id, known_embedder_id, qu
 
 #: How each embedder without meaning adds to words.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
+_OUTSIDE = Fault(
+    check="store", row="store", detail="rows do not match, here or in other scopes: the owner runs `keepward verify`"
+)
 #: A proposal that is pending for longer counts as stuck.
 STUCK_AFTER = timedelta(days=7)
 
@@ -32,19 +35,22 @@ STUCK_AFTER = timedelta(days=7)
 def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
     """Check the store with every tenant; ``on_progress`` is called with the rows that were checked, of how many.
 
-    An exception in it ends the check.
+    An exception in it ends the check. A handle that sees only some scopes learns whether the store is intact, and
+    nothing of its rows.
     """
-    store = session.store
+    store, sees_rows = session.store, session.reader.sees_store
 
     def report(done: int, total: int) -> None:
         deadline.check()
         if on_progress is not None:
-            on_progress(done, total)
+            on_progress(*(done, total) if sees_rows else (100 * done // max(total, 1), 100))
 
     checked, faults = store.verify(on_progress=report)
     with store.inspecting():
         count, blob_faults = blobs.check(session.engine)
     found, checked = (*faults, *blob_faults), {**checked, "blob_files": count}
+    if not sees_rows:
+        return Verification(ok=not found, checked={}, faults=(_OUTSIDE,) if found else ())
     return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
 
 
@@ -74,9 +80,11 @@ def _status(session: RequestContext) -> dict[str, Any]:
 
     now = session.clock.now()
     head = session.store.head(session.tenant)
-    facts = session.store.facts(session.tenant, now, scopes=None if session.actor.is_owner else session.reader.scopes)
+    facts = session.store.facts(session.tenant, now, scopes=session.reader.overseen_scopes)
     created = [item.created_at for item in proposals(session)]
     oldest = min(created, default=None)
+    if not session.reader.oversees_all:
+        facts |= {"quarantine": len(created), "quarantine_oldest": oldest and oldest.isoformat()}
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")
     model = known_embedder_id(session.embedder)
@@ -190,7 +198,7 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         if foreign
         else "let this user read and write the configuration folder, where the sealing key is stored",
     )
-    scopes = () if session.actor.is_owner else session.reader.scopes
+    scopes = () if session.reader.sees_store else session.reader.scopes
     unreadable = session.store.unreadable_memories(
         session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None
     )
@@ -202,7 +210,8 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         else "no record is missing or was edited; only `keepward verify` checks the journal",
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
-    yield _erasures_are_listed(session)
+    if session.reader.sees_store:
+        yield _erasures_are_listed(session)
     yield check(
         "policy",
         policy.enabled and policy.capture and policy.recall,
@@ -216,13 +225,14 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         _vector_note(facts, facts["vectors_pending"]),
         "run `keepward reindex`; a server or program that keeps the store open does it by itself",
     )
-    missing = blobs.count_missing(session.engine, session.tenant)
-    yield check(
-        "blobs",
-        not missing,
-        f"{facts['blobs']['count']} stored, {missing} of them without their file",
-        "upload the same bytes again or restore a backup; `keepward verify` names them",
-    )
+    if session.reader.sees_store:
+        missing = blobs.count_missing(session.engine, session.tenant)
+        yield check(
+            "blobs",
+            not missing,
+            f"{facts['blobs']['count']} stored, {missing} of them without their file",
+            "upload the same bytes again or restore a backup; `keepward verify` names them",
+        )
     yield check(
         "review",
         not queue["stuck"],
@@ -238,6 +248,19 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "shorten the block or the identity document, or raise its budget",
     )
     yield identity.check(session)
+    if session.actor.is_owner:
+        refused = tokens.scoped_owners(session)
+        yield check(
+            "tokens",
+            not refused,
+            f"owner's tokens with a scope, which are refused: {', '.join(token.name for token in refused)}"
+            if refused
+            else "no owner's token has a scope",
+            "; ".join(f"run `keepward token revoke {token.id}`" for token in refused)
+            + ", and make a token without a scope for who needs one"
+            if refused
+            else "",
+        )
     yield check(
         "reranker",
         reranker["error"] is None,

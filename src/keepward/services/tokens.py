@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from keepward.core.commit import Receipt
 from keepward.core.principals import (
     AT_MACHINE,
+    SHARED_SCOPE,
     Actor,
     ActorKind,
     Issued,
@@ -58,8 +59,8 @@ def create(
 
     Raises:
         Unauthorised: this handle is not an owner's.
-        InvalidInput: an unknown role, a right beyond it, an invalid name, one that resembles another's, or an expiry
-            in the past.
+        InvalidInput: an unknown role, a right beyond it, an owner's scope, an invalid name, one that resembles
+            another's, or an expiry in the past.
     """
     expiry = None if expires is None else expiry_time("expires", expires)
     tenant = session.tenant if tenant is None else valid_tenant(tenant)
@@ -67,6 +68,11 @@ def create(
     _require_owner(session)
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
+    if rights == Role.OWNER and scope != SHARED_SCOPE:
+        raise InvalidInput(
+            f"an owner's token has no scope: it reaches everything. Make it at {SHARED_SCOPE} and leave the scope out, "
+            f"or make a token of a reviewer or an agent for {scope}"
+        )
     if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
         raise InvalidInput(f"a token is named after its holder: 1 to {MAX_NAME_LENGTH} printable characters")
     if redact_secrets(name) != name:
@@ -226,7 +232,27 @@ def require_valid(session: RequestContext, actor: Actor) -> None:
 def _valid(engine: Engine, token: Token | None) -> Token:
     if token is None or token.state(engine.clock.now()) != "valid" or token.hash.hex() in _revoked(engine):
         raise Unauthorised(TOKEN_REFUSED)
+    if is_scoped_owner(token):
+        raise Unauthorised(
+            f"an owner's token has no scope, and this one is for {token.scope}: make another, and end this one with "
+            f"`keepward token revoke {token.id}`"
+        )
     return token
+
+
+def is_scoped_owner(token: Token) -> bool:
+    """Whether a token is an owner's with a scope; earlier releases made such tokens, and none is accepted."""
+    return token.rights is Role.OWNER and token.scope != SHARED_SCOPE
+
+
+def scoped_owners(session: RequestContext) -> list[Token]:
+    """Return the owner's tokens with a scope that were not revoked."""
+    now = session.clock.now()
+    return [
+        token
+        for token in session.store.documents(Token, None).list()
+        if is_scoped_owner(token) and token.state(now) == "valid"
+    ]
 
 
 def may_be_same_person(session: RequestContext, proposer: Actor, approver: Actor) -> bool:

@@ -377,12 +377,10 @@ class DocumentReads(Snapshot):
         found_receipt = _only("receipt", found, lambda each: each[1])
         return None if found_receipt is None else parse_body("receipts", found_receipt[2])
 
-    def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
-        """Yield every receipt whose seal matches, by id."""
+    def receipts(self, tenant: str, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """Yield every receipt whose seal matches and whose id begins with a text, by id."""
         with self._reading(tenant) as db:
-            yield from _bodies(
-                heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=MAX_CHARACTER))
-            )
+            yield from _bodies(heapq.merge(*receipts_in(db, self._sealer, tenant, "between", **prefix_range(prefix))))
 
     def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
         """Return the receipts with the highest ids below ``before``, highest first, None for the newest.

@@ -8,7 +8,8 @@ memory, and trusts no row before it has recomputed the hash.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from keepward.core.commit import (
     DETAILS,
@@ -30,7 +31,7 @@ from keepward.core.serialization import canonical, decode_record, digest
 from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
-from keepward.ports.store import MIN_ID_PREFIX
+from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
 from keepward.storage.erasing import commitment_of, erased_details, erased_positions
 from keepward.storage.rows import (
     CommitRow,
@@ -39,6 +40,7 @@ from keepward.storage.rows import (
     event_flaw,
     has_commit_types,
     has_event_types,
+    json_array,
     record_at,
 )
 from keepward.storage.seals import Sealer
@@ -87,17 +89,32 @@ class JournalReads(Snapshot):
     """Reads of the journal; a part of ``Reader``."""
 
     def commits(
-        self, tenant: str, *, before: int | None, limit: int, kind: str | None = None, actor: str | None = None
+        self,
+        tenant: str,
+        *,
+        before: int | None,
+        limit: int,
+        kind: str | None = None,
+        actor: str | None = None,
+        scopes: ScopeRange | None = None,
     ) -> list[CommitView]:
         """Return commits, newest first. ``before`` selects those with a lower seq, ``kind`` those of this kind.
 
-        ``actor`` skips most commits that this actor neither made nor approved; the caller has to skip the rest.
+        ``actor`` skips most commits that this actor neither made nor approved, and ``scopes`` most that change nothing
+        in them; the caller has to skip the rest.
         """
-        filters = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
+        filters = {"kind": kind, "part": None if actor is None else canonical(actor)[1:], **scope_parameters(scopes)}
         values = {"tenant": tenant, "before": _AFTER_LAST_SEQ if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             rows = db.run("commits_before", values | filters).fetchall()
             return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
+
+    def commits_within(self, tenant: str, ids: Collection[str], scopes: ScopeRange | None) -> list[str]:
+        """Return those of some ids of commits that may change something in the scopes."""
+        if not ids:
+            return []
+        found = self._run("commits_within", tenant, ids=json_array(ids), **scope_parameters(scopes))
+        return [name for (name,) in found]
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:
         """Return a commit by id, by seq in decimal, or by unique prefix of at least 8 characters, in this order.
@@ -116,6 +133,10 @@ class JournalReads(Snapshot):
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
+
+    def commit_ids(self, tenant: str, prefix: str) -> list[str]:
+        """Return the ids of commits that begin with a text, in order."""
+        return [name for (name,) in self._run("commit_ids_by_prefix", tenant, **prefix_range(prefix))]
 
     def commit_of_request(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
         """Return the id of the commit made under a key, and whether the same request made it; None without one."""
@@ -224,6 +245,15 @@ class JournalReads(Snapshot):
                 before = record_or_erased(db, self._sealer, tenant, earlier)
             steps.append(Step(op=event.op, before=before, after=record_or_erased(db, self._sealer, tenant, event)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
+
+
+def scope_parameters(scopes: ScopeRange | None) -> dict[str, Any]:
+    """Return the values of the fragment ``in_scopes``."""
+    if scopes is None:
+        return {"scopes": None, "low": "", "high": ""}
+    # The character after a slash ends the range.
+    below = ("", "") if scopes.below is None else (f"{scopes.below}/", f"{scopes.below}0")
+    return {"scopes": json_array(scopes.each), "low": below[0], "high": below[1]}
 
 
 def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:

@@ -21,8 +21,6 @@ from keepward.errors import Tampered
 from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, Body, RecordRow, json_array, parse_body, record_of
 from keepward.storage.sql import MAX_CHARACTER, Snapshot
 
-#: Columns that facets count by, and fields of the body.
-COUNTED = ("tier", "kind", "scope", "source", "trust", "status", "session", "subject", "category", "content_type")
 _TRUST = {int(each): each.label for each in Trust}
 _NAMES = frozenset({"subject", "category", "session", "tag"})
 

@@ -4,7 +4,8 @@
 -- How many live memories were used, and how often in all.
 SELECT count(*), CAST(coalesce(sum(CAST(CAST(convert_from(u.body, 'UTF8') AS JSON) ->> 'count' AS BIGINT)), 0) AS BIGINT)
   FROM documents u JOIN records r ON r.tenant = u.tenant AND r.id = u.id
- WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}};
+ WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}}
+   AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
 
 -- minhash_holders --
 -- The memories with each minhash that were changed last: positions rise with time.

@@ -428,10 +428,25 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
        c.receipt
   FROM commits c
 
+-- in_scopes --
+-- Fragment: whether the newest version of a memory is in some scopes.
+(r.scope IN (SELECT value FROM json_each(:scopes)) OR (r.scope >= :low AND r.scope < :high))
+
+-- touches_scopes --
+-- Fragment: commits c that change a memory in some scopes, or one that was moved and may have been there.
+(CAST(:scopes AS TEXT) IS NULL OR EXISTS (
+       SELECT 1 FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id
+        WHERE e.tenant = c.tenant AND e.seq = c.seq AND ({{in_scopes}} OR EXISTS (
+              SELECT 1 FROM events m WHERE m.tenant = e.tenant AND m.memory_id = e.memory_id AND m.op = 'move'))))
+
+-- commits_within --
+SELECT c.id FROM commits c
+ WHERE c.tenant = :tenant AND c.id IN (SELECT value FROM json_each(:ids)) AND {{touches_scopes}} ORDER BY c.seq;
+
 -- commits_before --
 -- Of a kind and with a part in their details, where these are named; what was erased may have had it.
 {{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before
-   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind)
+   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind) AND {{touches_scopes}}
    AND (CAST(:part AS BLOB) IS NULL OR c.payload IS NULL OR instr(c.payload, CAST(:part AS BLOB)) > 0)
  ORDER BY c.seq DESC LIMIT :limit;
 
@@ -451,6 +466,9 @@ SELECT seq, id, request_key, request_digest FROM commits
 -- commit_by_prefix --
 {{commit_row}} WHERE c.tenant = :tenant AND c.id >= :low AND c.id < :high ORDER BY c.id LIMIT 2;
 
+-- commit_ids_by_prefix --
+SELECT id FROM commits WHERE tenant = :tenant AND id >= :low AND id < :high ORDER BY id;
+
 -- commit_by_request --
 SELECT id, request_digest FROM commits WHERE tenant = :tenant AND request_key = :key;
 
@@ -465,7 +483,13 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 -- The columns that counts read; see ``reads.CountedRow``.
 SELECT r.status, r.tier, r.kind, r.scope, r.key, r.sensitivity, r.trust, r.expires_at, r.body, f.model, f.recipe
   FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
- WHERE r.tenant = :tenant;
+ WHERE r.tenant = :tenant AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
+
+-- facts_journal_in --
+-- The same of the memories in some scopes.
+SELECT count(*), count(DISTINCT e.seq), CAST(coalesce(sum(length(e.payload)), 0) AS BIGINT)
+  FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id
+ WHERE e.tenant = :tenant AND {{in_scopes}};
 
 -- facts_journal --
 SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),
@@ -480,7 +504,7 @@ SELECT count(*), min(at), max(at) FROM documents WHERE tenant = :tenant AND kind
 -- How many live memories were used, and how often in all.
 SELECT count(*), coalesce(sum(json_extract(CAST(u.body AS TEXT), '$.count')), 0)
   FROM documents u JOIN records r ON r.tenant = u.tenant AND r.id = u.id
- WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}};
+ WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}} AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
 
 -- unembedded --
 -- A live memory that has no vectors of an embedder by one of some recipes.
@@ -518,7 +542,8 @@ SELECT r.id FROM records r INDEXED BY records_session
 SELECT id FROM links WHERE tenant = :tenant AND kind = 'attachments' AND name = :ref ORDER BY id;
 
 -- attached_blobs --
-SELECT DISTINCT name FROM links WHERE tenant = :tenant AND kind = 'attachments';
+SELECT DISTINCT a.name FROM links a LEFT JOIN records r ON r.tenant = a.tenant AND r.id = a.id
+ WHERE a.tenant = :tenant AND a.kind = 'attachments' AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
 
 -- payloads_with_blobs --
 -- Payloads of the journal in which a blob is named; a quotation mark inside a text is escaped.

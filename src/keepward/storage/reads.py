@@ -27,10 +27,10 @@ from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
-from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult
+from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult, ScopeRange
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
-from keepward.storage.journal import JournalReads, record_or_erased
+from keepward.storage.journal import JournalReads, record_or_erased, scope_parameters
 from keepward.storage.listing import ListReads
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
@@ -366,28 +366,30 @@ class MemoryReads(Snapshot):
         with self._reading(tenant) as db:
             return tuple(db.run("facts_queue", tenant=tenant).fetchone())
 
-    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
-        """Return JSON-safe counts for ``status``; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
+    def facts(self, tenant: str, now: datetime, *, scopes: ScopeRange | None = None) -> dict[str, Any]:
+        """Return JSON-safe counts for ``status``, with ``scopes`` of the memories and blobs there and no queue.
 
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
         ``bloat`` is events per live memory. Averages are over live memories, 0 without any.
         """
-        return _status_counts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
+        return _status_counts(self._counts(tenant, to_micros(now), scopes), to_micros(now))
 
-    def _counts(self, tenant: str, now: int) -> Counts:
+    def _counts(self, tenant: str, now: int, scopes: ScopeRange | None) -> Counts:
         """Return what the database counts at an instant in microseconds."""
-        values = {"tenant": tenant, "now": now}
+        every, values = scopes is None, {"tenant": tenant, **scope_parameters(scopes)}
         with self._reading(tenant) as db:
-            attached = {name for (name,) in db.run("attached_blobs", tenant=tenant)}
+            attached = {name for (name,) in db.run("attached_blobs", values)}
             blobs = {
-                row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
+                row[2]: json.loads(row[8])["blob"]["bytes"]
+                for row in db.run("documents", tenant=tenant, kind="blobs")
+                if every or row[2] in attached
             }
             return Counts(
                 at=now,
-                memories=_counted(db, tenant, now),
-                journal=db.run("facts_journal", tenant=tenant).fetchone(),
-                queue=db.run("facts_queue", tenant=tenant).fetchone(),
-                usage=db.run("facts_usage", values).fetchone(),
+                memories=_counted(db, values, now),
+                journal=db.run("facts_journal" if every else "facts_journal_in", values).fetchone(),
+                queue=db.run("facts_queue", tenant=tenant).fetchone() if every else (0, None, None),
+                usage=db.run("facts_usage", {**values, "now": now}).fetchone(),
                 blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - attached)},
                 schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
             )
@@ -414,9 +416,9 @@ class _MemoryCounts:
     """Numbers of memories; all but ``statuses`` are of live ones."""
 
     statuses: Counter[str] = field(default_factory=Counter)
-    #: By field, the number of memories for each value; categories by scope.
+    #: By field, the number of memories for each value.
     by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED_COLUMNS})
-    categories: Counter[tuple[str, str]] = field(default_factory=Counter)
+    categories: Counter[str] = field(default_factory=Counter)
     embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     topics: int = 0
     sensitive: int = 0
@@ -443,20 +445,20 @@ class Counts:
         return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
 
 
-def _counted(db: Connection, tenant: str, now: int) -> _MemoryCounts:
-    """Count the memories of a tenant at an instant in microseconds."""
+def _counted(db: Connection, values: Mapping[str, Any], now: int) -> _MemoryCounts:
+    """Count the memories of a tenant, or of some scopes of it, at an instant in microseconds."""
     counted = _MemoryCounts()
-    for row in map(CountedRow._make, db.stream("facts_records", tenant=tenant)):
+    for row in map(CountedRow._make, db.stream("facts_records", **values)):
         expired = row.status == "active" and row.expires_at is not None and row.expires_at <= now
         counted.statuses["expired" if expired else row.status] += 1
         body = parse_body(row.body)
         if row.status != "active" or expired or body is None:
             continue
-        values = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
-        for counter, value in zip(counted.by.values(), values, strict=True):
+        fields = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
+        for counter, value in zip(counted.by.values(), fields, strict=True):
             counter[value] += 1
         if body.category is not None:
-            counted.categories[row.scope, body.category] += 1
+            counted.categories[body.category] += 1
         counted.embedded[row.model, row.recipe or ""] += 1
         counted.topics += row.kind == "state" and row.key is not None
         counted.sensitive += row.sensitivity == "sensitive"
@@ -466,19 +468,11 @@ def _counted(db: Connection, tenant: str, now: int) -> _MemoryCounts:
     return counted
 
 
-def _status_counts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
-    """Return the numbers that ``status`` shows at one instant; see ``MemoryReads.facts``.
-
-    Agents and users name scopes and categories, so the result includes no name from an invisible scope.
-    """
+def _status_counts(counts: Counts, now: int) -> dict[str, Any]:
+    """Return the numbers that ``status`` shows at one instant; see ``MemoryReads.facts``."""
     memories = counts.memories
     live = len(memories.importance) // 2
-    by: dict[str, Counter[Any]] = dict(memories.by)
-    by["scope"] = Counter({scope: n for scope, n in by["scope"].items() if scopes is None or scope in scopes})
-    by["category"] = Counter()
-    for (scope, category), count in memories.categories.items():
-        if scopes is None or scope in scopes:
-            by["category"][category] += count
+    by: dict[str, Counter[Any]] = {**memories.by, "category": memories.categories}
     by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
     found: dict[str, Any] = {"by_status": dict(sorted(memories.statuses.items()))}
     for name in ("tier", "kind", "scope", "category", "content_type", "source", "trust"):

@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ from keepward.core.query import Filter
 from keepward.core.serialization import tenant_digest
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.locks import ForkSafeLock
-from keepward.ports.store import RankingRow, UnreadableMemory
+from keepward.ports.store import RankingRow, ScopeRange, UnreadableMemory
 from keepward.ports.world import Anchor, BlobStore
 from keepward.storage import rebuild
 from keepward.storage import tenant as tenants
@@ -53,7 +53,7 @@ from keepward.storage.writer import UnitOfWork
 #: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
-#: Most tenants whose counts are cached.
+#: Most counts that are cached, of tenants and of scopes in them.
 _COUNTED = 100
 #: Tables that are empty in a new store.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
@@ -141,7 +141,7 @@ class EventStore(Reader):
         self._shared = threading.local()
         self._watch = IntegrityMonitor(database)
         #: By tenant, the last counts and the state of the store that they belong to.
-        self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
+        self._counted: dict[tuple[str, ScopeRange | None], tuple[tuple[int, int], Counts]] = {}
         #: Names the store for as long as it exists, at any path. The id file and the anchor repeat it.
         self.store_id = store_id
 
@@ -290,14 +290,14 @@ class EventStore(Reader):
             rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
             yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, version, rows))
 
-    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+    def facts(self, tenant: str, now: datetime, *, scopes: ScopeRange | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
 
-        With ``scopes``, the counts name no other scope, and no category that occurs only in other scopes.
+        With ``scopes`` they count only what is there.
         """
         return super().facts(tenant, now, scopes=scopes) | {
             "store_id": self.store_id,
-            "file_bytes": self._database.size(),
+            "file_bytes": self._database.size() if scopes is None else None,
             "read_only": self.read_only,
             "sealed": self._sealer.active,
             "anchor": self._anchor_state(tenant),
@@ -311,21 +311,21 @@ class EventStore(Reader):
         why = self._anchor.unwritable_reason(tenant)
         return self._state if why is None else f"takes no new heads: {why}"
 
-    def _counts(self, tenant: str, now: int) -> Counts:
+    def _counts(self, tenant: str, now: int, scopes: ScopeRange | None) -> Counts:
         # Read the counter before the snapshot, so that a change in between is noticed.
-        version = self._watch.change_counter()
+        version, asked = self._watch.change_counter(), (tenant, scopes)
         with self.read_snapshot(tenant):
             if version is None:
-                return super()._counts(tenant, now)
+                return super()._counts(tenant, now, scopes)
             state = (version, self.writes(tenant))
             # A page of the console asks several times at once: one thread counts, and the others wait for it.
             with self._counted_lock:
-                before, counts = self._counted.get(tenant, (None, None))
+                before, counts = self._counted.get(asked, (None, None))
                 if counts is None or before != state or not counts.are_valid_at(now):
-                    counts = super()._counts(tenant, now)
+                    counts = super()._counts(tenant, now, scopes)
                     if len(self._counted) >= _COUNTED:
                         self._counted.clear()
-                    self._counted[tenant] = (state, counts)
+                    self._counted[asked] = (state, counts)
         return counts
 
     def heads(self) -> dict[str, Head]:
