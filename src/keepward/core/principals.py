@@ -460,7 +460,7 @@ def token_rights(rights: Role, requested: frozenset[str] | None) -> tuple[str, .
     allowed = rights_of_role(rights)
     unknown = next((right for right in sorted(map(str, requested)) if right not in RIGHTS), None)
     if unknown is not None:
-        raise InvalidInput(unknown_name_message("right", unknown, allowed))
+        raise InvalidInput(unknown_name_message("right in `can`", unknown, allowed))
     if not requested or not requested <= {*allowed}:
         raise InvalidInput(f"a token of this role can have {', '.join(allowed)}")
     # Proposing and deciding need reading.

@@ -199,16 +199,12 @@ def _malformed(text: str) -> str | None:
     return None if found is None else "a NUL character" if found[0] == "\0" else "a lone surrogate, half a character"
 
 
-#: Maximum depth of a JSON object of the caller's own, such as metadata.
-MAX_JSON_DEPTH = 16
-
-
 def json_problem(value: Any) -> str | None:
     """Return why a JSON value cannot be stored and sent: too deep, or a text or number that not every reader takes."""
+    if is_too_deep(value):
+        return f"nested more than {MAX_DEPTH} levels deep: write what is deeper as text"
     level = [value]
-    for _ in range(MAX_JSON_DEPTH + 1):
-        if not level:
-            return None
+    while level:
         inside: list[Any] = []
         for each in level:
             if isinstance(each, Mapping):
@@ -223,7 +219,7 @@ def json_problem(value: Any) -> str | None:
             elif isinstance(each, float) and not math.isfinite(each):
                 return "a number that is not finite"
         level = inside
-    return f"more than {MAX_JSON_DEPTH} levels of objects and lists"
+    return None
 
 
 def plain_key(key: str) -> str:

@@ -28,7 +28,7 @@ from keepward.core.policy import Policy
 from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
 from keepward.core.serialization import MAX_SAFE_INTEGER
-from keepward.core.value import MAX_DURATION, MAX_JSON_DEPTH, is_blank, json_problem, to_micros, unknown_name_message
+from keepward.core.value import MAX_DEPTH, MAX_DURATION, is_blank, json_problem, to_micros, unknown_name_message
 from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
 from keepward.gates.gate_types import (
     GateContext,
@@ -390,6 +390,6 @@ def _fields(kind: type[changes.Change]) -> tuple[tuple[str, ...], Callable[[chan
 def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, dict | list | tuple) and depth <= MAX_JSON_DEPTH:
+    elif isinstance(value, dict | list | tuple) and depth <= MAX_DEPTH:
         for item in itertools.chain.from_iterable(value.items()) if isinstance(value, dict) else value:
             yield from _leaves(name, item, depth + 1)

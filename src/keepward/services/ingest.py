@@ -255,7 +255,7 @@ def propose_facts(
 
 
 def _is_of_oneself(text: str) -> bool:
-    """Whether each sentence is small talk, or tells of its author: others may announce pasted text."""
+    """Whether each sentence is small talk or about its author; any other may announce pasted text."""
     return all(not has_content(each) or _OF_ONESELF.match(each) for each in _SENTENCE_END.split(text))
 
 
