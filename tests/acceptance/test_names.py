@@ -311,7 +311,9 @@ def test_no_name_that_an_agent_took_shadows_an_owners_import(owner: Memory, mem:
     (tmp_path / "crm.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for stored in (2, 0):
         assert load(owner, tmp_path / "crm.jsonl", format="records").committed == stored
-    assert owner.get("crm:78").text == GOOD
+    kept(mem.remember("The rent account is EVIL-7", aliases=["crm:78"]))
+    for handle in (owner, mem):
+        assert handle.get("crm:78").text == GOOD
     assert load(mem, tmp_path / "crm.jsonl", format="records").committed == 0
 
 

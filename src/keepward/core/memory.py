@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import force_setattr, replace
 
 from keepward.core.foreign_words import ForeignKeys
-from keepward.core.principals import Trust
+from keepward.core.principals import PEOPLE, Trust
 from keepward.core.value import Value
 
 
@@ -219,6 +219,12 @@ class Record(ForeignKeys, Value, eq=False):
     def effective_trust(self) -> Trust:
         """Trust for a purpose such as ``act``: text written after reading a web page counts as web."""
         return self.trust if self.heard is None else min(self.trust, self.heard)
+
+    @property
+    def name_trust(self) -> Trust:
+        """Trust of its names: at least that of a user if a person stored it, such as an import that a person ran."""
+        is_persons = self.author.partition(":")[0] in PEOPLE
+        return max(self.effective_trust, Trust.USER) if is_persons else self.effective_trust
 
     @property
     def pinned(self) -> bool:

@@ -400,7 +400,7 @@ def _taken_names(session: RequestContext, before: Record | None, after: Record, 
         # A higher trust takes a name from a lower one.
         other = {holder for _, holder in holders} - {after.id}
         stored = session.store.records(session.tenant, sorted(other)).records if other else []
-        weaker = {record.id for record in stored if record.effective_trust < after.trust}
+        weaker = {record.id for record in stored if record.name_trust < after.name_trust}
         keys = {key for key, holder in holders if holder in other - weaker}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}
     if after.key is not None and (before is None or before.key != after.key):

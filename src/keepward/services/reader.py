@@ -325,13 +325,13 @@ class Reader:
         named = [*keyed, *prefixed]
         if inactive and not named:
             last = max(inactive, key=lambda record: (record.updated_at or record.created_at, record.id))
-            visible = [record for record in visible if record.effective_trust > last.effective_trust]
+            visible = [record for record in visible if record.name_trust > last.name_trust]
             if not visible:
                 raise NotFound(f"the memory under that key is {last.status.value}: name it by its id, {last.id}")
         # No lower trust takes a name that a higher one has. Any writer may choose an alias, so it comes last.
         named += visible
         if named:
-            record = max(named, key=lambda each: each.effective_trust)
+            record = max(named, key=lambda each: each.name_trust)
             if len(prefixed) > 1 and record in prefixed:
                 raise InvalidInput("more than one memory has an id that begins so; give more of it")
             return self._resolve(record.id, as_of) if record in keyed and as_of is not None else record

@@ -197,28 +197,27 @@ class MemoryReads(Snapshot):
         by_id: dict[str, Record] = {}
         self._read(db, tenant, list(ids), as_of, found, by_id)
         others = [name for name in ids if name not in by_id]
-        aliases: dict[str, str] = {}
+        aliases: dict[str, list[str]] = {}
         holders = db.run("by_alias", tenant=tenant, ids=json_array(others)).fetchall() if others else []
-        order = {scope: number for number, scope in enumerate(scopes)}
-        for name, scope, _, holder, _ in sorted(
-            holders, key=lambda row: (-(row[2] or 0), order.get(row[1], len(order)))
-        ):
+        for name, scope, _, *ends in holders:
             if sees is None or scope is None or sees(scope):
-                aliases.setdefault(name, holder)
-        wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
+                aliases.setdefault(name, []).extend(ends)
+        wanted = [each for each in dict.fromkeys(chain.from_iterable(aliases.values())) if each not in by_id]
         if wanted:
             self._read(db, tenant, wanted, as_of, found, by_id)
         missing = [name for name in (*ids, *wanted) if name not in by_id and name not in found.damaged]
         if as_of is None and missing:
             for (memory_id,) in db.run("in_journal", tenant=tenant, ids=json_array(missing)).fetchall():
                 _damaged(found, memory_id, Tampered("its record is missing"))
+        order = {scope: number for number, scope in enumerate(scopes)}
         seen: set[str] = set()
         for name in ids:
             record_or_none = by_id.get(name)
             if record_or_none is None and name in aliases:
                 # An alias counts only if the memory itself still has it.
-                target = by_id.get(aliases[name])
-                record_or_none = target if target is not None and name in target.aliases else None
+                targets = [each for holder in aliases[name] if (each := by_id.get(holder)) and name in each.aliases]
+                targets.sort(key=lambda each: (-each.name_trust, order.get(each.scope, len(order)), each.id))
+                record_or_none = next(iter(targets), None)
             if record_or_none is not None and record_or_none.id not in seen:
                 seen.add(record_or_none.id)
                 found.records.append(record_or_none)
