@@ -7,8 +7,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PARALLEL := --numprocesses auto --dist loadfile
 # These folders contain only tests of `make test-proof` and are slow to collect; schemathesis is for those alone.
 WITHOUT_PROOF := --ignore tests/console --ignore tests/proof -p no:schemathesis
+# Where `make mutants` compares with, and its further arguments: `make mutants BASE=main~5 MUTANTS="--minutes 3"`.
+BASE ?= main
+MUTANTS ?=
 
-.PHONY: up test test-slow test-proof compat console lint docs dist bench bench-peers clean
+.PHONY: up test test-slow test-proof mutants compat console lint docs dist bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -26,6 +29,10 @@ test-slow: $(VENV)/.ready-dev
 ## needs the npm registry
 test-proof: $(VENV)/.ready-proof
 	$(BIN)/pytest $(PARALLEL) -m "proof and not nightly"
+
+## change one place at a time in the files that changed since BASE, and print which changes no everyday test notices
+mutants: $(VENV)/.ready-mutants
+	$(BIN)/python tools/mutants.py --base $(BASE) $(MUTANTS)
 
 ## each adapter on the oldest and the newest release that its extra allows, each in an environment of its own
 compat: $(VENV)/.ready-dev
@@ -74,6 +81,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	touch $@
+
+$(VENV)/.ready-mutants: $(VENV)/.ready-dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group mutants
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready-dev
