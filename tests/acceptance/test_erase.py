@@ -262,6 +262,15 @@ def test_what_another_user_said_stays_and_is_listed(owner):
     assert bo.remember("I live in Porto too, by the sea").outcome == "committed"
 
 
+def test_a_copy_in_the_scope_of_the_same_user_goes_and_that_of_another_stays(owner):
+    ana, bert = owner.user("ana"), owner.user("bert")
+    first = kept(ana.remember(FIRST, tier="archival"))
+    copy = kept(ana.project("boat").remember(FIRST, tier="archival"))
+    other = kept(bert.remember(FIRST, tier="archival"))
+    erased(owner, first.id)
+    assert [owner.get(each.id).status.value for each in (first, copy, other)] == ["erased", "erased", "active"]
+
+
 def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
     copy = kept(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
     erased(owner, number)
