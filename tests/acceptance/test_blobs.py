@@ -332,6 +332,18 @@ def test_a_rollback_brings_back_the_blob_of_the_version_before(owner: Memory, cl
     assert (record.blob, owner.read_blob(old), owner.verify().ok) == (old, PNG, True)
 
 
+def test_a_rollback_to_a_blob_that_is_not_stored_is_refused(owner: Memory) -> None:
+    old, new = owner.put_blob(PNG).ref, owner.put_blob(OGG).ref
+    owner.remember("the logo, first draft", tier="archival", key="logo", blob=old)
+    changed = owner.remember("the jingle of the firm", tier="archival", key="logo", blob=new)
+    with owner._engine.store.write() as writer:
+        assert writer.drop_blob("default", old)
+    with pytest.raises(Conflict, match="upload the bytes again"):
+        owner.rollback(changed.commit.id)  # type: ignore[union-attr]
+    [record] = owner.list_memories(tiers=["archival"])
+    assert record.blob == new
+
+
 # --- the chore
 
 
