@@ -110,6 +110,13 @@ def test_a_memory_cannot_be_used_and_ignored_at_once(keeper: Memory) -> None:
         keeper.feedback(shown.receipt or "", used=[shown[0].memory.id], ignored=[shown[0].memory.id])
 
 
+@pytest.mark.parametrize("used", [[], [f"memory-{number}" for number in range(1001)]], ids=["none", "too many"])
+def test_feedback_names_at_least_one_memory_and_at_most_1000(keeper: Memory, used: list[str]) -> None:
+    shown = keeper.recall(asked("billing"), receipt=True)
+    with pytest.raises(InvalidInput, match="from 1 to 1000"):
+        keeper.feedback(shown.receipt or "", used=used)
+
+
 def test_feedback_on_a_receipt_of_a_write_is_an_error(keeper: Memory) -> None:
     out = keeper.remember("The quay is closed on Mondays", tier="archival")
     with pytest.raises(NotFound):
