@@ -131,6 +131,16 @@ def test_past_state_no_longer_contains_erased_content(owner, number, other):
     assert [record.id for record in owner.list_memories(as_of=3)] == [other]
 
 
+def test_search_of_the_past_forgets_erased_content_as_a_new_process_does(owner, number, other, entering):
+    def scores(memory):
+        return [(hit.memory.id, hit.score) for hit in memory.recall("what does the service deploy?", as_of=3)]
+
+    before = scores(owner)
+    erased(owner, number)
+    assert number in dict(before)
+    assert scores(owner) == scores(entering(Actor.operator("olga")))
+
+
 def test_log_still_names_the_author_of_an_erased_reason(owner, number):
     erased(owner, number)
     assert [(view.details.actor, view.details.reason) for view in owner.log()] == [
