@@ -89,6 +89,12 @@ def test_prompt_uses_the_old_persona_until_the_owner_approves(own: Memory, lyra:
     assert receipt.facts["documents"]["identity"] == own.identity().version == own.identity().editions[1].version
 
 
+def test_a_preview_shows_the_persona_in_its_parts(own: Memory) -> None:
+    previewed = own.context("who are you", preview=True)
+    assert FIRST.strip() in previewed.text
+    assert "".join(part.text for part in previewed.explanation.parts) == previewed.text
+
+
 @pytest.mark.promise("B82")
 def test_commit_names_who_activated_an_edition_and_what_it_replaced(own: Memory, lyra: Memory) -> None:
     own.approve(asked(lyra).id)
@@ -160,6 +166,12 @@ def test_queue_can_be_read_without_the_identity_document(own: Memory, lyra: Memo
         1,
         False,
     )
+
+
+def test_an_edition_is_not_stale_while_its_document_cannot_be_read(own: Memory, lyra: Memory, page: Path) -> None:
+    item = asked(lyra)
+    page.write_bytes(b"\xff\xfe\x00")
+    assert (own.proposal(item.id).state, own.proposal(item.id).stale) == ("pending", False)
 
 
 @pytest.mark.promise("B82")
