@@ -209,6 +209,16 @@ def test_a_restored_summary_has_no_line_of_a_forgotten_message(chat: Chat) -> No
 
 
 @pytest.mark.promise("A35")
+def test_a_summary_that_a_rollback_restores_has_no_line_of_a_forgotten_message(chat: Chat) -> None:
+    commits = [chat.memory.forget(each.id).commit for each in (chat.merged, chat.by_hand)]
+    kept(chat.memory.forget("m1"))
+    for commit in commits:
+        chat.memory.rollback(commit.id)
+    assert chat.memory.get(chat.merged.id).status.value == "active"
+    assert chat.mentions() == 0
+
+
+@pytest.mark.promise("A35")
 def test_no_new_summary_quotes_a_forgotten_message(chat: Chat) -> None:
     kept(chat.memory.forget("m1"))
     assert refused(chat.memory.remember("Of gloves", kind="summary", derived_from=["m1"])) == {"forgotten_source"}
