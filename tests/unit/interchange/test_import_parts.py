@@ -36,6 +36,11 @@ def test_an_identifier_is_never_cut_in_two():
     assert any(mail in part for part in split_text(text, 100))
 
 
+def test_a_phone_number_with_spaces_is_never_cut_in_two():
+    phone = "+49 30 90182017"
+    assert any(phone in part for part in split_text("x" * 88 + f" {phone} " + "y" * 80, 100))
+
+
 def test_long_text_with_a_secret_is_refused_not_cut(made_up_key):
     with pytest.raises(UnusableItem, match="secret"):
         split_text(SENTENCE * 5 + made_up_key + " " + SENTENCE * 5, 100)
