@@ -571,6 +571,13 @@ def test_records_recomputed_know_the_tombstone(owner, number, other):
     assert (owner.verify().faults, refused(owner.remember(FIRST, tier="archival"))) == ((), {"erased"})
 
 
+def test_only_an_erasure_has_a_certificate(owner, number):
+    for name in (owner.log()[0].commit.id, "0" * 16):
+        with pytest.raises(NotFound, match="nothing was erased under that name"):
+            owner.certificate(name)
+
+
+
 def test_the_certificate_says_what_when_by_whom_and_its_limits(owner, number):
     commit = erased(owner, number, reason="consent")
     told = owner.certificate(number)
