@@ -156,6 +156,13 @@ def test_memory_declassified_later_is_read_without_its_past(owner: Memory, mem: 
     assert TEXT not in repr(versions)
 
 
+def test_reason_of_a_hidden_change_is_not_in_its_commit(owner: Memory, mem: Memory) -> None:
+    made = owner.remember("Ana sees a doctor", tier="archival", sensitivity="sensitive", reason=f"heard of {WORD}")
+    assert WORD in str(owner.show(made.commit.id).commit.payload)  # type: ignore[union-attr]
+    views = [mem.show(made.commit.id), *mem.log(), *mem.diff(0, owner.head)]  # type: ignore[union-attr]
+    assert WORD not in repr(views)
+
+
 @pytest.fixture
 def asked(owner: Memory, entering: Enter) -> Memory:
     """An agent that may say that a person consented, and may not read what is sensitive."""
