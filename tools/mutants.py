@@ -196,26 +196,21 @@ def reported(test: str) -> tuple[str, str]:
 class Tests:
     """Which everyday tests run which line, and how long each takes."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self) -> None:
         collected = subprocess.run(
             [*EVERYDAY, "--collect-only"], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True
         )
         present = {reported(line): line for line in collected.stdout.splitlines() if "::" in line}
         self.seconds: dict[str, float] = {}
         for case in ElementTree.parse(TIMES).iter("testcase"):
-            name = present.get((case.get("classname"), case.get("name")))
+            name = present.pop((case.get("classname", ""), case.get("name", "")), "")
             if name and not len(case):
                 self.seconds[name] = float(case.get("time", 0))
+        # The map does not have them, so each change gets them all.
+        self.new = sorted(present.values())
         self._data = CoverageData(str(LINES))
         self._data.read()
         self._lines: dict[str, dict[int, set[str]]] = {}
-        # The map does not know them.
-        self.new = [
-            name
-            for name in changed_files(base, "tests")
-            if Path(name).name.startswith("test_") and (ROOT / name).stat().st_mtime > TIMES.stat().st_mtime
-            if any(test.startswith(f"{name}::") for test in present.values())
-        ]
 
     def lines(self, file: str) -> dict[int, set[str]]:
         """Return the tests of each line of a file as it is now; a new line has those of the line above."""
@@ -291,6 +286,8 @@ class Runs:
 
     def run(self, mutant: Mutant) -> Outcome:
         """Run the tests of a change in a free folder."""
+        if time.monotonic() >= self._until:
+            return Outcome(mutant, None, "no time left")
         folder = self._folders.get()
         try:
             return self._run(mutant, folder)
@@ -307,7 +304,7 @@ class Runs:
         for compiled in (target.parent / "__pycache__").glob(f"{target.stem}.*"):
             compiled.unlink()
         every = self._tests.of(mutant)
-        if not every:
+        if not every and not self._tests.new:
             return Outcome(mutant, False, "no test runs it")
         names = self._tests.limited(every, self._seconds)
         for batch in (self._tests.new + names[:FIRST], names[FIRST:]):
@@ -317,7 +314,7 @@ class Runs:
                 if code is None and time.monotonic() >= self._until - 1:
                     return Outcome(mutant, None, "no time left")
                 if code not in {0, 5}:
-                    test = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+                    test = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", output, re.MULTILINE)
                     return Outcome(mutant, True, test[1] if test else "too slow" if code is None else f"exit {code}")
         return Outcome(mutant, False, f"{len(names)} of {len(every)} tests")
 
@@ -381,7 +378,7 @@ def main() -> None:
     if options.map or not TIMES.exists():
         map_tests()
     until = time.monotonic() + 60 * options.minutes
-    tests = Tests(options.base)
+    tests = Tests()
     files = python_files(options.paths) if options.paths else changed_files(options.base, "src/keepward")
     every = [mutant for file in files for mutant in mutants(file)]
     drawn = random.Random(options.seed).sample(every, min(options.most, len(every)))
