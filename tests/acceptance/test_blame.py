@@ -149,6 +149,14 @@ def test_what_expired_in_between_says_so(agent, clock):
     assert (found.change, found.commit, found.why) == ("removed", None, "its TTL ended between the two")
 
 
+def test_what_another_objective_recalls_says_so(agent):
+    agent.remember("The database is db-1", tier="archival")
+    first, second = (agent.context(objective).receipt.id for objective in ("hello", "database"))
+    assert [each.why for each in agent.context_diff(first, second).items] == [
+        "the two had different options: objective"
+    ]
+
+
 def test_what_a_purpose_excludes_says_so(agent):
     agent.remember("Refunds go by wire", tier="archival", source="web")
     first = agent.context("refunds").receipt.id
