@@ -36,6 +36,16 @@ class Shortest:
         return [1 / (1 + len(text)) for text in texts]
 
 
+class Wrong:
+    id = "wrong"
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def rerank(self, query, texts):
+        return {"too few": [0.5], "too large": [2.0] * len(texts), "no numbers": ["high"] * len(texts)}[self.scores]
+
+
 class Birthdays:
     id = "birthdays"
 
@@ -123,6 +133,7 @@ factory = shop_plugins:ending
 module = ending_plugins:anything
 [keepward.rerankers]
 shortest = shop_plugins:Shortest
+wrong = shop_plugins:Wrong
 ending = shop_plugins:Ending
 lazy = shop_plugins:Lazy
 unnamed = shop_plugins:Unnamed
@@ -174,6 +185,15 @@ def test_reranker_plugin_orders_results_and_is_named(tmp_path: Path) -> None:
         found = mem.recall("how many tonnes of steel does the crane lift on the north side")
         assert found[0].memory.text == "The crane is red"
         assert (found.reranker, found[0].score > found[1].score) == ("shortest", True)
+
+
+@pytest.mark.parametrize("scores", ["too few", "too large", "no numbers"])
+def test_reranker_plugin_returns_a_score_from_0_to_1_for_each_text(tmp_path: Path, scores: str) -> None:
+    with opened(tmp_path, reranker=f"wrong:{scores}") as mem:
+        mem.remember("The pier is closed")
+        mem.remember("The pier is long")
+        with pytest.raises(InvalidInput, match="a score from 0 to 1 for each text"):
+            mem.recall("pier")
 
 
 def test_extractor_plugin_finds_facts_of_messages(tmp_path: Path) -> None:
