@@ -182,6 +182,11 @@ def test_an_error_code_near_a_word_is_no_secret() -> None:
     assert [text for text in cases if secrets.scan(text)] == []
 
 
+@pytest.mark.parametrize("value", ["left 17, right 3, left 88", "17 left, 3 right, 88 left"])
+def test_the_combination_of_a_dial_is_found_complete(value: str) -> None:
+    assert shown(f"The safe combination is {value}") == [value]
+
+
 def test_a_list_of_small_numbers_is_no_lock_combination() -> None:
     cases = [
         "The team in the office plays 4-2-3-1",
