@@ -54,6 +54,14 @@ def ids_of(found):
     return [each.id for each in found]
 
 
+def test_a_page_and_a_list_narrow_to_the_job(agent):
+    made = [
+        kept(agent.remember(f"Goal: bread {job}", kind="summary", tier="episodic", job=job)).id for job in ("a", "b")
+    ]
+    pages = agent.list_memories(job="b", offset=0), agent.list_memories(job="b")
+    assert [[each.id for each in page] for page in pages] == [made[1:], made[1:]]
+
+
 def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
     head = int(owner.head.split(":")[0])
     for seq, ended, tags in product([*range(head + 1), None], (False, True), ((), ("t0",))):
