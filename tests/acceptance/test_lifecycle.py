@@ -225,6 +225,11 @@ def test_superseded_memory_can_be_deleted_on_record(mem: Memory) -> None:
     assert mem.history(old.id)[-1].details.reason == "nobody asks any more"
 
 
+def test_a_proposal_without_a_change_is_refused(mem: Memory) -> None:
+    with pytest.raises(InvalidInput, match="at least one change"):
+        mem.propose([])
+
+
 @pytest.mark.promise("B27")
 def test_memory_cannot_be_superseded_by_a_missing_one(mem: Memory) -> None:
     old = kept(mem.remember("The ferry leaves at six", tier="archival"))
