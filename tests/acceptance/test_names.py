@@ -340,6 +340,13 @@ def test_no_id_that_an_agent_chooses_takes_a_name_of_the_owners(owner: Memory, m
         assert "EVIL" not in owner.get(name).text
 
 
+def test_a_key_names_the_version_of_the_past_that_is_asked_for(mem: Memory) -> None:
+    kept(mem.remember("The rent is 900", key="rent"))
+    head = mem.head
+    kept(mem.remember("The rent is 950", key="rent"))
+    assert [mem.get("rent", as_of=at).text for at in (head, None)] == ["The rent is 900", "The rent is 950"]
+
+
 def test_the_beginning_of_an_id_wins_over_an_alias(owner: Memory, mem: Memory) -> None:
     at = request_context_of(owner).clock.now()
     guessed = request_context_of(owner).ids.new_id(at)[:8]
