@@ -182,6 +182,10 @@ def test_an_error_code_near_a_word_is_no_secret() -> None:
     assert [text for text in cases if secrets.scan(text)] == []
 
 
+def test_a_code_is_found_after_a_line_that_names_none() -> None:
+    assert shown("Tea is green.\nalarm code of the shed 4711") == ["4711"]
+
+
 @pytest.mark.parametrize("value", ["left 17, right 3, left 88", "17 left, 3 right, 88 left"])
 def test_the_combination_of_a_dial_is_found_complete(value: str) -> None:
     assert shown(f"The safe combination is {value}") == [value]
