@@ -43,6 +43,12 @@ def test_reasons_of_decisions_are_erased_with_their_proposal(tmp_path):
         assert "biopsy" not in repr([*left, *mem.pending(state="rejected")])
 
 
+def test_a_proposal_is_erased_by_the_beginning_of_its_id(owner: Memory, mem: Memory) -> None:
+    item = held(mem.remember(ORDER))
+    owner.erase(owner.plan_erase(item.id[:23]).digest, item.id[:23])
+    assert owner.proposal(item.id).steps == ()
+
+
 @pytest.mark.parametrize("edit", [False, True], ids=["new", "edit"])
 @pytest.mark.parametrize("away", [False, True], ids=["at hand", "away"])
 def test_backups_lose_an_erased_proposal_and_its_reasons(tmp_path, edit, away):

@@ -323,8 +323,8 @@ class ErasureScope:
 
 
 def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> ErasureScope:
-    named, queued = _select_ids(session, chosen)
-    proposed = _proposed_records(session, chosen, queued)
+    named, queued, named_proposals = _select_ids(session, chosen)
+    proposed = _proposed_records(session, chosen, queued, named_proposals)
     copies: set[str] = set()
     #: By id, why a memory is included.
     included: dict[str, str] = {}
@@ -347,7 +347,7 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
         if chosen.include_citing and (lineage or citing or citing_proposals):
             included |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= citing_proposals.keys()
-            proposed |= _proposed_records(session, replace(chosen, ids=tuple(citing_proposals)), set(citing_proposals))
+            proposed |= _proposed_records(session, chosen, set(citing_proposals), set(citing_proposals))
             continue
         quoting = _versions_with_lines(session, following, ids)
         seen = _scan_journal(session, ids, lineage, traces, quoting)
@@ -486,22 +486,25 @@ def _complete_plan(tenant: str, found: ErasureScope, plan: ErasePlan) -> ErasePl
     return replace(plan, digest=digest("erase-plan", encode([tenant, _without_texts(plan)])).hex())
 
 
-def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], set[str]]:
+def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], set[str], set[str]]:
     """Return ids of memories and of proposals in any state: visible ones by name, others by subject or source.
+
+    The third set has the proposals by name alone.
 
     A subject or source selects in the entire tenant.
     """
     if not (chosen.ids or chosen.subject or chosen.source or chosen.user):
         raise InvalidInput("say what to erase: ids, a subject or a source; or ask at a user")
     found: dict[str, Record] = {}
-    queued: set[str] = set()
+    named: set[str] = set()
     for name in chosen.ids:
         item = session.store.documents(Proposal, session.tenant).get(name, prefix=True)
         if item is None:
             record = session.reader.fetch_only(name)
             found[record.id] = record
         elif item.steps:
-            queued.add(name)
+            named.add(item.id)
+    queued = set(named)
     every: Sequence[Record] = ()
     if chosen.subject or chosen.source or chosen.user:
         every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
@@ -519,7 +522,7 @@ def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], s
         alike = sum(each.subject is not None and each.subject.casefold() == folded for each in every)
         other = f"; {alike} of a subject in other capitals: names count letter by letter" if alike else ""
         raise NotFound(f"nothing here is of that subject, source or user{other}")
-    return left, queued
+    return left, queued, named
 
 
 def _is_chosen(record: Record, chosen: Selection) -> bool:
@@ -537,12 +540,14 @@ def _records_of(item: Proposal) -> list[Record]:
     return [side for step in item.steps for side in (step.before, step.after) if side is not None]
 
 
-def _proposed_records(session: RequestContext, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
-    """Return, by id, the memories that exist only in the chosen proposals."""
+def _proposed_records(
+    session: RequestContext, chosen: Selection, queued: set[str], named: set[str]
+) -> dict[str, list[Record]]:
+    """Return, by id, the memories that exist only in the chosen proposals: all of the named ones."""
     items = session.store.documents(Proposal, session.tenant).list(ids=queued)
     asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
     known = {record.id for record in session.store.records(session.tenant, sorted(asked)).records}
-    whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
+    whole = {step.after.id for item in items if item.id in named for step in item.steps}
     return {
         name: [after]
         for name, after in sorted(asked.items())
