@@ -225,6 +225,11 @@ def test_superseded_memory_can_be_deleted_on_record(mem: Memory) -> None:
     assert mem.history(old.id)[-1].details.reason == "nobody asks any more"
 
 
+def test_a_claimed_source_alone_says_nothing_new(mem: Memory) -> None:
+    outcomes = [mem.remember("The rent is 900", key="rent", source=source) for source in (None, "operator")]
+    assert [each.outcome for each in outcomes] == ["committed", "duplicate"]
+
+
 def test_a_proposal_without_a_change_is_refused(mem: Memory) -> None:
     with pytest.raises(InvalidInput, match="at least one change"):
         mem.propose([])
