@@ -577,7 +577,6 @@ def test_only_an_erasure_has_a_certificate(owner, number):
             owner.certificate(name)
 
 
-
 def test_the_certificate_says_what_when_by_whom_and_its_limits(owner, number):
     commit = erased(owner, number, reason="consent")
     told = owner.certificate(number)
