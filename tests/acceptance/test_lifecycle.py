@@ -445,6 +445,13 @@ def test_summary_lasts_a_week_or_stably_never_permanently(mem: Memory) -> None:
     assert "stability_of_kind" in refused(mem.remember("All is well", kind="summary", stability="permanent"))
 
 
+def test_a_memory_becomes_permanent_with_approval_only(mem: Memory) -> None:
+    kept(mem.remember("The harbour opens at six", key="harbour", tier="archival"))
+    later = mem.remember("The harbour opens at five", key="harbour", tier="archival", stability="permanent")
+    assert "permanence_needs_approval" in codes(later)
+    assert mem.get("harbour").stability.value == "stable"
+
+
 @pytest.mark.promise("B14", "B18")
 def test_a_rule_is_stable_without_an_end_and_never_volatile(mem: Memory) -> None:
     given: dict[str, Any] = {"kind": "rule", "confidence": 0.9, "evidence": ["chat:1"]}
