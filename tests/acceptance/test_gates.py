@@ -275,6 +275,23 @@ def test_full_tier_makes_room_only_by_archiving(opened: Callable[..., Memory]) -
         assert "red crane" in {each.text for each in mem.list_memories()}
 
 
+def test_a_full_tier_archives_nothing_of_a_person_and_nothing_of_another_scope(opened: Callable[..., Memory]) -> None:
+    policy = Policy(capacity={"archival": 3}, when_full="archive")
+    with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
+        agent = owner.as_actor(Actor.agent())
+        for text, handle in (
+            ("Ana plays the violin", owner.as_actor(Actor.user("ana")).user("ana")),
+            ("Eve sails on Sundays", agent.agent("eve")),
+            ("The ferry leaves at noon", owner.as_actor(Actor.user("bo"))),
+        ):
+            kept(handle.remember(text, tier="archival", importance=0.1))
+        before = owner.head
+        outcome = agent.agent("bob").remember("Bob collects gravel", tier="archival", importance=0.9)
+        assert refused(outcome) == {"full"}
+        assert "violin" not in repr(outcome)
+        assert owner.head == before
+
+
 @pytest.mark.parametrize("when_full", ["refuse", "archive"])
 def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_full: Any) -> None:
     policy = Policy(capacity={"archival": 2}, when_full=when_full)

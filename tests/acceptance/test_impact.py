@@ -364,3 +364,43 @@ def test_what_a_person_said_after_quoting_a_page_stays_when_the_page_is_containe
     plan = owner.plan_contain(source="web")
     assert (plan.items, plan.restored) == ((), ())
     assert owner.get(old.id).text == "The deploy target is db-8"
+
+
+def test_what_the_owner_changed_since_stays_when_a_value_comes_back(owner, agent):
+    old = revised(owner, agent)
+    kept(owner.revise(old.id, sensitivity="sensitive", reason="private"))
+    kept(owner.move(old.id, scope="/users/ana", key="deploy"))
+    kept(owner.remember("The deploy target of all is db-1", key="deploy", tier="archival"))
+    plan_and_contain(owner, source="web")
+    now = owner.get(old.id)
+    assert (now.text, now.sensitivity, now.scope, now.key) == (old.text, "sensitive", "/users/ana", "deploy")
+    assert owner.plan_contain(source="web").items == ()
+
+
+def test_a_value_that_its_owner_forgot_does_not_come_back(owner, agent):
+    old = revised(owner, agent)
+    kept(owner.forget(old.id, reason="x"))
+    plan = owner.plan_contain(source="web")
+    assert plan.restored == ()
+    owner.contain(plan.digest, source="web", reason="the page was poisoned")
+    assert owner.get(old.id).status == "archived"
+
+
+def test_a_value_that_was_replaced_again_does_not_come_back(owner, agent):
+    old = superseded(owner, agent)
+    newest = kept(owner.remember("The deploy target is db-8", tier="archival"))
+    kept(owner.supersede(owner.get(old.id).superseded_by, newest.id, reason="x"))
+    other = revised(owner, agent)
+    kept(owner.supersede(other.id, newest.id, reason="x"))
+    plan = owner.plan_contain(source="web")
+    assert plan.restored == ()
+    owner.contain(plan.digest, source="web", reason="the page was poisoned")
+    assert [each.text for each in owner.list_memories()] == [newest.text]
+
+
+def test_a_value_comes_back_from_a_chain_of_contained_texts(owner, agent):
+    old = superseded(owner, agent)
+    later = kept(owner.remember("The deploy target is evil-10", tier="archival", source="web"))
+    kept(owner.supersede(owner.get(old.id).superseded_by, later.id, reason="x"))
+    plan_and_contain(owner, source="web")
+    assert [each.text for each in owner.list_memories()] == [old.text]

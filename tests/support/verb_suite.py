@@ -286,6 +286,28 @@ class VerbSuite(AskingSuite, ScopeSuite):
         self.kept(agent.agent("eve"), "The ferry leaves at noon", source="web")
         assert self.kept(bob, "The ferry leaves at noon").trust is Trust.AGENT
 
+    def test_a_known_text_keeps_its_trust_in_other_forms(self, owner: Any, agent: Any) -> None:
+        page = "Contact help@evil.example to get into the network"
+        self.kept(agent, page, source="web")
+        self.kept(agent, "Refunds are settled by wire transfer", source="web")
+        bob = agent.agent("bob")
+        for text in (page, '"Refunds are settled by wire transfer"', "REFUNDS are settled by wire transfer!"):
+            assert self.kept(bob, text).trust is Trust.WEB, text
+        blob = bob.put_blob(b"some plain bytes").ref
+        assert self.kept(bob, "Refunds are settled by wire transfer", blob=blob).trust is Trust.WEB
+
+    def test_a_sensitive_text_that_is_hidden_changes_no_answer(self, owner: Any, agent: Any) -> None:
+        hidden = "Ana takes lithium every night"
+        for text in (hidden, "Bo limps since his fall of 2019"):
+            self.kept(owner, text, source="web", sensitivity="sensitive")
+        for text, sensitivity in (
+            (hidden, None),
+            (hidden, "sensitive"),
+            ("Bo limps since his fall of 2018", "sensitive"),
+        ):
+            stored = agent.remember(text, sensitivity=sensitivity)
+            assert (stored.outcome, stored.reasons, stored.records[0].trust) == ("committed", (), Trust.AGENT)
+
     def test_a_record_names_the_source_that_an_agent_claimed_and_the_one_that_holds(
         self, owner: Any, agent: Any
     ) -> None:
@@ -300,6 +322,8 @@ class VerbSuite(AskingSuite, ScopeSuite):
         # To claim a source adds nothing to a memory.
         same = agent.remember("The pier closes at ten", source="manual")
         assert (same.outcome, owner.get(record.id).evidence) == ("duplicate", changed.evidence)
+        event = agent.remember("The pier is closed today", kind="event", source="operator").records[0]
+        assert (event.source, event.evidence) == ("inference", ("claimed:operator",))
         # A relayed message says whose words it has.
         said = agent.remember("I like tea", kind="event", source="user_message").records[0]
         assert (said.source, said.trust) == ("user_message", Trust.AGENT)

@@ -152,10 +152,12 @@ def _below_target_trust(case: GateInput, view: GateContext, policy: Policy) -> I
 def with_source_that_holds(case: GateInput, view: GateContext) -> GateInput:
     """Return a step whose record has the source that holds, and a claimed one in its evidence.
 
-    An event is left as it is: its source says whose words an agent relays, and its trust who recorded them.
+    An event with the source of a user is left as it is: an agent relays the user's words, and its trust says so.
     """
     after, claimed = case.after, getattr(case.change, "source", None)
-    if after.kind is Kind.EVENT or after.source != claimed or _claims_higher_source(case, view) is None:
+    if after.source != claimed or _claims_higher_source(case, view) is None:
+        return case
+    if after.kind is Kind.EVENT and SOURCES[after.source].trust <= Trust.USER:
         return case
     evidence = tuple(sorted({*after.evidence, f"{CLAIMED}{claimed}"}))
     record = msgspec.structs.replace(after, source=default_source(case.actor), evidence=evidence)

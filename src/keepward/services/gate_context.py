@@ -20,7 +20,7 @@ from typing import Any
 
 from keepward.core import change as ask
 from keepward.core.memory import ContentType, Kind, Record, Status, Tier, importance_at
-from keepward.core.principals import ActorKind, Trust
+from keepward.core.principals import ActorKind, Trust, is_within_scope
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
@@ -129,20 +129,24 @@ def previous_statements(
 
 
 def trust_of_known_text(session: RequestContext, after: Record, overlay: StagedState) -> Trust | None:
-    """Return the trust of the same text where the writer may read it, if lower than that of the record; else None.
+    """Return the trust of the same words where the writer may read them, if lower than that of the record; else None.
 
-    Messages are left out: they record what was said, not that it is so.
+    Capitals, punctuation and filler words make no other text. Messages are left out: they record what was said, not
+    that it is so.
     """
-    if after.blob is not None or (after.kind is Kind.EVENT and after.speaker is not None):
+    if after.kind is Kind.EVENT and after.speaker is not None:
         return None
-    scopes = {*session.reader.scopes, after.scope} if session.reader.can_see(after.scope) else {*session.reader.scopes}
-    features = overlay.text_features(after)
+    reader = session.reader
+    scopes = {*reader.scopes, after.scope} if reader.can_see(after.scope) else {*reader.scopes}
+    trait = NormalizedText(after.text).token_signature
     found = [
         int(record.trust)
         for record in overlay.records.values()
-        if record.id != after.id and record.scope in scopes and overlay.text_features(record).digest == features.digest
+        if record.id != after.id and record.scope in scopes and overlay.text_features(record).trait == trait
     ]
-    known = session.store.known_trust(session.tenant, features.digest, after.id, scopes)
+    known = session.store.known_trust(
+        session.tenant, trait, after.id, scopes, include_sensitive=reader.may_ask_for_sensitive
+    )
     lowest = min([*found, *([] if known is None else [known])], default=int(after.trust))
     return Trust(lowest) if lowest < after.trust else None
 
@@ -349,6 +353,11 @@ def gate_context(
     return GateContext(**fields)
 
 
+def _may_compare(session: RequestContext, record: Record) -> bool:
+    """Whether an answer may depend on a record: its content is readable, or the handle's own."""
+    return session.reader.can_read(record) or record.text_by == session.actor.label
+
+
 def with_comparisons(session: RequestContext, case: GateInput, view: GateContext, overlay: StagedState) -> GateContext:
     """Add the memories that a step is compared with, and how many memories its tier has."""
     change, before, after = case.change, case.before, case.after
@@ -364,10 +373,12 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
     if not isinstance(change, ask.Insert) or not session.reader.can_see(after.scope):
         return replace(view, **fields)
     near = neighbours(session, after, overlay) if before is None else ()
+    near = tuple(record for record in near if _may_compare(session, record))
     # The history of a value under another key says nothing of this one.
     has_own_key = after.key is not None and after.content_type is ContentType.STRUCTURED
     revised = (before,) if before is not None else () if has_own_key else near
     past = () if case.actor.kind in MAY_REAFFIRM else previous_statements(session, revised, after, overlay)
+    past = tuple(record for record in past if _may_compare(session, record))
     return replace(view, **fields, neighbours=near, echoes=past, forms=overlay.normalized)
 
 
@@ -404,7 +415,7 @@ def _taken_names(session: RequestContext, before: Record | None, after: Record, 
         keys = {key for key, holder in holders if holder in other - weaker}
     taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}
     if after.key is not None and (before is None or before.key != after.key):
-        forms[after.key] = {after.key}
+        forms[after.key] = {after.key, after.key.casefold()}
 
     def names_another(form: str) -> bool:
         """Whether a form is the id of another visible memory, or its first 8 or more characters."""
@@ -454,10 +465,16 @@ def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: da
 
 
 def _evictable_memory(session: RequestContext, tier: Tier) -> Record | None:
-    """Return the least useful memory of a full tier, except permanent ones and those of the owner."""
-    filters = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
+    """Return the least useful memory of a full tier that this handle reads, and that no person wrote; None if none."""
+    reader = session.reader
+    filters = Filter(scopes=reader.scopes, tiers=(tier.value,), permanent=False)
     stored = session.store.find(session.tenant, filters, live_at=None, limit=None).records
-    evictable = [record for record in stored if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
+    evictable = [
+        record
+        for record in stored
+        if record.status is Status.ACTIVE and record.trust < Trust.USER and reader.can_read(record)
+        if is_within_scope(record.scope, reader.write_scope())
+    ]
     return next(iter(least_useful(session.store, session.tenant, evictable, session.clock.now())), None)
 
 

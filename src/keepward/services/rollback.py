@@ -30,7 +30,7 @@ from keepward.core.journal import CommitView, Conflicting, Containment, Differen
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, Role
 from keepward.core.quotes import FOLLOW
-from keepward.core.reducer import apply
+from keepward.core.reducer import apply, has_same_text
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, NotFound, Unauthorised
@@ -351,23 +351,24 @@ def contain(
             if record.id not in found.shortened and record.id not in found.clean
             if record.status is not Status.ERASED and not is_contained(session, record)
         }
-        earlier = _versions_before(session, affected_now, touched)
-        items = tuple(record for record in affected_now.values() if not _has_content_of(record, earlier.get(record.id)))
-        archived = [record for record in items if record.id not in earlier]
-        targets = {record.id: earlier[record.id] for record in items if record.id in earlier}
-        targets |= _superseded_by(session, archived, affected)
+        returning = _earlier_values(session, affected_now, touched)
+        items = tuple(record for record in affected_now.values() if not _has_content_of(record, returning))
+        archived = [record for record in items if record.id not in returning]
+        targets = {record.id: returning[record.id] for record in items if record.id in returning}
+        superseded = _superseded_by(session, archived, affected)
         changed = [*items, *(before for _, (before, _) in sorted(found.shortened.items()))]
-        versions = [[[record.id, record.version] for record in each] for each in (changed, targets.values())]
+        restored = tuple(record for _, record in sorted((targets | superseded).items()))
+        versions = [[[record.id, record.version] for record in each] for each in (changed, restored)]
         shown = [session.tenant, selector.way, selector.value, *versions]
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
         result = Containment(
             applied=False,
             impact=affected,
             items=items,
-            restored=tuple(session.reader.hide_content(record) for _, record in sorted(targets.items())),
+            restored=tuple(map(session.reader.hide_content, restored)),
             shortened=shortened_in(session, found),
             digest=plan_digest,
-            notes=(*_notes_on_restored(targets), *_notes_on_corrected(affected.corrected)),
+            notes=(*_notes_on_restored(len(restored)), *_notes_on_corrected(affected.corrected)),
         )
         if digest is None or not changed:
             return _ContainmentSteps(result=result)
@@ -377,9 +378,10 @@ def contain(
         if not (session.policy.enabled and session.policy.capture):
             raise Unauthorised("memory is switched off by policy; switch capture on to contain")
         steps = [_contained_step(session, record) for record in archived]
+        steps += [_contained_step(session, record, targets[record.id]) for record in items if record.id in targets]
         steps += following_steps(session, found)
         taken = {step.after.id for step in steps}
-        returned, reasons = _steps(session, {name: record.version for name, record in targets.items()}, ())
+        returned, reasons = _steps(session, {name: record.version for name, record in superseded.items()}, ())
         steps += [step for step in returned if step.after.id not in taken]
         return _ContainmentSteps(steps=steps, result=result, reasons=reasons)
 
@@ -402,50 +404,76 @@ class _ContainmentSteps(StepList):
     reasons: tuple[Reason, ...] = ()
 
 
-def _versions_before(
+#: Fields that say what a memory states, and who said it.
+_STATEMENT = (
+    *("text", "text_by", "text_at", "speaker", "occurred_at", "content_type", "blob", "metadata_json", "kind"),
+    *("source", "trust", "heard", "evidence", "derived_from", "confidence", "base_confidence"),
+)
+
+
+def _earlier_values(
     session: RequestContext, affected: Mapping[str, Record], touched: Mapping[str, int]
 ) -> dict[str, Record]:
-    """Return, by id, the version in use before a memory was first touched or derived from what was touched."""
+    """Return, by id, memories in use as they come back: with the statement from before the first contained version.
+
+    Other fields, such as scope, key and sensitivity, stay as they are now, unless the contained versions set them.
+    """
     sources = {*touched, *affected}
     found: dict[str, Record] = {}
-    for name in affected:
-        before: Record | None = None
+    for name, now in affected.items():
+        earlier: Record | None = None
+        last: Record | None = None
         for step in session.store.steps(session.tenant, name):
             since = touched.get(name)
-            if step.after.version >= since if since is not None else not sources.isdisjoint(step.after.derived_from):
-                break
-            before = step.after
-        if before is not None and before.status is Status.ACTIVE:
-            found[name] = before
+            contained = (
+                step.after.version >= since if since is not None else not sources.isdisjoint(step.after.derived_from)
+            )
+            if not contained and last is None:
+                earlier = step.after
+            elif contained and (step.before is None or step.before.text != step.after.text):
+                last = step.after
+        if earlier is None or last is None or Status.ACTIVE not in {earlier.status} & {now.status}:
+            continue
+        fields = {
+            field: getattr(earlier, field)
+            for field in Record.__struct_fields__
+            if field in _STATEMENT or getattr(now, field) == getattr(last, field)
+        }
+        unchanged = ("id", "version", "author", "created_at", "updated_at", "scope", "status", "sensitivity", "key")
+        found[name] = replace(now, **{field: value for field, value in fields.items() if field not in unchanged})
     return found
 
 
 def _superseded_by(session: RequestContext, archived: Sequence[Record], affected: Impact) -> dict[str, Record]:
-    """Return, by id, the last version in use of each memory that one of these supersedes."""
-    left = {record.id for record in (*affected.direct, *affected.derived)}
-    predecessors = session.store.predecessors(session.tenant) if archived else {}
+    """Return, by id, the last version in use of what memories in use supersede, directly or through contained ones."""
+    contained = {record.id for record in (*affected.direct, *affected.derived)}
+    waiting = [record.id for record in archived if record.status is Status.ACTIVE]
+    freed = {*waiting}
+    predecessors = session.store.predecessors(session.tenant) if waiting else {}
     found: dict[str, Record] = {}
-    for successor in archived:
-        for name in predecessors.get(successor.id, ()):
+    while waiting:
+        for name in predecessors.get(waiting.pop(), ()):
+            if name in contained:
+                waiting.append(name)
+                continue
             steps = session.store.steps(session.tenant, name)
             before = next((step.before for step in reversed(steps) if step.op == "supersede"), None)
-            if name in left or before is None or before.status is not Status.ACTIVE:
+            if before is None or before.status is not Status.ACTIVE:
                 continue
             holder = key_holder(session, before.scope, before.key) if before.key is not None else None
-            if holder is None or holder.id in {record.id for record in archived}:
+            if holder is None or holder.id in freed:
                 found[name] = before
     return found
 
 
-def _has_content_of(record: Record, earlier: Record | None) -> bool:
-    return earlier is not None and replace(record, **_VERSION_FIELDS) == replace(earlier, **_VERSION_FIELDS)
+def _has_content_of(record: Record, returning: Mapping[str, Record]) -> bool:
+    return record.id in returning and has_same_text(record, returning[record.id])
 
 
-def _notes_on_restored(targets: Mapping[str, Record]) -> tuple[str, ...]:
+def _notes_on_restored(count: int) -> tuple[str, ...]:
     """Return a sentence on the memories that come back."""
-    if not targets:
+    if not count:
         return ()
-    count = len(targets)
     return ("1 replaced memory comes back" if count == 1 else f"{count} replaced memories come back",)
 
 
@@ -472,11 +500,13 @@ def _notes_on_corrected(corrected: Sequence[Record]) -> tuple[str, ...]:
     return (f"{stays if count == 1 else stay} in use; to take one out too, contain it by its id",)
 
 
-def _contained_step(session: RequestContext, record: Record) -> Step:
+def _contained_step(session: RequestContext, record: Record, returning: Record | None = None) -> Step:
+    """Return the step that archives a memory, or brings back what was replaced in it."""
     now = session.clock.now()
-    after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
+    after = returning or replace(record, status=Status.ARCHIVED)
+    after = replace(after, version=record.version + 1, updated_at=now)
     case = case_of(session, Archive(id=record.id), record, after)
     verdict = authority(case, GateContext(now=now), session.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
-    return Step(op=CONTAIN, before=record, after=after)
+    return Step(op=CONTAIN if returning is None else "revert", before=record, after=after)

@@ -469,17 +469,25 @@ def _apply_change(
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
-    if isinstance(change, TEXT_CHANGES) and session.actor.kind not in PEOPLE:
-        known = None if before and has_same_text(before, after) else trust_of_known_text(session, after, draft.overlay)
-        if known is not None:
-            draft.lowered[after.id] = after.trust
-            after = replace(after, trust=known)
+    if before is None or not has_same_text(before, after):
+        known = _known_trust(session, change, after, draft)
+        after = after if known is None else replace(after, trust=known)
     if isinstance(change, Move | Restore) and after.key is not None and (unseen := _unseen_key(session, after.scope)):
         return _refused(unseen)
     blob_refusal = None if after.blob is None else blobs.refusal_reason(session, before, after)
     if blob_refusal is not None:
         return _refused(blob_refusal)
     return case_of(session, change, before, after, reason=reason), change_context
+
+
+def _known_trust(session: RequestContext, change: Change, after: Record, draft: EvaluatedProposal) -> Trust | None:
+    """Return the trust that a new text has because it is known with less; None for a person's text and a new one."""
+    if not isinstance(change, TEXT_CHANGES) or session.actor.kind in PEOPLE:
+        return None
+    known = trust_of_known_text(session, after, draft.overlay)
+    if known is not None:
+        draft.lowered.setdefault(after.id, after.trust)
+    return known
 
 
 def _evaluate_change(
@@ -495,6 +503,10 @@ def _evaluate_change(
     case, change_context = applied
     change, before, proposed = case.change, case.before, case.after
     gates = evaluate_case(session, case, draft.overlay, draft.personal_data)
+    masked = gates.case.after
+    if masked.text != proposed.text and (lower := _known_trust(session, change, masked, draft)) is not None:
+        proposed = replace(proposed, trust=lower)
+        gates = evaluate_case(session, dataclasses.replace(case, after=proposed), draft.overlay, draft.personal_data)
     after, decision, existing = gates.case.after, gates.decision, gates.existing
     after = after if before is None else _signed_as_before(before, after, change)
     result = Evaluation(decision=decision, reasons=tuple(gates.reasons), reason=gates.case.reason, existing=existing)

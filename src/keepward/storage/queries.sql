@@ -417,10 +417,11 @@ SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
  WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
 
 -- known_trust --
--- The lowest trust of memories with the same text in some scopes.
+-- The lowest trust of memories with the same words in some scopes.
 SELECT min(r.trust) FROM features f CROSS JOIN records r
- WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.id <> :id
-   AND r.status <> 'erased' AND r.scope IN (SELECT value FROM json_each(:scopes));
+ WHERE f.tenant = :tenant AND f.trait = :trait AND r.tenant = f.tenant AND r.id = f.id AND r.id <> :id
+   AND r.status <> 'erased' AND (:include_sensitive = 1 OR r.sensitivity <> 'sensitive')
+   AND r.scope IN (SELECT value FROM json_each(:scopes));
 
 -- commit_row --
 -- Fragment.

@@ -138,9 +138,12 @@ class MemoryReads(Snapshot):
         """Return superseded and contained memories of a scope with this digest or trait, newest first, at most 24."""
         return self._by_ids("superseded", tenant, scope=scope, digest=digest, trait=trait)
 
-    def known_trust(self, tenant: str, digest: bytes, memory_id: str, scopes: Collection[str]) -> int | None:
-        """Return the lowest trust of other memories of some scopes with this digest, in any status; None if none."""
-        ((trust,),) = self._run("known_trust", tenant, digest=digest, id=memory_id, scopes=json_array(scopes))
+    def known_trust(
+        self, tenant: str, trait: bytes, memory_id: str, scopes: Collection[str], *, include_sensitive: bool
+    ) -> int | None:
+        """Return the lowest trust of other memories of some scopes with this trait, in any status; None if none."""
+        values = {"trait": trait, "id": memory_id, "scopes": json_array(scopes)}
+        ((trust,),) = self._run("known_trust", tenant, **values, include_sensitive=int(include_sensitive))
         return None if trust is None else int(trust)
 
     def expired(self, tenant: str, now: datetime, *, limit: int) -> ReadResult:

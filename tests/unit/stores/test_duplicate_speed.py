@@ -14,11 +14,13 @@ def test_a_repeated_text_is_found_by_its_digest(tmp_path, name):
     with Memory.open(path, embedder=None, config_dir=tmp_path / "config") as mem:
         mem.remember("The ferry leaves at noon")
     values = dict.fromkeys(("tenant", "digest", "trait", "id", "tier", "scope", "sensitivity", "now"), "x") | {
-        "scopes": "[]"
+        "scopes": "[]",
+        "include_sensitive": 0,
     }
     with sqlite3.connect(path) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values)]
     db.close()
-    assert "features_digest (digest=? AND tenant=?)" in "".join(plan)
+    index = "trait" if name == "known_trust" else "digest"
+    assert f"features_{index} ({index}=? AND tenant=?)" in "".join(plan)
     # ``f`` is what was found by its digest.
     assert {step for step in plan if step.startswith("SCAN")} <= {"SCAN f", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
