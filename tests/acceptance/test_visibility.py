@@ -213,7 +213,7 @@ def test_pending_sensitive_change_shows_its_words_only_to_reviewers(owner: Memor
 def test_repeated_sensitive_text_reveals_no_neighbours(owner: Memory, mem: Memory) -> None:
     kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", evidence=["chat:secret"]))
     again = mem.remember(TEXT, tier="archival", sensitivity="sensitive")
-    assert (again.outcome, "chat:secret" in repr(again)) == ("duplicate", False)
+    assert (again.outcome, again.reasons, "chat:secret" in repr(again)) == ("committed", (), False)
 
 
 def test_batch_item_built_on_sensitive_memory_spoils_no_other(owner: Memory) -> None:
