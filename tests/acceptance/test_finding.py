@@ -401,6 +401,8 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"city": {"$nin": ["Graz", "Wien"]}}, "ana eva tom"),
     ({"stars": {"$gte": 4, "$lt": 5}}, "ana"),
     ({"stars": {"$lte": 1e300}}, "ana ben eva"),
+    ({"stars": {"$lt": float("inf")}}, "ana ben eva"),
+    ({"stars": float("nan")}, ""),
     ({"stars": 5}, "eva"),
     ({"stars": {"$gt": "l"}}, "tom"),
     ({"fresh": True}, "ana"),

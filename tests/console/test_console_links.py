@@ -143,9 +143,9 @@ def test_the_token_form_warns_of_a_scope_without_memories(console):
     console.agent("orion").remember("The buoy is green", tier="archival", scope="/agents/orion", reason="seen")
     with console.page("/tokens") as page:
         page.get_by_role("button", name="Make a token").first.click()
-        page.get_by_label("Scope").fill("/agent/orion")
+        page.get_by_label("Scope: what").fill("/agent/orion")
         page.get_by_text("Nothing is stored at /agent/orion").wait_for()
-        page.get_by_label("Scope").fill("/agents/orion")
+        page.get_by_label("Scope: what").fill("/agents/orion")
         page.get_by_text("It sees 1 memory at /agents/orion").wait_for()
         page.get_by_label("Name, as receipts").fill("orion")
         page.get_by_role("button", name="Make it").click()

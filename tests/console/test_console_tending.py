@@ -214,6 +214,7 @@ def test_a_store_is_verified(console):
     for n in range(30):
         remember(console, f"Shelf {n} holds flour {n * 7}")
     with console.page("/integrity") as page:
+        page.get_by_role("button", name="Verify now").wait_for()
         page.keyboard.press("v")
         page.get_by_text("Everything is intact.").wait_for()
         commits = console.owner.verify().checked["commits"]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
-from keepward.core.value import Data, json_problem, load_json, unknown_name_message
+from keepward.core.value import MAX_DEPTH, Data, is_too_deep, load_json, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Maximum number of conditions of a filter, and of values in a list.
@@ -77,8 +77,8 @@ def parse_where(given: Any) -> Where:
         or not all(isinstance(path, str) for path in given)
     ):
         raise InvalidInput(f"`where` is an object of at most {MAX_CONDITIONS} conditions, by the path of the field")
-    if problem := json_problem(given):
-        raise InvalidInput(f"`where` contains {problem}")
+    if is_too_deep(given):
+        raise InvalidInput(f"`where` is nested at most {MAX_DEPTH} levels deep")
     conditions: list[Condition] = []
     for path, operand in given.items():
         if path.startswith("$"):
@@ -123,15 +123,16 @@ def _is_number(value: Any) -> bool:
 
 
 def equality_key(value: Any) -> str:
-    """Return a text that is equal for equal values.
+    """Return a text that is equal for equal values. That of an infinite number or NaN equals none of a memory.
 
     Raises:
         InvalidInput: it is not a JSON value.
     """
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        value = int(value)
+    if isinstance(value, float) and (not math.isfinite(value) or value.is_integer()):
+        # No memory contains a number that is not finite.
+        value = int(value) if math.isfinite(value) else {"": repr(value)}
     try:
-        text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput("a condition of `where` compares with a JSON value") from exc
     return (
