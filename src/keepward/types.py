@@ -60,7 +60,11 @@ _LINE: Mapping[str, Any] = {
     "maxLength": 256,
     "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$",
 }
-SCOPE_PATTERN = rf"^(/|/?{SCOPE_SEGMENT}(/{SCOPE_SEGMENT}){{0,{MAX_SCOPE_DEPTH - 1}}}/?)$"
+# A path without a first slash lies below /agents, so it has one segment less.
+SCOPE_PATTERN = (
+    rf"^(/|/{SCOPE_SEGMENT}(/{SCOPE_SEGMENT}){{0,{MAX_SCOPE_DEPTH - 1}}}/?"
+    rf"|{SCOPE_SEGMENT}(/{SCOPE_SEGMENT}){{0,{MAX_SCOPE_DEPTH - 2}}}/?)$"
+)
 TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{0,3}d|[1-9][0-9]{0,2}w)$"
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from keepward.core.memory import Record, Tier
-from keepward.core.principals import Trust
+from keepward.core.principals import SOURCES, Trust
 from keepward.integrations.namespaces import index_text
 from keepward.memory import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TRUSTS = [trust.label for trust in Trust if trust >= Trust.AGENT]
+_SOURCES = [name for name, source in SOURCES.items() if source.trust >= Trust.AGENT]
 #: Fields of an item, and of its parts, that contain text.
 _TEXT_FIELDS = ("text", "content", "parts", "output", "arguments", "summary", "refusal", "transcript")
 
@@ -39,11 +39,11 @@ def message_fields(mem: Memory, session: str, item: dict[str, Any], spoken: Any,
 def session_messages(mem: Memory, session: str, limit: int | None = None, **filters: Any) -> list[Record]:
     """Return the messages of a session at a handle's scope, newest first; ``filters`` as for ``list_memories``.
 
-    A message of less trust than an agent's is left out: an item says its own role, which may be ``system``.
+    A message from a page, tool, document or import is left out: an item says its own role, which may be ``system``.
     """
     if limit is not None and limit < 1:
         return []
-    filters |= {"session": session, "kinds": ["event"], "content_types": ["structured"], "trusts": _TRUSTS}
+    filters |= {"session": session, "kinds": ["event"], "content_types": ["structured"], "sources": _SOURCES}
     return list(mem.list_memories(**filters, scopes=[mem.scope], limit=limit))
 
 

@@ -90,12 +90,11 @@ def merge(
         raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
     joined = text if text is not None else "\n".join(record.text for record in records)
     inherited = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
-    if fields.get("derived_from", ()) != ():
-        raise InvalidInput("a summary is derived from the memories that it merges: leave `derived_from` out")
     if text is None and isinstance(inherited.get("metadata"), Mapping | None):
         lines = quotes_metadata([record.text.count("\n") + 1 for record in records])
         inherited["metadata"] = {**(inherited.get("metadata") or {}), **lines}
-    summary = new_memory(session, joined, {**inherited, "derived_from": tuple(ids)})
+    sources = (*ids, *(fields.get("derived_from") or ()))
+    summary = new_memory(session, joined, {**inherited, "derived_from": sources})
     merged: list[Change] = [summary, *(changes.Supersede(id=memory_id, by=summary.id) for memory_id in ids)]
     return _propose(session, merged, reason.strip() or "merged")
 

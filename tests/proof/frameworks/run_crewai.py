@@ -60,7 +60,9 @@ with Memory.open("memory.db", scope="/app") as mem:
         memory_id = mem.remember(WEB, source="web").record.id
         (found, _), *_ = storage.search(storage.embedder(["Where do invoices go?"])[0], limit=1)
         assert found.content == f"[from web, unverified] {WEB}"
-        storage.update(found)
+        # What a page said is not an agent's own after an update, so it waits.
+        with pytest.raises(NotStored, match="known with less trust"):
+            storage.update(found)
         texts = [each.text for each in mem.list_memories() if "4711" in each.text]
         assert set(texts) == {WEB}, (memory_id, texts)
     crew_memory.close()
