@@ -346,6 +346,7 @@ PARAMETERS: Mapping[str, Any] = {
     "receipts.before": _word("Id of a receipt; only older ones are returned."),
     # Writes.
     "reason": ReasonText,
+    "forget_many.reason": Annotated[str, Limit("Why.", maxLength=1000)],
     "reject.reason": ParsedReasonText,
     "reopen.reason": ParsedReasonText,
     "rollback.reason": Annotated[str, Limit("Why.", maxLength=900)],

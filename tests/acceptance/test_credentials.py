@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from outcomes import kept, refused
 
-from keepward import Actor, InvalidInput, Memory, Policy, StoreUnavailable, Unauthorised
+from keepward import Actor, Conflict, InvalidInput, Memory, Policy, StoreUnavailable, Unauthorised
 from keepward.core.principals import Issued
 from keepward.errors import Tampered
 from keepward.gates.content import redact_secrets
@@ -61,7 +61,7 @@ def scoped_owner(owner: Memory) -> Issued:
 @pytest.mark.parametrize("handle", ["named", "of a user"])
 def test_no_owners_token_is_made_with_a_scope(owner: Memory, handle: str) -> None:
     at = owner.user("ana") if handle == "of a user" else owner
-    with pytest.raises(InvalidInput, match=r"an owner's token has no scope.*for /users/ana"):
+    with pytest.raises(Conflict, match=r"an owner's token has no scope.*for /users/ana"):
         at.create_token("ola", rights="owner", scope=None if handle == "of a user" else "/users/ana")
     assert owner.tokens() == []
 

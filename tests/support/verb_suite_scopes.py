@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from keepward.core.change import Append, Insert
 from keepward.core.principals import MAX_ROLE_RIGHTS, Role
-from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 
 from .verb_suite_reads import Handles
 
@@ -111,7 +111,7 @@ class ScopeSuite(Handles):
         assert [view.commit.seq for view in bob.log(limit=1, before=last.commit.seq)] == [1]
 
     def test_owners_token_has_no_scope(self, owner: Any) -> None:
-        with pytest.raises(InvalidInput, match="an owner's token has no scope"):
+        with pytest.raises(Conflict, match="an owner's token has no scope"):
             owner.create_token("ola", rights="owner", scope=BOB)
         assert "ola" not in [each.name for each in owner.tokens()]
 

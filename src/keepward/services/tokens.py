@@ -32,7 +32,7 @@ from keepward.core.principals import (
     user_of,
 )
 from keepward.core.value import Duration, to_micros, unknown_name_message
-from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import redact_secrets
 from keepward.services.arguments import expiry_time, valid_scope, valid_tenant
 from keepward.services.request_context import Engine, RequestContext
@@ -59,7 +59,8 @@ def create(
 
     Raises:
         Unauthorised: this handle is not an owner's.
-        InvalidInput: an unknown role, a right beyond it, an owner's scope, an invalid name, one that resembles
+        Conflict: an owner's token has a scope.
+        InvalidInput: an unknown role, a right beyond it, an invalid name, one that resembles
             another's, or an expiry in the past.
     """
     expiry = None if expires is None else expiry_time("expires", expires)
@@ -69,7 +70,7 @@ def create(
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
     if rights == Role.OWNER and scope != SHARED_SCOPE:
-        raise InvalidInput(
+        raise Conflict(
             f"an owner's token has no scope: it reaches everything. Make it at {SHARED_SCOPE} and leave the scope out, "
             f"or make a token of a reviewer or an agent for {scope}"
         )
