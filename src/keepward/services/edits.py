@@ -93,8 +93,8 @@ def merge(
     if text is None and isinstance(inherited.get("metadata"), Mapping | None):
         lines = quotes_metadata([record.text.count("\n") + 1 for record in records])
         inherited["metadata"] = {**(inherited.get("metadata") or {}), **lines}
-    sources = (*ids, *(fields.get("derived_from") or ()))
-    summary = new_memory(session, joined, {**inherited, "derived_from": sources})
+    summary = new_memory(session, joined, inherited)
+    summary = replace(summary, derived_from=(*ids, *summary.derived_from))
     merged: list[Change] = [summary, *(changes.Supersede(id=memory_id, by=summary.id) for memory_id in ids)]
     return _propose(session, merged, reason.strip() or "merged")
 
