@@ -272,7 +272,7 @@ def test_what_another_user_said_stays_and_is_listed(owner):
     assert bo.remember("I live in Porto too, by the sea").outcome == "committed"
 
 
-def test_a_copy_in_the_scope_of_the_same_user_goes_and_that_of_another_stays(owner):
+def test_an_erasure_takes_copies_of_the_same_user_only(owner):
     ana, bert = owner.user("ana"), owner.user("bert")
     first = kept(ana.remember(FIRST, tier="archival"))
     copy = kept(ana.project("boat").remember(FIRST, tier="archival"))

@@ -209,7 +209,7 @@ def test_a_restored_summary_has_no_line_of_a_forgotten_message(chat: Chat) -> No
 
 
 @pytest.mark.promise("A35")
-def test_a_summary_that_a_rollback_restores_has_no_line_of_a_forgotten_message(chat: Chat) -> None:
+def test_a_restored_summary_quotes_no_forgotten_message(chat: Chat) -> None:
     commits = [chat.memory.forget(each.id).commit for each in (chat.merged, chat.by_hand)]
     kept(chat.memory.forget("m1"))
     for commit in commits:

@@ -275,7 +275,7 @@ def test_full_tier_makes_room_only_by_archiving(opened: Callable[..., Memory]) -
         assert "red crane" in {each.text for each in mem.list_memories()}
 
 
-def test_a_full_tier_archives_nothing_of_a_person_and_nothing_of_another_scope(opened: Callable[..., Memory]) -> None:
+def test_a_full_tier_archives_only_agents_memories_of_readable_scopes(opened: Callable[..., Memory]) -> None:
     policy = Policy(capacity={"archival": 3}, when_full="archive")
     with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
         agent = owner.as_actor(Actor.agent())

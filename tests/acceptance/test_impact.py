@@ -358,7 +358,7 @@ def test_what_was_superseded_stays_so_if_its_key_is_taken(owner, agent):
     assert (owner.get(old.id).status, owner.get("deploy").text) == ("superseded", "The deploy target is db-8")
 
 
-def test_what_a_person_said_after_quoting_a_page_stays_when_the_page_is_contained(owner, agent):
+def test_containing_a_page_leaves_what_a_person_said_later(owner, agent):
     old = replaced_under_a_key(owner, agent)
     kept(owner.remember("The deploy target is db-8", key="deploy", kind="state", tier="archival"))
     plan = owner.plan_contain(source="web")
@@ -369,11 +369,13 @@ def test_what_a_person_said_after_quoting_a_page_stays_when_the_page_is_containe
 def test_what_the_owner_changed_since_stays_when_a_value_comes_back(owner, agent):
     old = revised(owner, agent)
     kept(owner.revise(old.id, sensitivity="sensitive", reason="private"))
+    kept(owner.revise(old.id, tags=["mine"], importance=0.9, reason="matters"))
     kept(owner.move(old.id, scope="/users/ana", key="deploy"))
     kept(owner.remember("The deploy target of all is db-1", key="deploy", tier="archival"))
     plan_and_contain(owner, source="web")
     now = owner.get(old.id)
     assert (now.text, now.sensitivity, now.scope, now.key) == (old.text, "sensitive", "/users/ana", "deploy")
+    assert (now.tags, now.importance) == (("mine",), 0.9)
     assert owner.plan_contain(source="web").items == ()
 
 

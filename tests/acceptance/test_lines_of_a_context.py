@@ -227,9 +227,7 @@ def test_notes_of_the_web_push_out_nothing_that_the_owner_wrote(
 @pytest.mark.slow
 @by_embedder
 @pytest.mark.parametrize("story", sets_turns.floods("seen"), ids=lambda story: story.fact[:24])
-def test_hundreds_of_notes_push_out_nothing_of_a_story_that_a_person_told(
-    everywhere: Stores, name: str, story: Any
-) -> None:
+def test_hundreds_of_notes_push_out_nothing_that_a_person_wrote(everywhere: Stores, name: str, story: Any) -> None:
     ana = everywhere(name)
     tell(ana, TOLD[:40], "remember")
     ana.remember(story.fact)

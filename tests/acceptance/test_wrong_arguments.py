@@ -312,27 +312,21 @@ def check(name: str, make: Callable[[], Call], *, share: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+#: One case in so many.
+SHARES = (12, pytest.param(1, marks=pytest.mark.slow))
+
+
 @pytest.mark.promise("T30")
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_some_wrong_arguments_of_an_operation_are_refused(library: Library, name: str) -> None:
-    check(name, lambda: library.operation(name), share=12)
+def test_wrong_arguments_of_an_operation_are_refused(library: Library, name: str, share: int) -> None:
+    check(name, lambda: library.operation(name), share=share)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_wrong_argument_of_an_operation_is_refused(library: Library, name: str) -> None:
-    check(name, lambda: library.operation(name), share=1)
-
-
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", OTHERS)
-def test_some_wrong_arguments_of_another_call_are_refused(library: Library, name: str) -> None:
-    check(name, lambda: library.other(name), share=12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
-def test_every_wrong_argument_of_another_call_is_refused(library: Library, name: str) -> None:
-    check(name, lambda: library.other(name), share=1)
+def test_wrong_arguments_of_another_call_are_refused(library: Library, name: str, share: int) -> None:
+    check(name, lambda: library.other(name), share=share)
 
 
 def test_what_is_taken_on_purpose_is_a_case(library: Library) -> None:

@@ -335,7 +335,9 @@ class VerbSuite(AskingSuite, ScopeSuite):
         owner.supersede(old.id, self.kept(owner, "The café in US-East closes at 10 pm").id)
         gone = self.kept(owner, "Ana Quill lives at 14 Gull Läne")
         owner.erase(owner.plan_erase([gone.id]).digest, [gone.id])
-        for text, codes in ((old.text, ["echo"]), (gone.text, ["erased"])):
+        plain = self.kept(owner, "The boat of Bo lies at pier 9")
+        owner.erase(owner.plan_erase([plain.id]).digest, [plain.id])
+        for text, codes in ((old.text, ["echo"]), (gone.text, ["erased"]), (plain.text, ["erased"])):
             for form in (str.upper, str.lower, str.title, lambda each: unicodedata.normalize("NFD", each.upper())):
                 refused = agent.remember(form(text))
                 assert (refused.outcome, [each.code for each in refused.reasons]) == ("refused", codes), form(text)

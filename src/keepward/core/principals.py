@@ -251,7 +251,7 @@ _DEFAULT_SOURCE = {
 }
 
 
-#: Prefix of evidence that names a source which an agent claimed and which does not hold.
+#: Evidence such as ``claimed:operator`` begins so: an agent named that source, and may not.
 CLAIMED = "claimed:"
 #: Actors who are persons.
 PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})

@@ -40,6 +40,7 @@ from keepward.core.memory import (
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
     CLAIMED,
+    PEOPLE,
     SOURCES,
     Actor,
     ActorKind,
@@ -150,7 +151,7 @@ def _without_speaker(before: Record, text: str, actor: Actor) -> dict[str, Any]:
 def _is_speaker(actor: Actor, record: Record) -> bool:
     """Whether an actor is the speaker of a memory: a person by name or role, a program if it wrote the memory too."""
     name, speaker = actor.name.casefold(), (record.speaker or "").casefold()
-    if actor.kind in {ActorKind.OPERATOR, ActorKind.USER}:
+    if actor.kind in PEOPLE:
         return speaker == name or (actor.kind is ActorKind.USER and speaker == "user")
     return record.text_by == actor.label and speaker in {name, "assistant"}
 
@@ -302,7 +303,7 @@ def reinforced_by(existing: Record, restated: Record, change: changes.Insert, co
     Nothing is ever weakened. None means: nothing is added, or the restatement has lower trust, or a program repeats
     with higher trust what it may have read here. Only a person raises the trust.
     """
-    person = context.actor.kind in {ActorKind.OPERATOR, ActorKind.USER}
+    person = context.actor.kind in PEOPLE
     raised = restated.trust > existing.trust
     if restated.trust < existing.trust or (raised and not person) or existing.kind is Kind.EVENT:
         return None

@@ -39,7 +39,7 @@ _METADATA_FIELDS = (
     *("source", "trust", "heard", "confidence"),
 )
 #: Actors who may state again what has ended.
-MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
+MAY_REAFFIRM = {*PEOPLE, ActorKind.SYSTEM}
 _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
 
 

@@ -70,7 +70,7 @@ def text_with_origin(record: Record) -> str:
 
 
 def text_without_origin(text: str, origin: str | None) -> str:
-    """Return the stored text of what ``text_with_origin`` returned."""
+    """Return a text as it is stored, from the form that ``text_with_origin`` makes for a model."""
     return text.removeprefix(f"[{origin}] ").replace("\n    ", "\n") if origin else text
 
 

@@ -320,7 +320,7 @@ class ImportRun:
         found, missing = [], []
         for name in parents:
             record = self._deduplicator.by_name(name, item["scope"])
-            if record is not None and not self._deduplicator.is_shadow(record):
+            if record is not None and not self._deduplicator.has_ignored_names(record):
                 found.append(record.id)
             elif self._rehearsal is None or name not in self._taken:
                 missing.append(name)
@@ -476,7 +476,7 @@ class Deduplicator:
         if self._empty:
             return None
         found = self.by_name(name, scope) if session is None else self._of_session(view, session).get(name)
-        if found is not None and self.is_shadow(found) and found.text != item["text"]:
+        if found is not None and self.has_ignored_names(found) and found.text != item["text"]:
             found = None
         if found is not None:
             self.counts[_DIFFERING] += found.text != item["text"]
@@ -491,8 +491,8 @@ class Deduplicator:
             return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
-    def is_shadow(self, record: Record) -> bool:
-        """Whether an agent chose the names of a memory, so that an owner's import does not go by them."""
+    def has_ignored_names(self, record: Record) -> bool:
+        """Whether this import ignores the names of a memory: an owner imports, and an agent chose them."""
         return self._mem.actor.is_owner and record.author.partition(":")[0] == ActorKind.AGENT
 
     def view(self, scope: str) -> Memory:

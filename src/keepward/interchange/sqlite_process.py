@@ -25,7 +25,7 @@ from typing import IO, Any
 
 #: Most bytes of memory of SQLite and of the process, and most seconds of computing, where the system can limit them.
 _HEAP_BYTES, _PROCESS_BYTES, _CPU_S = 300_000_000, 1_500_000_000, 120
-#: The error for the beginning of SQLite's name of it; every other is ``damaged``.
+#: Our error by the first words of SQLite's name of its error, as in ``SQLITE_BUSY_SNAPSHOT``. The rest is ``damaged``.
 _ERRORS = {
     "SQLITE_BUSY": "locked",
     "SQLITE_LOCKED": "locked",

@@ -37,7 +37,7 @@ from keepward.errors import Conflict, InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
 Reader = Callable[[str, Any], Any]
-#: Changes of several fields, with a noun for error messages.
+#: Changes whose fields are all parsed here, by how an error message calls them.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: Whether a text may be the id of a new memory.
 IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
@@ -217,7 +217,7 @@ def integer(name: str, value: Any, what: str = "a whole number") -> int:
 
 
 def items(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
-    """Return a list, or any other iterable but a text or mapping, as a tuple."""
+    """Return the items of a list, set, generator or other iterable as a tuple; refuse texts and mappings."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         raise _type_error(name, what, value)
     return tuple(value)

@@ -221,7 +221,7 @@ def _contents(data: bytes, media_type: str, notes: list[str]) -> Iterator[tuple[
     files = ((inside, part, decode_text(part)) for part in unpack_files(data, notes, budget))
     for prefix, file, file_text in chain([("", data, text)], files):
         yield prefix, file, file_text
-        # Metadata of pictures has random ids, so it is searched as bytes: for documented formats.
+        # Pictures have random ids in their metadata, which resemble secrets. As bytes, only documented formats count.
         yield from ((inside, part, None) for part in unpack_parts(file, notes, budget))
 
 

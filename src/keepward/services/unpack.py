@@ -129,7 +129,7 @@ def _profile(part: bytes) -> Iterator[bytes]:
 
 
 def _inflate(packed: memoryview, budget: Budget) -> Iterator[bytes]:
-    """Yield what comes out up to the end of the stream, or to its damage."""
+    """Yield the unpacked bytes of a zlib stream, up to its end or to the first damaged byte."""
     stream = zlib.decompressobj()
     for start in range(0, len(packed), _INPUT_BYTES):
         given = packed[start : start + _INPUT_BYTES]
@@ -152,7 +152,7 @@ def _png_parts(data: bytes, budget: Budget) -> Iterator[Iterator[bytes]]:
         head = bytes(view[begin : min(begin + size, begin + _INPUT_BYTES)])
         keyword, _, rest = head.partition(b"\0")
         if found[0] == b"iTXt":
-            # A flag, a method, a language, and the keyword in that language.
+            # After the keyword: a byte for "compressed", one for the method, the language, the translated keyword.
             offset = rest.find(b"\0", rest.find(b"\0", 2) + 1) + 1
             if not rest.startswith(b"\1\0") or offset < 4:
                 continue

@@ -135,7 +135,10 @@ class MemoryReads(Snapshot):
         return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=json_array(recipes)))
 
     def superseded(self, tenant: str, scope: str, digest: bytes, trait: bytes) -> ReadResult:
-        """Return superseded and contained memories of a scope with this digest or trait, newest first, at most 24."""
+        """Return superseded and contained memories of a scope, newest first, at most 24.
+
+        They have the same text (``digest``), or the same words in any capitals and with any fillers (``trait``).
+        """
         return self._by_ids("superseded", tenant, scope=scope, digest=digest, trait=trait)
 
     def known_trust(

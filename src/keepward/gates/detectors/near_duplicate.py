@@ -70,10 +70,10 @@ def fold(text: str) -> str:
 
     It is the normal form in NFKC without case. "5 mW" and "5 MW" have one form, so only what withholds may use it.
     """
-    plain = normalise(text).casefold()
+    plain = normalise(text)
     if not plain.isascii() and _has_few_accents(plain):
-        plain = unicodedata.normalize("NFKC", plain).casefold()
-    return _without_end(" ".join(plain.split()))
+        plain = unicodedata.normalize("NFKC", plain)
+    return _without_end(" ".join(plain.casefold().split()))
 
 
 def _has_few_accents(text: str) -> bool:
