@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from keepward.storage.sql import SQL, load_migrations, parse_queries, read_sql, statements
 
 #: Tables that belong to no tenant.
-SHARED = {"meta", "migrations"}
+SHARED = {"meta", "migrations", "server_state"}
 #: Statements of an owner's tools, or that find the tenant.
 FIND_TENANTS = {"tenant_rows", "tenants", "document_tenants", "everyone", "all_tokens", "tokens_like"}
 SCHEMA = [statement for step in load_migrations() for statement in statements(step.sql)]
@@ -57,3 +58,10 @@ def test_a_statement_without_its_tenant_is_found() -> None:
     assert without_tenant("SELECT 1 FROM records r JOIN events e ON e.tenant = r.tenant WHERE r.id = :id") == []
     assert without_tenant("SELECT 1 FROM records r WHERE r.id = :id") == ["records r"]
     assert without_tenant("DELETE FROM links WHERE id = ?") == ["links WHERE"]
+
+
+def test_the_page_on_clusters_distributes_each_table_of_a_tenant() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "postgresql-large.md").read_text("utf-8")
+    (listed,) = re.findall(r"unnest\(ARRAY\[([^]]*)\]", page)
+    made = set(re.findall(r"CREATE (?:UNLOGGED )?TABLE (\w+)", read_sql("postgres_tables.sql")))
+    assert set(re.findall(r"\w+", listed)) | {"tenants"} == (TABLES | made) - SHARED
