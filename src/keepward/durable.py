@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -24,19 +25,64 @@ from keepward.errors import InvalidInput
 PART_SUFFIX = ".part"
 #: Permissions for the owner only.
 _PRIVATE_MODE = 0o600
+#: Errors of a system that has nothing to flush in a folder.
+_CANNOT_FLUSH = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EROFS}
 
 
 def flush(path: Path) -> None:
     """Flush a file or a folder to disk.
 
-    A rename is durable once its folder is flushed. On systems that cannot open folders this is not needed.
+    A rename is durable once its folder is flushed. On systems that cannot open or flush folders this is not needed.
+
+    Raises:
+        OSError: the disk did not take it.
     """
-    with contextlib.suppress(OSError):
+    try:
         handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as exc:
+        if exc.errno not in _CANNOT_FLUSH:
+            raise
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path, *, below: Path | None = None) -> None:
+    """Create a private folder and its missing parents, each flushed into its parent.
+
+    Parents of ``below`` are not created.
+
+    Raises:
+        OSError: a folder cannot be created, or the disk did not take it.
+    """
+    if folder.is_dir():
+        return
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        if folder == below:
+            raise
+        make_folder(folder.parent, below=below)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    flush(folder.parent)
+
+
+def write_all(handle: int, data: bytes, offset: int | None = None) -> None:
+    """Write all bytes at an offset, or where the file stands; a disk may take only a part of them at a time.
+
+    Raises:
+        OSError: the disk takes no more; a part may be written.
+    """
+    done = 0
+    while done < len(data):
+        part = memoryview(data)[done:]
+        taken = os.write(handle, part) if offset is None else os.pwrite(handle, part, offset + done)
+        if taken == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        done += taken
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -84,7 +130,7 @@ def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[byte
     A link at ``path`` is replaced, not followed.
 
     Raises:
-        OSError: it cannot be written; the previous file is unchanged.
+        OSError: it cannot be written, and the previous file is unchanged; or the disk did not take its new name.
     """
     aside = _temporary_path(path)
     with new_file(aside, mode=mode) as out:

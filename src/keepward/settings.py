@@ -313,7 +313,7 @@ def make_data_folder(path: Path, environ: Mapping[str, str] | None = None) -> tu
         return ()
     made = tuple(each for each in (folder, *folder.parents) if not each.exists())
     try:
-        folder.mkdir(mode=0o700, parents=True)
+        durable.make_folder(folder)
     except OSError as exc:
         raise StoreUnavailable(f"the data folder {folder} cannot be made: {exc.strerror}") from exc
     return made

@@ -76,5 +76,5 @@ def _read(config_dir: Path) -> dict[str, dict[str, str]]:
 
 
 def _write(config_dir: Path, accepted: dict[str, dict[str, str]]) -> None:
-    config_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    durable.make_folder(config_dir)
     durable.replace(config_dir / "accepted.json", json.dumps(accepted, indent=1, sort_keys=True).encode())

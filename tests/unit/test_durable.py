@@ -133,3 +133,40 @@ def test_first_of_two_exclusive_creations_wins_for_both(file: Path) -> None:
 
 def test_flushing_what_cannot_be_opened_is_no_error(tmp_path: Path) -> None:
     durable.flush(tmp_path / "nowhere")
+
+
+def test_a_disk_that_does_not_take_a_folder_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="space"):
+        durable.flush(file.parent)
+
+
+def test_each_new_folder_is_flushed_into_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(durable, "flush", lambda path: flushed.append(path.name))
+    durable.make_folder(tmp_path / "a" / "b" / "c")
+    assert (flushed, mode(tmp_path / "a" / "b")) == ([tmp_path.name, "a", "b"], 0o700)
+
+
+def test_parents_above_a_folder_are_not_created(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        durable.make_folder(tmp_path / "gone" / "a" / "b", below=tmp_path / "gone" / "a")
+
+
+@pytest.mark.parametrize("offset", [None, 2])
+def test_all_bytes_are_written_if_the_disk_takes_one_at_a_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch, offset: int | None
+) -> None:
+    write, pwrite = os.write, os.pwrite
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, bytes(data[:1])))
+    monkeypatch.setattr(os, "pwrite", lambda handle, data, place: pwrite(handle, bytes(data[:1]), place))
+    handle = os.open(file, os.O_CREAT | os.O_RDWR)
+    durable.write_all(handle, b"bytes", offset)
+    os.close(handle)
+    assert file.read_bytes() == b"\0\0bytes"[-5 - (offset or 0) :]
+
+
+def test_a_disk_that_takes_nothing_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "write", lambda *_: 0)
+    with file.open("wb") as out, pytest.raises(OSError, match="space"):
+        durable.write_all(out.fileno(), b"bytes")

@@ -42,7 +42,7 @@ class FileBlobs:
         if alone and not self._folder.is_dir():
             yield
             return
-        _make_folder(self._folder)
+        durable.make_folder(self._folder, below=self._folder)
         handle = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -57,7 +57,7 @@ class FileBlobs:
             # Another process may have been interrupted before it flushed the folder.
             durable.flush(file.parent)
             return
-        _make_folder(file.parent, below=self._folder)
+        durable.make_folder(file.parent, below=self._folder)
         durable.replace(file, data)
 
     def read(self, path: str) -> bytes | None:
@@ -135,13 +135,3 @@ class MemoryBlobs:
 
     def paths(self) -> list[str]:
         return sorted(self._blobs)
-
-
-def _make_folder(folder: Path, *, below: Path | None = None) -> None:
-    """Create a folder and its parents up to ``below``, each flushed into its parent."""
-    if folder.is_dir():
-        return
-    if below is not None and folder != below:
-        _make_folder(folder.parent, below=below)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    durable.flush(folder.parent)

@@ -67,9 +67,12 @@ def _read_file(path: Path) -> bytes | None:
         return None
 
 
-def _make_folders(*folders: Path) -> None:
-    for folder in folders:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _make_folder(config_dir: Path, *names: str) -> None:
+    """Create a folder in the configuration directory; every entry down to it is on disk, whoever created it."""
+    folder = config_dir.joinpath(*names)
+    durable.make_folder(folder)
+    for each in (folder, *folder.parents[: len(names)]):
+        durable.flush(each.parent)
 
 
 class TrustStore:
@@ -130,10 +133,10 @@ class TrustStore:
 
     def adopt(self) -> bytes:
         folder = self._store_folder()
-        _make_folders(self._config, self._config / "stores", folder)
+        _make_folder(self._config, "stores", folder.name)
         self._record_location()
         shutil.rmtree(folder / "heads", ignore_errors=True)
-        _make_folders(folder / "heads")
+        durable.make_folder(folder / "heads")
         key = os.urandom(32)
         durable.replace(folder / "key", key)
         self._key = key
@@ -160,7 +163,7 @@ class TrustStore:
         if fresh:
             # The recorded heads are sealed with the other key.
             shutil.rmtree(folder, ignore_errors=True)
-        _make_folders(self._config, self._config / "stores", folder, folder / "heads")
+        _make_folder(self._config, "stores", folder.name, "heads")
         for name, raw in entries["heads"].items():
             if name.isalnum() and not (folder / "heads" / name).exists():
                 durable.replace(folder / "heads" / name, bytes.fromhex(raw))
@@ -191,15 +194,21 @@ class TrustStore:
         handle = os.open(self._head_file(tenant), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            raw = os.pread(handle, 2 * _HEAD_BYTES, 0).ljust(2 * _HEAD_BYTES, b"\0")
-            fresh = raw
+            stored = os.pread(handle, 2 * _HEAD_BYTES, 0)
+            fresh = raw = stored.ljust(2 * _HEAD_BYTES, b"\0")
             given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("sums", sums))
             for of, each in given:
                 offset = _HEAD_OFFSETS[of]
                 if each is not None and int.from_bytes(raw[offset : offset + 8], "big") < each.seq:
                     fresh = fresh[:offset] + self._encode_head(tenant, each, of) + fresh[offset + _HEAD_BYTES :]
             if fresh != raw:
-                os.pwrite(handle, fresh, 0)
+                try:
+                    durable.write_all(handle, fresh, 0)
+                except OSError:
+                    # A part of a record would look like a damaged one.
+                    os.ftruncate(handle, len(stored))
+                    durable.write_all(handle, stored, 0)
+                    raise
         finally:
             os.close(handle)
 
@@ -292,7 +301,8 @@ class TokenFile:
 
     def __init__(self, config_dir: str | Path | None, store_id: str) -> None:
         #: Path of the token file, which may not exist.
-        self.path = Path(config_dir or default_config_dir()) / "stores" / store_id / "owner.token"
+        self._config = Path(config_dir or default_config_dir())
+        self.path = self._config / "stores" / store_id / "owner.token"
 
     def read(self) -> str | None:
         """Return the token; None without a file."""
@@ -305,7 +315,7 @@ class TokenFile:
         Raises:
             OSError: it cannot be written.
         """
-        _make_folders(self.path.parent)
+        _make_folder(self._config, "stores", self.path.parent.name)
         durable.replace(self.path, f"{secret}\n".encode("ascii"))
 
 
@@ -340,14 +350,14 @@ class FileErasures:
 
     def take_key(self, key: bytes) -> bytes:
         """Store a key from another configuration directory unless there is one; return the stored one."""
-        _make_folders(self._folder)
+        _make_folder(self._folder.parent, self._folder.name)
         self._key = durable.create_exclusive(Path(self._key_file), key)
         return self._key
 
     def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         if not entries:
             return
-        _make_folders(self._folder)
+        _make_folder(self._folder.parent, self._folder.name)
         lines = "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
         handle = os.open(self._folder / "list.jsonl", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
@@ -355,10 +365,11 @@ class FileErasures:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
                 lines = "\n" + lines
-            os.write(handle, lines.encode("ascii"))
+            durable.write_all(handle, lines.encode("ascii"))
             os.fsync(handle)
         finally:
             os.close(handle)
+        durable.flush(self._folder)
 
     def revoked(self) -> frozenset[str]:
         """Return the hashes of revoked tokens; the list is read again only when it has changed."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.adapters.trust_store import TrustStore, default_config_dir
+from keepward import durable
+from keepward.adapters.trust_store import FileErasures, TokenFile, TrustStore, default_config_dir
 from keepward.adapters.world import RandomIds
 from keepward.core.commit import Head
 from keepward.errors import Tampered
@@ -135,3 +137,88 @@ def test_ids_of_a_forked_process_are_its_own():
     os.close(writing)
     os.waitpid(child, 0)
     assert os.read(reading, 36).decode() < ids.new_id(NOW)
+
+
+@pytest.mark.parametrize(
+    ("write", "folders"),
+    [
+        (lambda config: _bound(config).adopt(), ["outside", "config", "stores", "abc123"]),
+        (lambda config: TokenFile(config, "abc123").write("x"), ["outside", "config", "stores", "abc123"]),
+        (lambda config: FileErasures(config).key(make=True), ["outside", "config", "erasures"]),
+        (lambda config: FileErasures(config).add([{"entry": "erasure"}]), ["outside", "config", "erasures"]),
+    ],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_every_folder_down_to_a_key_or_a_list_is_flushed(tmp_path, monkeypatch, write, folders, before):
+    config = tmp_path / "outside" / "config"
+    # With ``before``, a process that was killed created the folders and did not flush them.
+    config.joinpath(*folders[2:] if before else "").mkdir(parents=True)
+    flushed = []
+    monkeypatch.setattr(durable, "flush", lambda path: flushed.append(path.name))
+    write(config)
+    assert set(folders) <= set(flushed)
+
+
+def _bound(config):
+    anchor = TrustStore(config)
+    anchor.bind("abc123")
+    return anchor
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda config: _bound(config).adopt(),
+        lambda config: TokenFile(config, "abc123").write("x"),
+        lambda config: FileErasures(config).key(make=True),
+        lambda config: FileErasures(config).add([{"entry": "erasure"}]),
+    ],
+)
+def test_a_disk_that_flushes_no_folder_is_an_error(tmp_path, monkeypatch, write):
+    sync = os.fsync
+
+    def fsync(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(5, "Input/output error")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="Input"):
+        write(tmp_path / "config")
+
+
+def test_a_list_is_complete_if_the_disk_takes_few_bytes_at_a_time(tmp_path, monkeypatch):
+    write, entries = os.write, [{"entry": "erasure", "commit": "a"}, {"entry": "erasure", "commit": "b"}]
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, bytes(data[:7])))
+    FileErasures(tmp_path).add(entries)
+    assert FileErasures(tmp_path).entries() == entries
+
+
+def test_a_list_on_a_full_disk_keeps_its_entries(tmp_path, monkeypatch):
+    erasures, left, write = FileErasures(tmp_path), [9], os.write
+    erasures.add([{"commit": "a"}])
+
+    def fill(handle, data):
+        taken = write(handle, bytes(data[: left[0]]))
+        left[0] -= taken
+        return taken
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="space"):
+        patch.setattr(os, "write", fill)
+        erasures.add([{"commit": "b"}])
+    erasures.add([{"commit": "c"}])
+    assert erasures.entries() == [{"commit": "a"}, {"commit": "c"}]
+
+
+def test_a_head_on_a_disk_that_fails_stays_as_it_was(anchor, monkeypatch):
+    anchor.adopt()
+    anchor.record_head("ada", _head(1))
+    pwrite, left = os.pwrite, [10, 0]
+
+    def fail(handle, data, place):
+        return pwrite(handle, bytes(data[: left.pop(0)]), place) if left else pwrite(handle, data, place)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="space"):
+        patch.setattr(os, "pwrite", fail)
+        anchor.record_head("ada", _head(2))
+    assert anchor.last_head("ada") == _head(1)
