@@ -57,6 +57,20 @@ class Ground:
 class ReadSuite(Ground):
     """Filters, likeness, the index and counts."""
 
+    # --- times
+
+    @pytest.mark.parametrize("minutes", [[10, 20, 60, 30, 40], [50, 40, 30, 20, 10], [7, 7, 3, 9, 3, 9, 1]])
+    def test_an_instant_names_the_newest_commit_that_is_not_later(
+        self, store: EventStore, make: RecordFactory, minutes: list[int]
+    ) -> None:
+        times = [make.now + timedelta(minutes=each) for each in minutes]
+        for at in times:
+            self.put(store, make, make.record(), at=at)
+        for each in range(-1, 62):
+            at = make.now + timedelta(minutes=each)
+            by_definition = max((seq for seq, own in enumerate(times, 1) if own <= at), default=0)
+            assert store.newest_commit_at(TENANT, at) == by_definition
+
     # --- scopes
 
     def test_scopes_below_are_counted_up_to_a_limit(self, store: EventStore, make: RecordFactory) -> None:

@@ -169,6 +169,31 @@ class AskingSuite(Handles):
         self.kept(agent, "lunch is at noon")
         assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
+    def test_each_read_of_an_instant_is_right_after_a_clock_ran_ahead(self, agent: Any, clock: Any) -> None:
+        start, minutes = clock.now(), [10, 20, 60, 30, 40]
+        times = [start + timedelta(minutes=each) for each in minutes]
+        for minute, at in zip(minutes, times, strict=True):
+            clock.set(at)
+            self.kept(agent, f"the train of minute {minute} is late", key=f"m{minute}")
+        clock.set(max(times) + timedelta(minutes=1))
+        for each in range(5, 65, 10):
+            at = start + timedelta(minutes=each)
+            due = {
+                f"m{minute}" for minute in minutes[: max((n for n, own in enumerate(times, 1) if own <= at), default=0)]
+            }
+            hits = agent.recall("which train is late", limit=10, as_of=at).hits
+            text = agent.context("which train is late", budget_tokens=2_000, as_of=at).text
+            assert {record.key for record in agent.list_memories(as_of=at)} == due
+            assert {hit.memory.key for hit in hits} == due
+            assert {key for key in map("m{}".format, minutes) if f"minute {key[1:]} is" in text} == due
+            assert {change.after.key for change in agent.diff(0, at)} == due
+            for key in map("m{}".format, minutes):
+                if key in due:
+                    assert agent.get(key, as_of=at.isoformat()).key == key
+                else:
+                    with pytest.raises(NotFound):
+                        agent.get(key, as_of=at.isoformat())
+
     # --- recall and contexts
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:

@@ -7,7 +7,6 @@ Filters apply before limits, and every order is total. A missing embedder or a c
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from keepward.core.query import (
 )
 from keepward.core.value import parse_instant, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
-from keepward.services.access import commit_of, corrupt_memories, ids_of, unreadable_memories, unreadable_notes
+from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
@@ -81,7 +80,8 @@ def parse_as_of(as_of: AsOf) -> AsOf:
 def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
     """Return the number of the commit that ``as_of`` names; None for the present.
 
-    A number is a commit, 0 the empty store. Text is a commit id, the name of a head or an ISO instant.
+    A number is a commit, 0 the empty store. Text is a commit id, the name of a head or an ISO instant. An instant
+    means the newest commit of the chain whose own time is not later.
 
     Raises:
         NotFound: there is no such commit.
@@ -105,8 +105,7 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
             raise InvalidInput(_AS_OF_FORMS)
-        commits = range(1, session.store.head(session.tenant).seq + 1)
-        return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
+        return session.store.newest_commit_at(session.tenant, as_of)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
         raise InvalidInput(_AS_OF_FORMS)
     if as_of < 0 or as_of > session.store.head(session.tenant).seq:

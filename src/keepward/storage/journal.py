@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from keepward.core.commit import (
@@ -28,7 +29,7 @@ from keepward.core.commit import (
 from keepward.core.journal import CommitView, Fault
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import canonical, decode_record, digest
-from keepward.core.value import from_micros
+from keepward.core.value import from_micros, to_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
@@ -133,6 +134,14 @@ class JournalReads(Snapshot):
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
+
+    def newest_commit_at(self, tenant: str, at: datetime) -> int:
+        """Return the seq of the newest commit whose time is at most an instant; 0 without one.
+
+        Times need not rise with the chain: a clock may have run ahead.
+        """
+        ((seq,),) = self._run("newest_commit_at", tenant, at=to_micros(at))
+        return int(seq)
 
     def commit_ids(self, tenant: str, prefix: str) -> list[str]:
         """Return the ids of commits that begin with a text, in order."""

@@ -42,6 +42,10 @@ SELECT DISTINCT tenant FROM commits ORDER BY tenant;
 -- commit_hash_at --
 SELECT hash FROM commits WHERE tenant = :tenant AND seq = :seq;
 
+-- newest_commit_at --
+-- In the order of the chain, read from its end.
+SELECT coalesce((SELECT seq FROM commits WHERE tenant = :tenant AND at <= :at ORDER BY seq DESC LIMIT 1), 0);
+
 -- newest_versions --
 SELECT memory_id, max(version) FROM events
  WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) GROUP BY memory_id;
