@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import stat
 from pathlib import Path
@@ -88,6 +90,55 @@ def test_an_erasure_reaches_the_backups_that_were_made_before(owner, number, cop
     owner.backup(copy)
     assert "monday.db" in holding(tmp_path)
     erased(owner, number)
+    assert holding(tmp_path) == []
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize("number_of_error", [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOTCONN])
+def test_a_backup_that_cannot_be_reached_is_named_in_the_certificate(owner, number, copy, monkeypatch, number_of_error):
+    owner.backup(copy)
+    other = copy.with_name("tuesday.db")
+    owner.backup(other)
+    stat = Path.stat
+
+    def out_of_reach(self: Path, **options: Any) -> Any:
+        if self == copy:
+            raise OSError(number_of_error, os.strerror(number_of_error), str(self))
+        return stat(self, **options)
+
+    monkeypatch.setattr(Path, "stat", out_of_reach)
+    erased(owner, number)
+    states = [each["state"] for each in owner.certificate(number)["cleaned"]["backups"]]
+    assert states == [f"not reached: {os.strerror(number_of_error)}", "cleaned: 2 places"]
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "adapters.trust_store.FileErasures.add",
+        "adapters.trust_store.FileErasures.entries",
+        "adapters.blobs.FileBlobs.locked",
+        "storage.sqlite.SqliteDatabase.scrub",
+    ],
+)
+def test_an_erasure_is_finished_at_the_next_opening_if_a_path_fails_after_it(
+    owner, number, copy, tmp_path, monkeypatch, place, world, path
+):
+    owner.backup(copy)
+    owner.put_blob(b"a chart")
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"keepward.{place}", fail)
+        erased(owner, number)
+        assert owner.get(number).status.value == "erased"
+        assert owner.certificate(number)["cleaned"]["file_and_log"].startswith("not yet")
+    owner.close()
+    with Memory.open(path, embedder=None, **world) as again:
+        assert not again.certificate(number)["cleaned"]["file_and_log"].startswith("not yet")
     assert holding(tmp_path) == []
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -40,11 +40,8 @@ def finish_interrupted_erasure(engine: Engine) -> None:
     If the store cannot be written now, the next opening tries again.
     """
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Role.OWNER)
-    try:
-        session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
-        finish_erasures(session)
-    except (KeepwardError, OSError) as exc:
-        logger.warning("an erasure is not finished: %s", exc, extra={"action": "erasing"})
+    session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
+    _attempt(lambda: finish_erasures(session))
 
 
 def reapply_erasures(session: RequestContext) -> None:
@@ -59,22 +56,42 @@ def reapply_erasures(session: RequestContext) -> None:
 def erase_everywhere(session: RequestContext, digest: str, *, reason: str = "request", **targets: Any) -> Erased:
     """Apply an erasure to the store and its backups; see ``services.erasure``."""
     done = erase(session, digest, reason=reason, **targets)
-    finish_erasures(session)
+    _attempt(lambda: finish_erasures(session))
     return done
 
 
+def _attempt(step: Callable[[], object]) -> bool:
+    """Take a step that follows an erasure; return whether it succeeded.
+
+    The erasure is valid in any case. While a step fails a scrub stays pending, and the next opening tries again.
+    """
+    try:
+        step()
+    except (KeepwardError, OSError) as exc:
+        logger.warning("an erasure is not finished: %s", exc, extra={"action": "erasing"})
+        return False
+    return True
+
+
 def finish_erasures(session: RequestContext) -> None:
-    """Finish erasing commits: list entry, backups, file, certificates; see (1)."""
+    """Finish erasing commits: list entry, backups, file, certificates; see (1).
+
+    Each step is taken even if one before it fails.
+    """
     open_ones = []
     for tenant in session.store.tenants():
         for commit, events in certificate.erasing_commits(session.engine, tenant):
             if session.store.artefact(tenant, certificate.CERTIFICATE_KIND, commit.id) is None:
                 open_ones.append((commit, events))
-    add_to_erasure_list(
-        session.engine, [certificate.erasure_list_entry(session.engine, commit, events) for commit, events in open_ones]
-    )
-    outcomes = clean_backups(replace(session, scope="/"))
-    if session.store.scrub() is not None or not _remove_blob_files(session.engine):
+    entries = [certificate.erasure_list_entry(session.engine, commit, events) for commit, events in open_ones]
+    outcomes: list[dict[str, str]] = []
+    finished = [
+        _attempt(lambda: add_to_erasure_list(session.engine, entries)),
+        _attempt(lambda: outcomes.extend(clean_backups(replace(session, scope="/")))),
+        session.engine.blobs is None or _attempt(lambda: remove_orphans(session.engine)),
+        session.store.scrub() is None,
+    ]
+    if not all(finished):
         return
     with session.store.write() as writer:
         for commit, events in open_ones:
@@ -90,35 +107,30 @@ def finish_erasures(session: RequestContext) -> None:
         writer.clear_scrub_pending()
 
 
-def _remove_blob_files(engine: Engine) -> bool:
-    """Remove the files of erased blobs without a row; return whether that succeeded."""
-    try:
-        if engine.blobs is not None:
-            remove_orphans(engine)
-    except KeepwardError as exc:
-        # The erasure is valid. The scrub stays pending, and the next opening tries again.
-        logger.warning("erased blobs are still there: %s", exc, extra={"action": "erasing"})
-        return False
-    return True
-
-
 def clean_backups(session: RequestContext) -> list[dict[str, str]]:
     """Apply to every backup of this store the erasures since it was made; return the results."""
     if session.engine.erasures is None:
         return []
     entries = session.engine.erasures.entries()
     mine = [entry for entry in entries if entry.get("entry") == "backup" and entry["store"] == session.store.store_id]
-    outcomes = []
-    for path in dict.fromkeys(each["path"] for each in mine):
-        state = "not found"
-        if Path(path).exists():
-            try:
-                erased = apply_erasures_to(session, Path(path), entries)
-                state = f"cleaned: {erased} places" if erased else "held nothing of it"
-            except KeepwardError as exc:
-                state = f"not cleaned: {exc}"
-        outcomes.append({"path": path, "state": state})
-    return outcomes
+    paths = dict.fromkeys(each["path"] for each in mine)
+    return [{"path": path, "state": _clean_backup(session, Path(path), entries)} for path in paths]
+
+
+def _clean_backup(session: RequestContext, file: Path, entries: Sequence[dict[str, Any]]) -> str:
+    """Apply the listed erasures to a backup; return in words how far it is clean."""
+    try:
+        # Unlike ``exists``, this tells a missing file from a folder that cannot be entered.
+        file.stat()
+        erased = apply_erasures_to(session, file, entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return "not found"
+    except OSError as exc:
+        return f"not reached: {exc.strerror or 'the disk gave an error'}"
+    except KeepwardError as exc:
+        cause = exc.__cause__
+        return f"not reached: {exc}" if isinstance(cause, OSError) else f"not cleaned: {exc}"
+    return f"cleaned: {erased} places" if erased else "held nothing of it"
 
 
 def apply_erasures_to(session: RequestContext, file: Path, entries: Sequence[dict[str, Any]]) -> int:
