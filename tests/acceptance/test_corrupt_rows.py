@@ -1,10 +1,15 @@
-"""A memory that was edited or taken away in the file is told by every read that would have shown it."""
+"""A memory that was edited or taken away in the file is told by every read that meets it.
+
+A read meets what it returns and what its index names. A handle counts the memories before its first read, and a context
+those of core memory. What no read meets is named by ``verify`` and by the daily audit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from outcomes import kept
@@ -14,6 +19,8 @@ from keepward import Client, Memory, Tampered
 from keepward.cli.main import main
 from keepward.http import ServerOptions, create_app
 from keepward.mcp import tools
+from keepward.storage.driver import SqliteConnection
+from keepward.storage.seals import Sealer
 from support import tamper
 
 BASE = "http://127.0.0.1:8321"
@@ -46,13 +53,17 @@ def surely(notes: Any, name: str) -> None:
     assert "`keepward verify`" in told
 
 
+@pytest.fixture
+def anew(path: Path, tmp_path: Path, clock: Any) -> Iterator[Callable[[], Memory]]:
+    """Opens the store once more, as an agent."""
+    with ExitStack() as handles:
+        given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config"}
+        yield lambda: handles.enter_context(Memory.open(path, **given))
+
+
 @pytest.fixture(params=["the handle that was open", "one opened anew"])
-def reader(request: pytest.FixtureRequest, edited: str, mem: Memory, path: Path, tmp_path: Path, clock: Any) -> Any:
-    if request.param == "the handle that was open":
-        yield mem
-        return
-    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as again:
-        yield again
+def reader(request: pytest.FixtureRequest, edited: str, mem: Memory, anew: Callable[[], Memory]) -> Memory:
+    return mem if request.param == "the handle that was open" else anew()
 
 
 def test_recall_names_it(reader: Memory, edited: str) -> None:
@@ -61,10 +72,24 @@ def test_recall_names_it(reader: Memory, edited: str) -> None:
     surely(found.notes, edited)
 
 
-def test_a_list_names_it(reader: Memory, edited: str) -> None:
-    found = reader.list_memories(min_importance=0.2)
+@pytest.mark.parametrize("edited", tamper.COUNTED.values(), ids=tamper.COUNTED.keys(), indirect=True)
+def test_first_list_of_a_handle_names_it(edited: str, anew: Callable[[], Memory]) -> None:
+    found = anew().list_memories(min_importance=0.2)
     assert edited in found.withheld
     surely(found.notes, edited)
+
+
+def test_a_list_names_what_it_would_return(mem: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, [tamper.BENT_BODY])
+    found = mem.list_memories()
+    assert found.withheld == (victim,)
+    surely(found.notes, victim)
+
+
+def test_verification_and_the_audit_name_it(owner: Memory, edited: str) -> None:
+    rows = {fault.row for fault in owner.verify().faults}
+    assert f"records default/{edited}" in rows
+    assert dict(owner.run_job("integrity_audit", force=True).counts)["faults"] > 0
 
 
 def test_a_context_names_it(reader: Memory, edited: str) -> None:
@@ -87,21 +112,21 @@ def test_filter_that_excludes_a_corrupt_memory_omits_it(mem: Memory, victim: str
     assert mem.list_memories(tags=["boats"]).withheld == ()
 
 
-def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+def test_another_scope_hears_nothing_of_it(mem: Memory, victim: str, path: Path, anew: Callable[[], Memory]) -> None:
     lent = kept(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
     by_hand(path, lent.id, tamper.HIDDEN["all derived rows gone"])
     assert (
-        mem.at(scope="/agents/vega").list_memories().withheld,
-        mem.at(scope="/agents/orion").list_memories().withheld,
+        anew().at(scope="/agents/vega").list_memories().withheld,
+        anew().at(scope="/agents/orion").list_memories().withheld,
     ) == (
         (),
         (lent.id,),
     )
 
 
-def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, path: Path) -> None:
+def test_a_memory_of_which_nothing_is_left_is_missed(victim: str, path: Path, anew: Callable[[], Memory]) -> None:
     by_hand(path, victim, [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS])
-    assert "missing from the records and from the journal" in " ".join(mem.list_memories().notes)
+    assert "missing from the records and from the journal" in " ".join(anew().list_memories().notes)
 
 
 def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Path) -> None:
@@ -114,66 +139,102 @@ def test_doctor_names_the_command_that_checks_the_journal(owner: Memory, victim:
     edit = "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'tabs', 'taps') AS BLOB)"
     by_hand(path, victim, [f"{edit} WHERE memory_id = '{{0}}'"])
     (check,) = [each for each in owner.doctor() if each.name == "records"]
-    assert (owner.verify().ok, check.ok, "only `keepward verify` checks the journal" in check.detail) == (
+    assert (owner.verify().ok, check.ok, "only `keepward verify` checks each of them" in check.detail) == (
         False,
         True,
         True,
     )
 
 
-def test_what_was_mended_is_not_reported_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+def test_what_was_mended_is_not_reported_any_more(
+    owner: Memory, victim: str, path: Path, anew: Callable[[], Memory]
+) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
-    assert mem.list_memories().withheld == (victim,)
+    reader = anew()
+    assert reader.list_memories().withheld == (victim,)
     owner.rebuild()
-    assert (mem.list_memories().withheld, mem.get(victim).id) == ((), victim)
+    assert (reader.list_memories().withheld, reader.get(victim).id) == ((), victim)
 
 
-def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path) -> None:
+def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path, anew: Callable[[], Memory]) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     kept(mem.remember("The lamp is on the shelf", tier="archival"))
-    assert mem.list_memories().withheld == (victim,)
+    assert anew().list_memories().withheld == (victim,)
 
 
-def test_what_other_handles_write_is_not_taken_for_damage(
-    mem: Memory, victim: str, path: Path, tmp_path: Path, clock: Any
-) -> None:
-    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as other:
-        kept(other.remember("The lamp is on the shelf", tier="archival"))
-        kept(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
-        other.forget(victim, reason="no longer")
+def test_what_other_handles_write_is_not_taken_for_damage(mem: Memory, victim: str, anew: Callable[[], Memory]) -> None:
+    other = anew()
+    kept(other.remember("The lamp is on the shelf", tier="archival"))
+    kept(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
+    other.forget(victim, reason="no longer")
     assert (mem.list_memories().withheld, mem.recall("lamp").withheld) == ((), ())
+    assert (other.list_memories().withheld, anew().list_memories().withheld) == ((), ())
 
 
-def test_records_are_counted_once_and_not_at_every_read(
-    mem: Memory, victim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from keepward.storage import tenant
+class TestCost:
+    """What a read costs does not depend on who wrote last."""
 
-    counted: list[str] = []
-    count = tenant.count_records
-    monkeypatch.setattr(tenant, "count_records", lambda *given: (counted.append("once"), count(*given))[1])
-    for n in range(3):
-        mem.recall("indentation")
-        kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
-        mem.list_memories()
-    assert counted == []
+    READS: ClassVar[dict[str, Callable[[Memory], Any]]] = {
+        "list": lambda memory: memory.list_memories(limit=1),
+        "recall": lambda memory: memory.recall("lamp"),
+        "context": lambda memory: memory.context("lamp", budget_tokens=300),
+    }
 
+    @pytest.fixture
+    def hashed(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The table of each row whose seal or sum is computed, and the statements that count all records."""
+        found: list[str] = []
+        cells, sum_term, run = Sealer.cells, Sealer.sum_term, SqliteConnection.run
 
-def test_the_first_recall_of_a_handle_reads_the_records_once(
-    mem: Memory, victim: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keepward.storage.tenant.count_records", None)
-    with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
-        assert (other.recall("indentation").withheld, other.list_memories().withheld) == ((), ())
+        def sealed(self: Sealer, table: str, *rest: Any) -> bytes:
+            found.append(table)
+            return cells(self, table, *rest)
+
+        def summed(self: Sealer, table: str, *rest: Any) -> int:
+            found.append(f"sum of {table}")
+            return sum_term(self, table, *rest)
+
+        def ran(self: SqliteConnection, statement: str, *rest: Any, **named: Any) -> Any:
+            if statement == "counts_of_records" and "archival" in named["tiers"]:
+                found.append(statement)
+            return run(self, statement, *rest, **named)
+
+        monkeypatch.setattr(Sealer, "cells", sealed)
+        monkeypatch.setattr(Sealer, "sum_term", summed)
+        monkeypatch.setattr(SqliteConnection, "run", ran)
+        return found
+
+    @pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+    def test_a_read_after_a_write_of_another_handle_hashes_what_it_returns(
+        self, mem: Memory, anew: Callable[[], Memory], hashed: list[str], read: Callable[[Memory], Any]
+    ) -> None:
+        reader = anew()
+        mem.remember_many([{"text": f"The harbour of case {n} has berths", "tier": "archival"} for n in range(200)])
+        read(reader)
+        kept(mem.remember("The lamp is on the shelf", tier="archival"))
+        hashed.clear()
+        assert "The lamp is on the shelf" in str(read(reader))
+        assert len(hashed) < 100
+        assert {"sum of records", "counts_of_records"}.isdisjoint(hashed)
+
+    def test_the_records_are_counted_at_the_first_read_alone(
+        self, mem: Memory, anew: Callable[[], Memory], hashed: list[str]
+    ) -> None:
+        reader = anew()
+        for n in range(3):
+            kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
+            reader.list_memories()
+            reader.recall("lamp")
+            reader.context("lamp")
+        assert hashed.count("counts_of_records") == 1
 
 
 @pytest.mark.parametrize("statements", tamper.HIDDEN.values(), ids=tamper.HIDDEN.keys())
 def test_first_recall_of_a_handle_names_earlier_corruption(
-    mem: Memory, victim: str, path: Path, tmp_path: Path, statements: list[str]
+    victim: str, path: Path, anew: Callable[[], Memory], statements: list[str]
 ) -> None:
     by_hand(path, victim, statements)
-    with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
-        assert victim in other.recall("indentation").withheld
+    assert victim in anew().recall("indentation").withheld
 
 
 class TestCore:
@@ -184,15 +245,14 @@ class TestCore:
         kept(owner.remember("Ana is the user", tier="core", key="human"))
         return kept(owner.remember("Never deploy on Friday", tier="core", key="mission")).id
 
-    @pytest.fixture(
-        params=[
-            *tamper.HIDDEN.values(),
-            [tamper.OTHER_TIER],
-            [tamper.BENT_BODY],
-            [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS],
-        ],
-        ids=[*tamper.HIDDEN, "another tier", "its content", "nothing left"],
-    )
+    BROKEN: ClassVar[dict[str, list[str]]] = {
+        **tamper.HIDDEN,
+        "another tier": [tamper.OTHER_TIER],
+        "its content": [tamper.BENT_BODY],
+        "nothing left": [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS],
+    }
+
+    @pytest.fixture(params=BROKEN.values(), ids=BROKEN.keys())
     def broken(self, request: pytest.FixtureRequest, mission: str, path: Path) -> str:
         by_hand(path, mission, request.param)
         return mission
@@ -201,9 +261,21 @@ class TestCore:
         with pytest.raises(Tampered, match="core memory is not complete"):
             mem.context("deploy")
 
+    @pytest.mark.parametrize(
+        "broken",
+        [edit for name, edit in BROKEN.items() if name != "its scope moved away"],
+        ids=[name for name in BROKEN if name != "its scope moved away"],
+        indirect=True,
+    )
     def test_a_snapshot_is_refused(self, mem: Memory, broken: str) -> None:
         with pytest.raises(Tampered, match="--without"):
             mem.snapshot()
+
+    def test_a_context_is_refused_by_a_handle_that_read_before(self, mem: Memory, mission: str, path: Path) -> None:
+        assert "Friday" in mem.context("deploy").text
+        by_hand(path, mission, [tamper.OTHER_TIER])
+        with pytest.raises(Tampered, match="core memory is not complete"):
+            mem.context("deploy")
 
     def test_the_rest_is_compiled_by_name(self, mem: Memory, mission: str, path: Path) -> None:
         by_hand(path, mission, tamper.HIDDEN["all derived rows gone"])
@@ -223,7 +295,7 @@ class TestSurfaces:
 
     @pytest.fixture
     def gone(self, victim: str, path: Path) -> str:
-        by_hand(path, victim, tamper.HIDDEN["a status set to archived"])
+        by_hand(path, victim, [tamper.BENT_BODY])
         return victim
 
     @pytest.fixture
@@ -270,7 +342,7 @@ class TestSurfaces:
     def test_a_command_compiles_the_rest_by_name(self, run: Any, mission: str) -> None:
         assert run("context", "deploy", "--without", "mission")[0] == 0
 
-    @pytest.mark.parametrize("url", ["/memory/search?query=indentation", "/memory/items", "/memory/snapshot"])
+    @pytest.mark.parametrize("url", ["/memory/search?query=indentation", "/memory/items"])
     def test_http_says_it_in_a_field(self, http: Any, gone: str, url: str) -> None:
         body = http.get(url).json()
         assert body["withheld"] == [gone]
@@ -299,4 +371,3 @@ class TestSurfaces:
             found = client.list_memories()
             assert (client.recall("indentation").withheld, found.withheld) == ((gone,), (gone,))
             surely(found.notes, gone)
-            assert client.snapshot().withheld == (gone,)

@@ -1,7 +1,7 @@
 """Lookups of keys, commits and receipts, and notes about memories that a read cannot show.
 
 These functions return stored data; ``reader`` decides what a handle may see of it.
-A read names every corrupt memory that it would have shown, whether its row was changed or deleted.
+A read names every corrupt memory that it or its index reads, and those that the numbers of records show to be missing.
 Core memory steers a model: without one of its blocks no context is compiled, unless the caller names that block.
 """
 
@@ -54,12 +54,19 @@ _SEAL_MISMATCH = "its content does not match its seal"
 
 
 def unreadable_memories(
-    session: RequestContext, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
+    session: RequestContext,
+    filters: Filter,
+    *,
+    live_at: datetime | None,
+    damaged: Iterable[str] = (),
+    tiers: Collection[str] = (),
 ) -> list[UnreadableMemory]:
-    """Return the memories that a read of the present could not show, by id; ``damaged`` are those the read found."""
-    unreadable = {
-        memory.id: memory for memory in session.store.unreadable_memories(session.tenant, filters, live_at=live_at)
-    }
+    """Return the memories that a read of the present could not show, by id; ``damaged`` are those the read found.
+
+    The memories of some ``tiers`` are counted in any case.
+    """
+    known = session.store.unreadable_memories(session.tenant, filters, live_at=live_at, tiers=tiers)
+    unreadable = {memory.id: memory for memory in known}
     for memory in corrupt_memories(damaged):
         unreadable.setdefault(memory.id, memory)
     return sorted(unreadable.values(), key=lambda memory: memory.id or "~")

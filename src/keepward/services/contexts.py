@@ -311,7 +311,9 @@ def _gather(
     unreadable = {memory.id: memory for memory in corrupt_memories(input_reader.damaged)}
     unreadable |= {memory.id: memory for memory in corrupt_memories(input_reader.damaged_blocks, core=True)}
     if at.seq is None and on:
-        unreadable |= {memory.id: memory for memory in unreadable_memories(session, everything, live_at=at.now)}
+        # A missing block of core memory is noticed by every context.
+        missing = unreadable_memories(session, everything, live_at=at.now, tiers=(Tier.CORE.value,))
+        unreadable |= {memory.id: memory for memory in missing}
     withheld = sorted(unreadable.values(), key=lambda memory: memory.id or "~")
     notes = (*result.notes, *input_reader.notes, *unreadable_notes(withheld))
     return GatheredInput(inputs=inputs, used=result.used, notes=notes, withheld=withheld)
@@ -524,6 +526,10 @@ class _InputReader:
             return False
         found = self._find({"tiers": (Tier.EPISODIC.value, Tier.ARCHIVAL.value)})
         seen = self.request.seen
+        listed = {record.id for record in found}
+        if missing := [hit.id for hit in hits if hit.id not in listed and hit.id not in self.damaged]:
+            # Rows that the index names and the list lacks are missing or were edited; a read by id reports them.
+            self._read(missing)
         records = {
             record.id: record
             for record in found

@@ -200,14 +200,14 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
     )
     scopes = () if session.reader.sees_store else session.reader.scopes
     unreadable = session.store.unreadable_memories(
-        session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None
+        session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None, tiers=tuple(Tier)
     )
     yield check(
         "records",
         not unreadable,
         f"memories that cannot be shown: {len(unreadable)}"
         if unreadable
-        else "no record is missing or was edited; only `keepward verify` checks the journal",
+        else "no record is missing; only `keepward verify` checks each of them and the journal",
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
     if session.reader.sees_store:

@@ -1,18 +1,20 @@
-"""Detect memories whose rows are missing or were edited outside of Keepward, and report them with every read.
+"""Find memories whose rows are missing or were edited outside of Keepward, and report them with the reads they concern.
 
-A filter passes over an edited row, and a deleted row leaves nothing behind. Keyed sums of all records (see
-``tenant.py``) show that rows changed; the journal shows which memories.
+A filter passes over an edited row, and a deleted row leaves nothing behind. The sealed numbers of records (see
+``tenant.py``) show that rows are missing; the journal shows which memories. Only ``verify`` and the daily audit read
+all rows, so only they notice an edited row that no read returns.
 
 Invariants
-(1) The first read of a handle sums all records, in the pass that builds its index where there is one. Later reads sum
-    them again only after another handle has changed the store.
-(2) Findings are checked again after every write, so that a repaired store is reported as intact.
+(1) The first read of a handle compares the numbers of records by tier and status with the sealed ones, and a context
+    those of core memory. What another handle writes costs a reader nothing.
+(2) All records are compared with the journal only if a number is wrong, or if a read of all of them found a damaged
+    one. Findings are checked again after every write, so that a repaired store is reported as intact.
 (3) Whether a memory passes a filter is decided by the journal, never by its row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +23,7 @@ from keepward.core.query import Filter
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import UnreadableMemory
 from keepward.storage import tenant as tenants
-from keepward.storage.rows import FeatureRow, RecordRow, matches_filter
+from keepward.storage.rows import RecordRow, json_array, matches_filter
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Database
 from keepward.storage.tenant import TenantHead
@@ -58,61 +60,61 @@ class IntegrityMonitor:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = ForkSafeLock()
-        #: By tenant: the data version and write count that were checked, with the corrupt records.
-        self._checked: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
+        #: Tenants whose numbers of records were as sealed.
+        self._counted: set[str] = set()
+        #: By tenant with a wrong number or a damaged row: the data version and the write count of the last comparison,
+        #: with the corrupt records.
+        self._suspect: dict[str, tuple[int | None, int, list[CorruptRecord]] | None] = {}
 
     def change_counter(self) -> int | None:
         """Return the data version; call it before the snapshot is taken."""
         return self._database.data_version()
 
-    def _intact_at(self, tenant: str) -> int | None:
-        """Return the data version at which all records were intact; None if they were corrupt or not checked."""
-        version, _, corrupt = self._checked.get(tenant, (None, 0, ()))
-        return None if corrupt else version
+    def suspect(self, tenant: str) -> None:
+        """Let the next check compare all records of a tenant, because a read found a damaged one."""
+        with self._lock:
+            self._suspect.setdefault(tenant, None)
 
-    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, version: int | None) -> list[CorruptRecord]:
-        """Return the memories whose rows are corrupt, by id, those without an id last."""
-        if not sealer.active:
-            return []
-        known = self._intact_at(tenant)
-        # While this handle writes there is no data version; the next read checks again.
-        if known is not None and (version is None or known == version):
-            return []
+    def is_counted(self, tenant: str) -> bool:
+        """Whether a tenant's records were counted and none is suspect; see (1)."""
+        return tenant in self._counted and tenant not in self._suspect
+
+    def corrupt_records(
+        self, db: Connection, sealer: Sealer, tenant: str, version: int | None, tiers: Collection[str]
+    ) -> list[CorruptRecord]:
+        """Return the memories whose rows are corrupt, by id, those without an id last; see (1) and (2).
+
+        The numbers of some ``tiers`` are compared in any case.
+        """
         written_row = tenants.read(db, sealer, tenant)
-        before = self._checked.get(tenant)
+        if tenant not in self._suspect:
+            with self._lock:
+                counted = tenant in self._counted
+                self._counted.add(tenant)
+            if _is_as_counted(db, written_row, tiers if counted else list(Tier)):
+                return []
+        before = self._suspect.get(tenant)
+        # While this handle writes there is no data version; the next read compares again.
         if version is not None and before is not None and before[:2] == (version, written_row.writes):
             return before[2]
         found = _compared(db, sealer, written_row)
         with self._lock:
-            self._checked[tenant] = (version, written_row.writes, found)
+            if found:
+                self._suspect[tenant] = (version, written_row.writes, found)
+            else:
+                self._suspect.pop(tenant, None)
         return found
 
-    def check_while_reading(
-        self,
-        db: Connection,
-        sealer: Sealer,
-        tenant: str,
-        version: int | None,
-        rows: Iterator[tuple[RecordRow, FeatureRow | None]],
-    ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
-        """Yield all records with their features. At the end, store whether they match the sums."""
-        if not sealer.active or version is None or self._intact_at(tenant) == version:
-            yield from rows
-            return
-        written_row = tenants.read(db, sealer, tenant)
-        stored = TenantHead(tenant=tenant, head=written_row.head)
-        yield from tenants.count_while_reading(sealer, stored, rows)
-        if written_row.same_records(stored):
-            with self._lock:
-                self._checked[tenant] = (version, written_row.writes, [])
+
+def _is_as_counted(db: Connection, written_row: TenantHead, tiers: Collection[str]) -> bool:
+    """Whether the table has as many records of each tier and status as the tenant's row says."""
+    rows = db.run("counts_of_records", tenant=written_row.tenant, tiers=json_array(tiers)).fetchall()
+    stored = {f"{tier} {status}": count for tier, status, count in rows}
+    return stored == {kind: count for kind, count in written_row.records.cells().items() if kind.split()[0] in tiers}
 
 
 def _compared(db: Connection, sealer: Sealer, written_row: TenantHead) -> list[CorruptRecord]:
     tenant = written_row.tenant
-    stored = TenantHead(tenant=tenant, head=written_row.head)
-    tenants.count_records(db, sealer, stored)
-    if written_row.same_records(stored):
-        return []
     rows = {row.id: row for row in map(RecordRow._make, db.run("all_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
     for name, row, record in tenants.project_records(db, sealer, tenant):

@@ -109,6 +109,11 @@ UPDATE features SET seal = ? WHERE tenant = ? AND id = ?;
 -- Every record.
 SELECT {{record_columns}} FROM records r WHERE r.tenant = :tenant;
 
+-- counts_of_records --
+-- How many records of some tiers there are by tier and status.
+SELECT tier, status, count(*) FROM records
+ WHERE tenant = :tenant AND tier IN (SELECT value FROM json_each(:tiers)) GROUP BY tier, status;
+
 -- profile --
 -- Fragment: a record with its features, which are NULL where there are none of its version.
 SELECT {{record_columns}}, {{feature_columns}}

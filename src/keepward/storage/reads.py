@@ -325,14 +325,14 @@ class MemoryReads(Snapshot):
             if as_of is not None:
                 yield from self._profiles_as_of(db, tenant, as_of)
             else:
-                rows = db.stream("profiles", tenant=tenant, after=after)
-                yield from self._profiles(tenant, map(split_record_row, rows))
+                for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=after)):
+                    profile = None
+                    if row.status == "active" and (profile := profile_of(self._sealer, tenant, row, features)) is None:
+                        self._on_damaged_row(tenant)
+                    yield row.id, profile
 
-    def _profiles(
-        self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
-    ) -> Iterator[tuple[str, RankingRow | None]]:
-        for row, features in rows:
-            yield row.id, profile_of(self._sealer, tenant, row, features) if row.status == "active" else None
+    def _on_damaged_row(self, tenant: str) -> None:
+        """Called when a read of all rows leaves out a damaged one."""
 
     def _profiles_as_of(self, db: Connection, tenant: str, as_of: int) -> Iterator[tuple[str, RankingRow | None]]:
         """Yield the memories of an earlier state, with features if they are of the version of that time."""

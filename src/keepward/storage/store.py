@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ from keepward.core.query import Filter
 from keepward.core.serialization import tenant_digest
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.locks import ForkSafeLock
-from keepward.ports.store import RankingRow, ScopeRange, UnreadableMemory
+from keepward.ports.store import ScopeRange, UnreadableMemory
 from keepward.ports.world import Anchor, BlobStore
 from keepward.storage import rebuild
 from keepward.storage import tenant as tenants
@@ -41,7 +41,6 @@ from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
 from keepward.storage.integrity import IntegrityMonitor
 from keepward.storage.reads import Counts, Reader
-from keepward.storage.rows import split_record_row
 from keepward.storage.seals import Sealer
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Connection, Database
@@ -265,30 +264,26 @@ class EventStore(Reader):
         with self._known_lock:
             self._known.add(state.tenant)
 
-    # --- checks across all rows
+    # --- missing and edited rows
 
-    def unreadable_memories(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
-        """Return the unreadable memories that a read with these filters would have shown, by id.
+    def unreadable_memories(
+        self, tenant: str, filters: Filter, *, live_at: datetime | None, tiers: Collection[str] = ()
+    ) -> list[UnreadableMemory]:
+        """Return the memories that a read with these filters would have shown and that are known to be corrupt, by id.
 
-        Their rows are missing or were edited. The check takes constant time while only this handle changes the store.
-        A memory with an unreadable event passes every filter. Intact rows whose content is damaged are not included:
-        reads report those as ``damaged``.
+        The first call of a handle compares the number of records with the sealed one; later calls compare that of some
+        ``tiers``. A memory with an unreadable event passes every filter. Rows that a read finds itself may be missing
+        here: it reports those as ``damaged``.
         """
+        if not self._sealer.active or (not tiers and self._watch.is_counted(tenant)):
+            return []
         version = self._watch.change_counter()
         with self._reading(tenant) as db:
-            found = self._watch.corrupt_records(db, self._sealer, tenant, version)
+            found = self._watch.corrupt_records(db, self._sealer, tenant, version, tiers)
         return [match.as_unreadable() for match in found if match.passes(filters, live_at)]
 
-    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
-        """See ``MemoryReads.profiles``. A read of all of them also checks whether a row is missing or edited."""
-        if as_of is not None:
-            yield from super().profiles(tenant, after=after, as_of=as_of)
-            return
-        apart = after == 0 and getattr(self._shared, "snapshot", None) is None
-        version = self._watch.change_counter() if apart else None
-        with self._reading(tenant) as db:
-            rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
-            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, version, rows))
+    def _on_damaged_row(self, tenant: str) -> None:
+        self._watch.suspect(tenant)
 
     def facts(self, tenant: str, now: datetime, *, scopes: ScopeRange | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.

@@ -10,8 +10,8 @@ Invariants
 (3) Without a key the sums are 0, as seals are empty too. Accepting the store recomputes them.
 (4) The anchor records the head, and a digest of counts and sums. So an older copy of the complete store is noticed.
     The anchor is never ahead of the store.
-(5) Documents are counted by kind, records by tier and status. So an edited or deleted row is noticed even though
-    filters pass over it; see ``integrity.py``.
+(5) Documents are counted by kind, records by tier and status. So a deleted row is noticed even though it leaves nothing
+    behind; see ``integrity.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keepward.core.journal import Fault
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import digest
 from keepward.errors import Tampered
-from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, EventRow, FeatureRow, RecordRow, record_at, record_row
+from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, EventRow, RecordRow, record_at, record_row
 from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import Connection, Row
 
@@ -105,10 +105,6 @@ class TenantHead:
         pairs = (kind.split() for kind in sorted(self.records.counts))
         found = {tier: self.records.counts[f"{tier} {status}"] for tier, status in pairs if status == Status.ACTIVE}
         return {tier: count for tier, count in found.items() if count}
-
-    def same_records(self, other: TenantHead) -> bool:
-        """Whether both have the same records."""
-        return self.records.total == other.records.total and self.records.cells() == other.records.cells()
 
 
 def read(db: Connection, sealer: Sealer, tenant: str) -> TenantHead:
@@ -215,28 +211,6 @@ def count_documents(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     state.documents = TableSum()
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.replace_document(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
-
-
-def count_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
-    """Count the stored records."""
-    rows = map(RecordRow._make, db.stream("all_records", tenant=state.tenant))
-    for _ in count_while_reading(sealer, state, ((row, None) for row in rows)):
-        pass
-
-
-def count_while_reading(
-    sealer: Sealer, state: TenantHead, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
-) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
-    """Yield records with their features; at the end, add them to the counts of stored records."""
-    # Every handle runs this loop before its first read, so attributes are local variables.
-    term, tenant = sealer.sum_term, state.tenant
-    counts, total = Counter[str](), 0
-    for each in rows:
-        row = each[0]
-        counts[f"{row.tier} {row.status}"] += 1
-        total += term("records", pack("records", tenant, row[:-1]))
-        yield each
-    state.records = TableSum(counts=counts, total=total % _SUM_MODULUS)
 
 
 def recount_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
