@@ -349,9 +349,9 @@ class Memory(Handles, Tools):
         if self._shared.maintenance is not None:
             self._shared.maintenance.stop()
         try:
-            if engine.uses and engine.policy.enabled:
+            for tenant in engine.uses.tenants() if engine.policy.enabled else ():
                 with engine.store.write(brief=True) as writer:
-                    engine.write_uses(writer)
+                    engine.uses.write(writer, tenant)
         except KeepwardError:
             # Use counts are dispensable: a read-only store closes without them.
             engine.uses.clear()

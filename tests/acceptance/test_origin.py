@@ -9,6 +9,7 @@ import pytest
 from outcomes import codes, held, kept
 
 from keepward import Access, Actor, Memory, Outcome, Policy, Record, Trust, Unauthorised
+from keepward.services import read_taint
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
@@ -350,6 +351,20 @@ def test_what_was_handed_in_another_process_is_known(owner: Memory, entering: En
     kept(owner.as_actor(Actor.agent()).remember(PAGE, tier="archival", source="web"))
     getattr(entering(Actor.agent()), way)("supplier account")
     assert kept(entering(Actor.agent()).remember(ACCOUNT, tier="archival")).heard is Trust.WEB
+
+
+def test_reads_by_more_agents_than_are_kept_apart_taint_every_agent(
+    owner: Memory, mem: Memory, monkeypatch: pytest.MonkeyPatch, clock: Any
+) -> None:
+    monkeypatch.setattr(read_taint, "MAX_READERS", 10)
+    kept(owner.as_actor(Actor.agent("crawler")).remember(PAGE, tier="archival", source="web"))
+    readers = [owner.as_actor(Actor.agent(f"reader-{number}")) for number in range(40)]
+    for reader in readers:
+        reader.list_memories()
+    assert kept(readers[0].remember(ACCOUNT, tier="archival")).heard is Trust.WEB
+    assert kept(mem.remember("The supplier is called Bo", tier="archival")).heard is Trust.WEB
+    clock.move(hours=2)
+    assert kept(mem.remember("The supplier has a dog", tier="archival")).heard is None
 
 
 def test_a_reading_leaves_nothing_in_the_journal(owner: Memory, mem: Memory) -> None:

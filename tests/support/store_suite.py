@@ -212,7 +212,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         with store.write() as writer:
             writer.put(make.waiting(TENANT, [make.record("held")]))
             writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
-            writer.count_use(TENANT, [first.id], make.now)
+            writer.count_uses(TENANT, {first.id: (1, make.now)})
         assert store.verify()[1] == []
 
     def test_tenants_are_sorted(self, store: EventStore, make: RecordFactory) -> None:
@@ -284,40 +284,40 @@ class StoreSuite(ReadSuite, JobsSuite):
 
     def test_uses_are_counted_next_to_the_journal(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now)
-            writer.count_use(TENANT, ["m"], make.now + timedelta(hours=1))
+            writer.count_uses(TENANT, {"m": (1, make.now)})
+            writer.count_uses(TENANT, {"m": (1, make.now + timedelta(hours=1))})
         assert store.usage(TENANT, ["m", "n"]) == {"m": (2, make.now + timedelta(hours=1))}
 
-    def test_a_context_counts_what_it_contained_at_once(self, store: EventStore, make: RecordFactory) -> None:
+    def test_uses_and_deliveries_of_a_context_are_stored(self, store: EventStore, make: RecordFactory) -> None:
         receipt = make.context(TENANT, "m", "n", "w", weak=["w"])
         with store.write() as writer:
-            writer.count_use(TENANT, ["m"], make.now - timedelta(hours=1))
+            writer.count_uses(TENANT, {"m": (1, make.now - timedelta(hours=1))})
+            writer.count_uses(TENANT, {"m": (1, make.now), "n": (1, make.now)})
             writer.put_receipt(receipt)
         assert store.usage(TENANT, ["m", "n", "w"]) == {"m": (2, make.now), "n": (1, make.now)}
         assert store.unlearned_uses(TENANT) == {"m": 2, "n": 1}
         assert store.deliveries(TENANT, ["n", "w"]) == [("n", 1, receipt.id), ("w", 1, receipt.id)]
         assert store.verify()[1] == []
 
-    def test_facts_count_what_contexts_contained(self, store: EventStore, make: RecordFactory) -> None:
-        first, second, third = make.record(), make.record("two"), make.record("three")
-        self.put(store, make, first, second, third)
+    def test_facts_count_what_was_used(self, store: EventStore, make: RecordFactory) -> None:
+        first, second = make.record(), make.record("two")
+        self.put(store, make, first, second, make.record("three"))
         with store.write() as writer:
-            writer.count_use(TENANT, [first.id], make.now)
-            writer.put_receipt(make.context(TENANT, first.id, second.id, third.id, weak=[third.id]))
+            writer.count_uses(TENANT, {first.id: (2, make.now), second.id: (1, make.now)})
         facts = store.facts(TENANT, make.now)
         assert (facts["used"], facts["average_uses"]) == (2, 1.0)
 
     def test_what_importance_has_learned_from_is_counted_once(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
-            writer.put_receipt(make.context(TENANT, "m", "n"))
+            writer.count_uses(TENANT, {"m": (1, make.now), "n": (1, make.now)})
         with store.write() as writer:
             writer.learn_uses(TENANT, {"m": 1})
-            writer.put_receipt(make.context(TENANT, "m"))
+            writer.count_uses(TENANT, {"m": (1, make.now)})
         assert store.unlearned_uses(TENANT) == {"m": 1, "n": 1}
 
     def test_uses_that_are_forgotten_stay_so(self, store: EventStore, make: RecordFactory) -> None:
         with store.write() as writer:
-            writer.put_receipt(make.context(TENANT, "m", "n"))
+            writer.count_uses(TENANT, {"m": (1, make.now), "n": (1, make.now)})
         with store.write() as writer:
             writer.forget_uses(TENANT, ["m"])
         assert (store.usage(TENANT, ["m", "n"]), store.verify()[1]) == ({"n": (1, make.now)}, [])
@@ -333,7 +333,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         found += [store.facts(TENANT, at)["by_status"] for at in (make.now, make.now + hour, make.now)]
         self.put(store, make, two)
         with store.write() as writer:
-            writer.count_use(TENANT, [one.id, two.id, two.id, "gone"], make.now)
+            writer.count_uses(TENANT, {one.id: (1, make.now), two.id: (2, make.now), "gone": (1, make.now)})
         facts = store.facts(TENANT, make.now)
         assert found == [{"active": 1}, {"expired": 1}, {"active": 1}]
         assert (facts["live"], facts["events"], facts["used"]) == (2, 2, 2)

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from keepward import Actor
 from keepward.http import streams
 from keepward.http.slots import IMPORT, STREAM
-from keepward.services.request_context import actor_key
+from keepward.services.read_taint import actor_key
 from support import foreign
 
 

@@ -33,7 +33,7 @@ from keepward.http.requests import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Metrics, Tracer, create_metrics, create_tracer
 from keepward.memory import Memory, from_token_id, server_state_of
-from keepward.services.request_context import actor_key
+from keepward.services.read_taint import actor_key
 from keepward.settings import ServerSettings, Settings
 from keepward.storage.server_state import EntryKind, ServerState, SharedState
 

@@ -33,7 +33,7 @@ from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
 from keepward.http.requests import SCOPE, SCOPE_HEADERS, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspection_handle
-from keepward.services.request_context import actor_key
+from keepward.services.read_taint import actor_key
 from keepward.services.tokens import TOKEN_REFUSED
 from keepward.storage.server_state import EntryKind, ServerState
 

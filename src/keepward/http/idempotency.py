@@ -23,7 +23,7 @@ from keepward.http.handlers import write_response
 from keepward.http.requests import SCOPE_HEADERS, Problem
 from keepward.idempotency import IdempotencyKey
 from keepward.memory import Memory, request_context_of
-from keepward.services.request_context import actor_key
+from keepward.services.read_taint import actor_key
 from keepward.services.write import repeated_outcome
 
 KEY_HEADER = "Idempotency-Key"

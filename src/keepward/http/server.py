@@ -61,7 +61,7 @@ from keepward.http.schemas import named_object, schema_of
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
-from keepward.services.request_context import actor_key
+from keepward.services.read_taint import actor_key
 from keepward.settings import Settings
 from keepward.types import Limit
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from keepward.locks import ForkSafeLock
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionEmbedder:
@@ -44,6 +46,7 @@ class TextByVector:
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
         self._function = function
         self._texts: OrderedDict[bytes, str] = OrderedDict()
+        self._lock = ForkSafeLock()
 
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text."""
@@ -55,10 +58,11 @@ class TextByVector:
     def learn(self, vector: Sequence[float], text: str) -> None:
         """Know of which text a vector was made."""
         name = np.asarray(vector, dtype=np.float32).tobytes()
-        self._texts[name] = text
-        self._texts.move_to_end(name)
-        if len(self._texts) > self.MOST:
-            self._texts.popitem(last=False)
+        with self._lock:
+            self._texts[name] = text
+            self._texts.move_to_end(name)
+            if len(self._texts) > self.MOST:
+                self._texts.popitem(last=False)
 
     def text_of(self, vector: Sequence[float]) -> str:
         """Return the text that a vector was made of.

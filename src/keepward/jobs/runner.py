@@ -168,7 +168,7 @@ class _JobRun:
     def _acquire_lease(self, *, force: bool) -> str | None:
         """Acquire the lease; return None, or why it is not available."""
         with self._session.store.write() as writer:
-            self._session.engine.write_uses(writer)
+            self._session.engine.uses.write(writer, self._session.tenant)
             row = writer.job_row(self._session.tenant, self._job.name)
             # From here on the run is alone: any run before it has ended.
             now = self._began = self._session.clock.now()
@@ -246,7 +246,8 @@ class _JobRun:
                 if batch.heir is not None and isinstance(outcome, Committed):
                     archived = [record.id for record in outcome.records if record.status is Status.ARCHIVED]
                     used = session.store.usage(session.tenant, archived)
-                    session.engine.uses[session.tenant, batch.heir] += sum(count for count, _ in used.values())
+                    for count, last in used.values():
+                        session.engine.uses.count(session.tenant, [batch.heir] * count, last)
                 return
             outcomes = propose_each(session, changes, reason=batch.reason, conversation=batch.session, kind="job")
             for outcome in outcomes:

@@ -47,8 +47,9 @@ from keepward.services.access import (
 from keepward.services.explain import explain_context
 from keepward.services.output_filter import filter_output
 from keepward.services.read import Ranking, ReadPoint, models_used, rank, read_point
+from keepward.services.read_taint import record_read
 from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
-from keepward.services.request_context import RequestContext, record_read
+from keepward.services.request_context import RequestContext
 from keepward.services.status import core_blocks
 from keepward.services.transaction import save_read_receipt
 from keepward.storage.documents import ReceiptArtefact
@@ -665,7 +666,10 @@ def _save_receipt(
             if document is not None:
                 writer.put(ReceiptArtefact(session.tenant, kind, *document))
 
-    receipt, notes = save_read_receipt(
+    if not session.inspects:
+        shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
+        session.engine.uses.count(session.tenant, shown, session.clock.now())
+    return save_read_receipt(
         session,
         "compile",
         {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)},
@@ -674,11 +678,6 @@ def _save_receipt(
         head=inputs.head,
         also=save_documents,
     )
-    if notes and not session.inspects:
-        # A stored receipt would have counted these uses.
-        shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
-        session.engine.count_uses(session.tenant, shown)
-    return receipt, notes
 
 
 def replay(session: RequestContext, receipt_id: str) -> Replayed:

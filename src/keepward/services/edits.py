@@ -13,7 +13,8 @@ from keepward.core.proposal import Outcome
 from keepward.core.quotes import quotes_metadata
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
-from keepward.services.request_context import RequestContext, record_read
+from keepward.services.read_taint import record_read
+from keepward.services.request_context import RequestContext
 
 
 def remember(session: RequestContext, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:

@@ -179,9 +179,6 @@ def _apply(
             writer.put(ReceiptArtefact(session.tenant, RERANKER, name, ""))
         writer.put(ReceiptArtefact(session.tenant, COUNTS_KIND, steps[0].after.id, erasure_counts(plan, found.queued)))
 
-    for name in ids:
-        session.engine.uses.pop((session.tenant, name), None)
-        session.engine.used_at.pop((session.tenant, name), None)
     try:
         stored = store_steps(
             session,
@@ -195,6 +192,7 @@ def _apply(
         )
     except Conflict as exc:
         raise Conflict(_PLAN_CHANGED) from exc
+    session.engine.uses.forget(session.tenant, ids)
     session.indexes.drop(session.tenant)
     session.engine.rerankers.clear()
     return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)

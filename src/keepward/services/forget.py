@@ -21,7 +21,8 @@ from keepward.services.access import corrupt_memories, unreadable_notes
 from keepward.services.feedback import save_recall_receipt
 from keepward.services.following import followers, shortened_in
 from keepward.services.read import search
-from keepward.services.request_context import RequestContext, record_read
+from keepward.services.read_taint import record_read
+from keepward.services.request_context import RequestContext
 from keepward.services.write import propose
 
 #: Most memories of one plan.

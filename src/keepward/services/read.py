@@ -148,7 +148,8 @@ def recall(
     if floor is not None:
         result = replace(result, hits=tuple(hit for hit in result.hits if hit.score >= floor))
     if not session.inspects:
-        session.engine.count_uses(session.tenant, (hit.memory.id for hit in result.hits if not hit.weak))
+        used = (hit.memory.id for hit in result.hits if not hit.weak)
+        session.engine.uses.count(session.tenant, used, session.clock.now())
     if as_of is not None:
         return replace(result, notes=(*result.notes, *unreadable_notes(corrupt_memories(result.withheld))))
     unreadable = unreadable_memories(session, filters, live_at=result.now, damaged=result.withheld)
@@ -436,11 +437,14 @@ def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Recor
         record = session.reader.fetch(memory_id, as_of=at.seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
         children = session.reader.children(record.id, as_of=at.seq)
+    pending = session.engine.uses.of(session.tenant, record.id)
+    if pending is not None:
+        count, last = count + pending[0], pending[1] if last is None else max(last, pending[1])
     return as_read(
         record,
         at.now,
-        uses=count + session.engine.uses[session.tenant, record.id],
-        last_used=session.engine.used_at.get((session.tenant, record.id), last),
+        uses=count,
+        last_used=last,
         children=children,
     )
 

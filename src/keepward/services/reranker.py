@@ -79,11 +79,13 @@ class ActiveReranker:
 def active_reranker(session: RequestContext, seq: int) -> ActiveReranker:
     """Return the reranker at a commit; a few are cached."""
     cached, key = session.engine.rerankers, (session.tenant, seq)
-    if key not in cached:
+    found = cached.get(key)
+    if found is None:
+        found = read_reranker(session.store, session.tenant, seq)
         if len(cached) >= _MAX_CACHED:
             cached.clear()
-        cached[key] = read_reranker(session.store, session.tenant, seq)
-    return cached[key]
+        cached[key] = found
+    return found
 
 
 def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:

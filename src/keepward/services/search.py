@@ -15,7 +15,8 @@ from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose,
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
 from keepward.services.arguments import instant, valid_scope
-from keepward.services.request_context import RequestContext, record_read
+from keepward.services.read_taint import record_read
+from keepward.services.request_context import RequestContext
 
 #: Facets by the filter that names several of their values.
 _FACETS = {

@@ -27,7 +27,8 @@ from keepward.core.memory import Record, Status
 from keepward.errors import Conflict, ModelUnavailable, StoreUnavailable
 from keepward.ports.store import Features, PendingCommit
 from keepward.services.gate_context import FEATURE_FIELDS, feature_fields_of
-from keepward.services.request_context import ModelCallInTransaction, RequestContext, taint_fields
+from keepward.services.read_taint import taint_fields
+from keepward.services.request_context import ModelCallInTransaction, RequestContext
 from keepward.services.search_features import answered_questions, known_embedder_id, text_features, with_vectors
 from keepward.storage.writer import UnitOfWork
 
@@ -168,7 +169,7 @@ class Transaction:
             idempotency_key=None if self.wrote else idempotency.unused_key(),
         )
         commit = self.writer.append(session.tenant, pending)
-        session.engine.write_uses(self.writer)
+        session.engine.uses.write(self.writer, session.tenant)
         self.wrote = True
         return CommitResult(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
@@ -223,9 +224,7 @@ def transact(
     if transaction.wrote:
         if (key := idempotency.unused_key()) is not None:
             key.used = True
-        taint = session.engine.read_taint.get(session.tenant)
-        if taint is not None and taint.writes == writer.writes(session.tenant) - 1:
-            taint.writes += 1
+        session.engine.taint_of(session.tenant).skip_own_write(writer.writes(session.tenant))
         session.engine.wake(wrote=True)
     for callback in transaction.afterwards:
         callback()
@@ -297,8 +296,8 @@ def save_read_receipt(
         # A reader gets its answer without a receipt rather than late.
         with session.store.write(brief=True) as writer:
             also(writer)
-            writer.put_receipt(receipt, counts=not session.inspects)
-            session.engine.write_uses(writer)
+            writer.put_receipt(receipt)
+            session.engine.uses.write(writer, session.tenant)
     except StoreUnavailable:
         return None, ("the receipt was not stored: the store cannot be written",)
     return receipt, ()

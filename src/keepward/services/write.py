@@ -66,7 +66,8 @@ from keepward.services.gate_context import (
     record_before,
     trust_of_known_text,
 )
-from keepward.services.request_context import RequestContext, lowest_trust_read
+from keepward.services.read_taint import lowest_trust_read
+from keepward.services.request_context import RequestContext
 from keepward.services.search_features import pack_vector
 from keepward.services.transaction import CommitResult, StepList, Transaction, transact
 

@@ -20,7 +20,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -164,10 +164,12 @@ class EventStore(Reader):
         ``brief`` waits at most 5 s for other writers instead of 30 s.
         """
         self._require_trusted()
-        with self._database.writing(brief=brief) as db:
-            writer = UnitOfWork(db, self._sealer, self._check_anchor)
-            yield writer
-            states = writer.finish()
+        with ExitStack() as if_rolled_back:
+            with self._database.writing(brief=brief) as db:
+                writer = UnitOfWork(db, self._sealer, self._check_anchor, if_rolled_back.callback)
+                yield writer
+                states = writer.finish()
+            if_rolled_back.pop_all()
         if self._anchor is None:
             return
         for tenant, state in states.items():

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -55,25 +54,23 @@ class UseReads(DocumentReads):
 class UseWrites(UseReads, DocumentWrites):
     """Writes of uses; a part of ``UnitOfWork``."""
 
-    def put_receipt(self, receipt: Receipt, *, counts: bool = True) -> None:
+    def put_receipt(self, receipt: Receipt) -> None:
         """Store the receipt of a decision without a commit, and for a context the memories that it delivered.
 
-        ``counts`` False counts no use of the memories. For receipts of commits see ``PendingCommit.receipt``.
+        For receipts of commits see ``PendingCommit.receipt``.
 
         Raises:
             Conflict: a receipt with this id exists.
             InvalidInput: its facts are not JSON.
         """
         super().put_receipt(receipt)
-        items = _items(receipt.facts) if receipt.kind == "compile" else []
-        deliveries = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
-        self._db.run_many("add_delivery", deliveries)
-        if counts and items:
-            self.count_use(receipt.tenant, [name for name, _, used in items if used], receipt.at)
+        if receipt.kind == "compile":
+            self._db.run_many("add_delivery", _deliveries(receipt.tenant, receipt.id, receipt.facts))
 
-    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
-        """Count one use of each memory, without a commit."""
-        counted, last = Counter(ids), dict.fromkeys(ids, to_micros(at))
+    def count_uses(self, tenant: str, uses: Mapping[str, tuple[int, datetime]]) -> None:
+        """Count uses of memories without a commit: by id how many, and when the last one was."""
+        counted = {name: count for name, (count, _) in uses.items()}
+        last = {name: to_micros(at) for name, (_, at) in uses.items()}
         self._update_counts(tenant, counted, lambda count, learned, times: (count + times, learned), last, make=True)
 
     def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
@@ -127,14 +124,13 @@ def deliveries_of(receipt: StoredDocument) -> list[tuple[str, str, int, str]]:
     """Return the rows of ``deliveries`` that result from a receipt; none for a damaged one."""
     try:
         body = receipt.json()
-        pairs = dict.fromkeys(_items(body)) if body["kind"] == "compile" else {}
+        return _deliveries(receipt.tenant, receipt.id, body) if body["kind"] == "compile" else []
     except (Tampered, KeyError, TypeError):
         return []
-    return [(receipt.tenant, memory_id, version, receipt.id) for memory_id, version, _ in pairs]
 
 
-def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
-    return [(item["id"], item["version"], not item.get("weak", False)) for item in items_in(receipt)]
+def _deliveries(tenant: str, receipt_id: str, facts: Mapping[str, Any]) -> list[tuple[str, str, int, str]]:
+    return list(dict.fromkeys((tenant, item["id"], item["version"], receipt_id) for item in items_in(facts)))
 
 
 def _counts(document: StoredDocument) -> tuple[int, int]:

@@ -52,9 +52,18 @@ _ALREADY_ERASED = "the content is already erased; plan the erasure again"
 
 
 class UnitOfWork(UseWrites, Reader):
-    """One open transaction; ``check_anchor`` compares a tenant with the anchor before its first use."""
+    """One open transaction."""
 
-    def __init__(self, db: Connection, sealer: Sealer, check_anchor: Callable[[Connection, TenantHead], None]) -> None:
+    def __init__(
+        self,
+        db: Connection,
+        sealer: Sealer,
+        check_anchor: Callable[[Connection, TenantHead], None],
+        if_rolled_back: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """Write on a connection; ``check_anchor`` compares a tenant with the anchor before its first use."""
+        #: Takes functions, which are called once the transaction has rolled back.
+        self.if_rolled_back = if_rolled_back
         self._db = db
         self._sealer = sealer
         self._check_anchor = check_anchor

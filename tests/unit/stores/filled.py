@@ -64,7 +64,7 @@ def fill(folder: Path) -> None:
         with store.write() as writer:
             writer.put(make.waiting(TENANT, [make.record("held")]))
             writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
-            writer.count_use(TENANT, [first.id, second.id], make.now)
+            writer.count_uses(TENANT, {first.id: (1, make.now), second.id: (1, make.now)})
             writer.put(make.waiting(TENANT, [make.record("held as well")]))
             writer.put(ReceiptArtefact(TENANT, "identity", "v2", "I am Vega."))
             for actor in ("agent:orion", "agent:vega"):

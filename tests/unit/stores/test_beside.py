@@ -37,7 +37,7 @@ def changed(path: Path) -> None:
         with store.write() as writer:
             writer.put(replace(waiting, state="rejected", decision="no"))
             writer.put_feedback(replace(told, used=told.ignored, ignored=told.used))
-            writer.count_use(TENANT, [used], make.now)
+            writer.count_uses(TENANT, {used: (1, make.now)})
             writer.put(replace(TOKEN, revoked_at=make.now + timedelta(minutes=1)))
             writer.put_receipt(make.receipt(TENANT, "9"))
             writer.put(ReceiptArtefact(TENANT, "identity", "v3", "I am Lyra."))
@@ -68,7 +68,7 @@ def test_a_deleted_row_is_noticed(path: Path, kind: str) -> None:
 def test_an_edited_count_of_uses_counts_nothing_and_is_named(path: Path) -> None:
     make = RecordFactory(CountingIds(50_000))
     with opened(path) as store, store.write() as writer:
-        writer.put_receipt(make.context(TENANT, "m"))
+        writer.count_uses(TENANT, {"m": (1, make.now)})
     tamper.edit_documents(path, "usage", "id = 'n'", "id = 'm'")
     with opened(path) as store:
         assert store.usage(TENANT, ["m", "n"]) == {}
