@@ -31,15 +31,21 @@ if TYPE_CHECKING:
 
 #: Maximum tokens of one text, with the two special ones; the rest of a longer text is ignored.
 MAX_TOKENS = 256
+_NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 #: Maximum characters of one text: no real text needs more for 256 tokens.
 _MAX_CHARACTERS = 30_000
 
 
 def disable_telemetry() -> None:
     """Switch off the telemetry of onnxruntime before its first use (3)."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    import onnxruntime
-
+    is_set = _NO_TELEMETRY in os.environ
+    try:
+        # It reads the variable when it is imported, and no later; the environment is the host's.
+        os.environ.setdefault(_NO_TELEMETRY, "1")
+        import onnxruntime
+    finally:
+        if not is_set:
+            os.environ.pop(_NO_TELEMETRY, None)
     # For a host that has imported it already, and for Windows, which ignores the variable.
     onnxruntime.disable_telemetry_events()
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -36,8 +35,6 @@ MAINTENANCE_ACTOR = Actor(kind=ActorKind.SYSTEM, name="maintenance", rights=Role
 MIN_INTERVAL = timedelta(minutes=1)
 #: Seconds without a write before a run starts, and how often it waits that long at most.
 IDLE_BEFORE_START_S, MAX_IDLE_WAITS = 1.0, 30
-#: Interpreter switch interval during a run, so that other threads get their turn sooner.
-SWITCH_INTERVAL_S = 0.0005
 #: Seconds that closing waits for a running job; after that the job ends without a receipt.
 STOP_TIMEOUT_S = 2.0
 #: Seconds that the exit of the process then waits: a thread that computes during interpreter exit crashes it.
@@ -180,14 +177,8 @@ class Maintenance:
             if engine is None:
                 atexit.unregister(self.stop)
                 return
-            switch_interval = sys.getswitchinterval()
-            try:
-                # Writers wait for the interpreter at each statement: this shortens the wait.
-                sys.setswitchinterval(SWITCH_INTERVAL_S)
-                run_pending(engine, should_stop=self._stopping.is_set)
-            finally:
-                sys.setswitchinterval(switch_interval)
-                del engine
+            run_pending(engine, should_stop=self._stopping.is_set)
+            del engine
 
     def _was_woken(self, timeout_s: float) -> bool:
         """Wait to be woken, at most so many seconds; return whether that happened."""

@@ -46,6 +46,7 @@ from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
 from keepward.gates.detectors.near_duplicate import compare
 from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
+from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
@@ -117,7 +118,7 @@ class JobContext:
         filters = Filter(scopes=(), tiers=tuple(tier.value for tier in tiers), include_sensitive=True)
         records = self.reader.find(self.tenant, filters, live_at=self.now, limit=None).records
         return sorted(
-            (record for record in records if self.may_modify(record)),
+            (record for record in paced(records) if self.may_modify(record)),
             key=lambda record: (record.created_at, record.id),
         )
 
@@ -470,7 +471,7 @@ def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | 
     visible = None if scopes is None else frozenset(scopes)
     entries = [
         memory
-        for memory in context.reader.indexed(context.tenant)
+        for memory in paced(context.reader.indexed(context.tenant))
         if memory.record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
         and memory.record.kind is not Kind.EVENT
         and memory.record.key is None
@@ -481,7 +482,7 @@ def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | 
     entries.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
     buckets: dict[tuple[Any, ...], list[int]] = {}
     pairs: list[Alike] = []
-    for n, entry in enumerate(entries):
+    for n, entry in enumerate(paced(entries)):
         record = entry.record
         partition = (record.scope, record.tier, record.sensitivity, record.subject, record.kind, record.stability)
         shared: Counter[int] = Counter()

@@ -16,6 +16,7 @@ from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
 from keepward.jobs import planners
+from keepward.jobs.pacing import Pace
 from keepward.jobs.planners import JobContext, ProposedBatch
 from keepward.services import blobs, review
 from keepward.services.feedback import learn_importance
@@ -134,7 +135,7 @@ def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    checked, store_faults = session.store.verify(session.tenant)
+    checked, store_faults = session.store.verify(session.tenant, on_progress=Pace())
     files, blob_faults = blobs.check(session.engine, session.tenant)
     try:
         blocks, block_faults = _count_core_blocks(session)

@@ -241,10 +241,15 @@ def serve_stdio(memory: Memory, profile: ToolSet, *, name: str) -> None:
             await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
 
-    if threading.current_thread() is threading.main_thread():
-        # Python's handler would run only after the next line of stdin; the default ends the process at once (5).
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    anyio.run(run)
+    if threading.current_thread() is not threading.main_thread():
+        anyio.run(run)
+        return
+    # Python's handler would run only after the next line of stdin; the default ends the process at once (5).
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(run)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _CallTracker:
