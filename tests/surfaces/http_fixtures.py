@@ -102,7 +102,7 @@ class HttpTestServer:
         self._open.add(self._number)
         with psycopg.connect(str(self.DATABASE), autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS world_{self._number}".encode())
-        return emptied(f"{self.DATABASE}&options=-csearch_path%3Dworld_{self._number}".replace(":@", "@"))
+        return emptied(f"{self.DATABASE}&options=-csearch_path%3Dworld_{self._number}")
 
     def open(self, actor: Actor, **options: Any) -> Memory:
         """Open the store by itself, as another process would."""

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import json
-import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from keepward import Actor, Memory
 from keepward.locations import DatabaseUrl
 from support import tamper
+from support.database import NEWEST, OLDEST, Server, Servers, as_superuser
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def address(server_address: str) -> Iterator[str]:
-    """Return the address of a new, empty database of the test's own."""
-    import psycopg
+@pytest.fixture(params=[NEWEST, OLDEST])
+def postgres(request: pytest.FixtureRequest, servers: Servers) -> Server:
+    return servers[request.param]
 
-    name = f"t{secrets.token_hex(6)}"
-    with psycopg.connect(server_address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    yield server_address.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(server_address, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+@pytest.fixture
+def address(new_database: str) -> str:
+    """Return the address of a new, empty database of the test's own."""
+    return new_database
 
 
 def heads(run, store: str) -> list[str]:
@@ -55,13 +52,19 @@ def test_a_database_is_named_where_a_file_is(run, address):
     assert (first.code, run("verify", "--db", address).code, "Ana prefers tabs" in found.out) == (0, 0, True)
 
 
-def test_missing_extension_names_the_superuser_command(run, address):
+def test_a_database_without_pgvector_names_it_where_candidates_are_asked_for(run, address, tmp_path, monkeypatch):
     import psycopg
 
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("DO $$ BEGIN CREATE ROLE plain LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    refused = run("init", "--db", address.replace("postgres:@", "plain:@"))
-    assert (refused.code, "CREATE EXTENSION" in refused.err) == (8, True)
+    with psycopg.connect(as_superuser(address), autocommit=True) as connection:
+        connection.execute("DROP EXTENSION IF EXISTS vector")
+    run("init", "--db", address)
+    run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")
+    assert (run("verify", "--db", address).code, run("reindex", "--db", address).code) == (0, 0)
+    (tmp_path / "asking.toml").write_text('[policy]\ncandidates = "database"\n')
+    monkeypatch.setenv("KEEPWARD_CONFIG", str(tmp_path / "asking.toml"))
+    asked, found = run("reindex", "--db", address), run("recall", "tabs", "--db", address)
+    assert (asked.code, asked.err.count("\n"), "pgvector" in asked.err) == (8, 1, True)
+    assert "Ana prefers tabs" in found.out
 
 
 def test_a_read_makes_no_store_in_a_database(run, address):
@@ -129,7 +132,7 @@ def everything(address: str) -> dict[str, list[str]]:
     """Return all rows of all tables, by schema and table."""
     import psycopg
 
-    with psycopg.connect(address, autocommit=True) as db:
+    with psycopg.connect(as_superuser(address), autocommit=True) as db:
         names = db.execute(
             "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information)'"
         ).fetchall()
@@ -150,11 +153,11 @@ def test_drill_without_schema_rights_names_the_missing_right(run, address):
     import psycopg
 
     run("init", "--db", address)
-    with psycopg.connect(address, autocommit=True) as db:
+    with psycopg.connect(as_superuser(address), autocommit=True) as db:
         name = db.info.dbname.encode()
         db.execute(b"CREATE ROLE " + name + b" LOGIN")
         db.execute(b"GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + name)
-        ran = run("drill", "--db", address.replace("postgres:@", f"{db.info.dbname}:@"))
+        ran = run("drill", "--db", address.replace("//keepward@", f"//{db.info.dbname}@"))
         db.execute(b"DROP OWNED BY " + name)
         db.execute(b"DROP ROLE " + name)
     assert (ran.code, "GRANT CREATE ON DATABASE" in ran.err) == (8, True)

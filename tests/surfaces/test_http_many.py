@@ -24,6 +24,7 @@ from keepward.http.app_state import RateLimiter
 from keepward.http.auth import CSRF_HEADER, LoginSessions
 from keepward.http.server import build
 from keepward.storage.server_state import EntryKind
+from support.database import as_superuser
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ def insert(text="The crane is red"):
 
 
 def rows(database, query="SELECT * FROM world_0.server_state"):
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(as_superuser(database)) as connection:
         return connection.execute(query.encode()).fetchall()
 
 

@@ -102,10 +102,10 @@ class DatabaseTarget(Target):
         self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {copies}; COMMIT")
 
     def _tables(self) -> list[tuple[str]]:
-        """Return the tables of the copy that survive a crash."""
+        """Return the tables of the copy that survive a crash, without candidates, which are computed."""
         return self._run(f"""
             SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{self._name}')
-               AND relkind = 'r' AND relpersistence = 'p'""")
+               AND relkind = 'r' AND relpersistence = 'p' AND relname !~ '^candidate'""")
 
     def _run(self, statements: str, values: Any = None, *, at: str | None = None) -> list[Any]:
         import psycopg

@@ -9,6 +9,7 @@ Memories are added in batches, so that a cold start needs little more memory tha
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from keepward.core.memory import Record, Status
 from keepward.core.query import EVERYTHING
-from keepward.errors import ModelUnavailable
+from keepward.errors import ModelUnavailable, StoreUnavailable
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import Features, IndexedMemory, RankingRow
 from keepward.retrieval.chunking import CURRENT_VERSIONS, PROVIDED, PROVIDED_PREFIX
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from keepward.retrieval.index import Index
     from keepward.services.request_context import Engine, RequestContext
 
+_log = logging.getLogger(__name__)
 #: Cached indexes of past states.
 MAX_PAST_INDEXES = 2
 #: Bytes that the indexes of all tenants may take together.
@@ -158,13 +160,25 @@ def uses_database_index(engine: Engine, tenant: str) -> bool:
 
 
 def sync_database_index(engine: Engine, tenant: str, before_batch: Callable[[], None] | None = None) -> None:
-    """Build the database's own indexes of a tenant if it is searched there, else drop them."""
+    """Build the database's own indexes of a tenant if it is searched there, else drop them.
+
+    Raises:
+        StoreUnavailable: policy asks for candidates from a database that lacks pgvector.
+    """
     if not wants_database_index(engine, tenant):
         if engine.policy.candidates == "process" and engine.store.searchable(tenant):
             with engine.store.write() as writer:
                 writer.forget_candidates(tenant)
         return
     done = engine.store.searchable(tenant)
+    if not done:
+        try:
+            engine.store.create_vectors()
+        except StoreUnavailable as exc:
+            if engine.policy.candidates == "database":
+                raise
+            _log.warning("%s; until then the process names them", exc, extra={"action": "candidates_failed"})
+            return
     while not done:
         if before_batch is not None:
             before_batch()

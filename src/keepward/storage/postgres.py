@@ -43,6 +43,7 @@ MAX_CONNECTIONS = 16
 #: Seconds between two queries for changes by other processes; see ``data_version``.
 CHANGE_POLL_INTERVAL_S = 60.0
 _CONNECT_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+_HAS_VECTORS = "SELECT to_regclass('candidate_vectors') IS NOT NULL"
 #: Advisory lock of the blobs.
 _BLOB_LOCK_ID = 0x4B454552
 
@@ -198,6 +199,15 @@ class PostgresDatabase:
                 self._last, self._own, self._polled_at = last, 0, now
             return self._version
 
+    def create_vectors(self) -> None:
+        """Create what candidates from the database need.
+
+        Raises:
+            StoreUnavailable: the database lacks pgvector; the message says what to install.
+        """
+        with self._connection() as connection:
+            schema.create_vectors(connection)
+
     def execute_autocommit(self, statement: str) -> None:
         """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
         with self._connection() as connection:
@@ -209,7 +219,9 @@ class PostgresDatabase:
             for (name,) in db.run("unguarded_tables").fetchall():
                 yield f"schema {name}", "its row-level security is off"
             existing = {name for (name,) in db.run("indexes").fetchall()}
-            for (tenant,) in db.run("candidates_lacking"):
+            # Without vectors no tenant has candidates.
+            lacking = db.run("candidates_lacking") if db.execute(_HAS_VECTORS).fetchone() == (True,) else ()
+            for (tenant,) in lacking:
                 yield f"candidates {tenant}", "candidates are missing or too many: recall misses what it should find"
         for step in load_migrations():
             for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
@@ -227,7 +239,8 @@ class PostgresDatabase:
         try:
             with self._connection() as connection:
                 for table in (*schema.tables(), "server_state"):
-                    connection.execute(f"VACUUM (FULL) {table}")
+                    if schema.has_table(connection, table):
+                        connection.execute(f"VACUUM (FULL) {table}")
         except StoreUnavailable as exc:
             return str(exc)
         return None

@@ -21,6 +21,7 @@ from keepward.storage.sql import Row, load_migrations, read_sql, statements
 
 #: Oldest supported server, and oldest release of pgvector.
 MIN_SERVER_VERSION, MIN_VECTOR_VERSION = 150_000, (0, 8)
+_NEEDS_VECTORS = "candidates from the database need the extension pgvector"
 #: Advisory lock for creating and migrating a store.
 _SCHEMA_LOCK_ID = 0x4B454550
 #: The rows that a connection sees; see (2).
@@ -30,7 +31,7 @@ _TENANT_CONDITION = """
 
 
 def tables() -> list[str]:
-    """Return the names of the tables that belong to tenants."""
+    """Return the names of the tables that belong to tenants; that of vectors may not exist."""
     found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
     return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes", *candidates.CANDIDATE_TABLES]
 
@@ -52,7 +53,6 @@ def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool
                 raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
         if writable:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
-            _extend(connection)
             _migrate(connection)
         number = _schema_version(connection)
         if number > load_migrations()[-1].number:
@@ -65,29 +65,39 @@ def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool
     return str(row[0])
 
 
-def _extend(connection: psycopg.Connection[Row]) -> None:
-    """Check that the database has pgvector, and create it if allowed.
+def create_vectors(connection: psycopg.Connection[Row]) -> None:
+    """Create the table of candidates' vectors unless it exists; see ``candidates.py``.
 
     Raises:
-        StoreUnavailable: it is missing and this role cannot create it, or it is too old.
+        StoreUnavailable: the database lacks pgvector and this role cannot create it, or it is too old.
     """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
+        if has_table(connection, "candidate_vectors"):
+            return
+        _extend(connection)
+        query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'"
+        (schema,) = connection.execute(query).fetchone() or ("public",)
+        _make(connection, read_sql("postgres_vectors.sql").replace("HALFVEC", f"{schema}.halfvec"))
+
+
+def _extend(connection: psycopg.Connection[Row]) -> None:
+    """Check that the database has pgvector, and create it if allowed; see ``create_vectors``."""
     query = """
         SELECT coalesce(installed_version, default_version), installed_version IS NOT NULL
           FROM pg_available_extensions WHERE name = 'vector'"""
     row = connection.execute(query).fetchone()
     if row is None:
-        raise StoreUnavailable("the database lacks the extension pgvector; install it on the server and try again")
+        raise StoreUnavailable(f'{_NEEDS_VECTORS}: install it on the server, or set candidates = "process"')
     if tuple(int(part) for part in row[0].split(".")[:2]) < MIN_VECTOR_VERSION:
         wanted = ".".join(map(str, MIN_VECTOR_VERSION))
-        raise StoreUnavailable(f"the database has pgvector {row[0]}, which is too old; use {wanted} or newer")
+        raise StoreUnavailable(f"{_NEEDS_VECTORS} {wanted} or newer, and the database has {row[0]}: update it there")
     if not row[1]:
         command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
         try:
             connection.execute(command)
         except errors.InsufficientPrivilege as exc:
-            raise StoreUnavailable(
-                f"the database lacks the extension pgvector; let a superuser run there: {command}"
-            ) from exc
+            raise StoreUnavailable(f"{_NEEDS_VECTORS}: let a superuser run in this database: {command}") from exc
 
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:
@@ -101,9 +111,7 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
     if not done:
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
-        query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'"
-        (schema,) = connection.execute(query).fetchone() or ("public",)
-        _make(connection, read_sql("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec"))
+        _make(connection, read_sql("postgres_tables.sql"))
         connection.execute(TABLE)
 
 

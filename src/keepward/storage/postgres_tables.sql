@@ -16,10 +16,3 @@ CREATE TABLE candidates (
 
 CREATE TABLE candidate_words (
     tenant TEXT NOT NULL, term INTEGER NOT NULL, arrival INTEGER NOT NULL, PRIMARY KEY (tenant, term, arrival));
-
--- A space is an embedder and a dimension of one tenant.
-CREATE TABLE candidate_vectors (
-    tenant TEXT NOT NULL, arrival INTEGER NOT NULL, n INTEGER NOT NULL, space INTEGER NOT NULL,
-    vector HALFVEC NOT NULL, PRIMARY KEY (tenant, arrival, n));
-
-CREATE INDEX candidate_vectors_space ON candidate_vectors (tenant, space);

@@ -426,6 +426,15 @@ class EventStore(Reader):
         with self._database.reading() as db:
             return db.run("meta", name=SCRUB_PENDING).fetchone() is not None
 
+    def create_vectors(self) -> None:
+        """Create what candidates from a database need; a file needs nothing.
+
+        Raises:
+            StoreUnavailable: the database lacks pgvector; the message says what to install.
+        """
+        if (server := self._database.server) is not None:
+            server.create_vectors()
+
     def index_vectors(self, tenant: str) -> None:
         """Create the missing vector indexes of a tenant while other connections write."""
         if (server := self._database.server) is not None:
