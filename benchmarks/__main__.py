@@ -5,7 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import bulk, calls, contexts, crowd, embedding, floors, hooks, postgres, remember, served, size, start
+from benchmarks import (
+    bulk,
+    calls,
+    contexts,
+    crowd,
+    embedding,
+    floors,
+    hooks,
+    postgres,
+    remember,
+    scale,
+    served,
+    size,
+    start,
+)
 
 
 def index() -> None:
@@ -27,6 +41,7 @@ ALL = {
     "crowd": crowd.run,
     "postgres": postgres.run,
     "served": served.run,
+    "scale": scale.run,
 }
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
@@ -118,10 +118,6 @@ def _megabytes(what: str, file: str = "status") -> float:
     return float("nan")
 
 
-def _anonymous() -> float:
-    return _megabytes("Anonymous", "smaps_rollup")
-
-
 class _Stopwatch:
     """Starts when it is made."""
 
@@ -158,7 +154,10 @@ def _child(store: str, config: str) -> None:
             watch = before if name in ONCE else _Stopwatch()
             (ONCE | CALLS)[name](memory, number, size)
             found = watch.read()
-            print(json.dumps(found | {"anonymous": _anonymous(), "peak": _megabytes("VmHWM")}), flush=True)
+            print(
+                json.dumps(found | {"anonymous": _megabytes("Anonymous", "smaps_rollup"), "peak": _megabytes("VmHWM")}),
+                flush=True,
+            )
 
 
 class _Asker:
@@ -288,61 +287,111 @@ def _extrapolated(sizes: list[int], results: list[dict[str, dict[str, float]]]) 
     table(title, ["call", "exponent", "expected", "measured", "ratio"], rows)
 
 
+class _Files:
+    """Stores in files of a folder, and a file with a bare table beside them."""
+
+    title = "SQLite"
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        self._floor = stack.enter_context(closing(bare(folder / f"floor-{os.getpid()}.db")))
+
+    def address(self, name: str) -> str:
+        """Return the address of a store."""
+        return str(self._folder / f"{name}.db")
+
+    def size(self, name: str) -> int:
+        """Return the bytes that a store takes."""
+        return sum(file.stat().st_size for file in self._folder.glob(f"{name}.db*") if file.is_file())
+
+    def commit(self) -> object:
+        """Commit one row."""
+        return self._floor.execute("INSERT INTO row (body) VALUES (?)", ("x" * 100,))
+
+
+class _Databases:
+    """Stores in databases of a PostgreSQL server of its own, with the role that ``docs/howto/postgresql.md`` names."""
+
+    title = "PostgreSQL"
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        import psycopg
+
+        from benchmarks.database import Server
+
+        self._server = Server(folder)
+        stack.callback(self._server.close)
+        self._floor = stack.enter_context(psycopg.connect(self._server.address(), autocommit=True))
+        self._floor.execute("CREATE TABLE row (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)")
+
+    def address(self, name: str) -> str:
+        """Return the address of a new database."""
+        self._server.create_database(f"memory_{name}")
+        return self._server.address(f"memory_{name}")
+
+    def size(self, name: str) -> int:
+        """Return the bytes that a database takes."""
+        (found,) = self._floor.execute("SELECT pg_database_size(%s)", (f"memory_{name}",)).fetchone() or (0,)
+        return int(found)
+
+    def commit(self) -> object:
+        """Commit one row."""
+        return self._floor.execute("INSERT INTO row (body) VALUES (%s)", ("x" * 100,))
+
+
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
+def _place(keep: Path | None, *, postgres: bool) -> Iterator[tuple[_Files | _Databases, Path]]:
+    """Open a place for stores, with a folder for their keys; files stay in the folder that is named."""
+    with ExitStack() as stack:
+        if keep is None or postgres:
+            keep = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            keep.chmod(0o755)
         keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        yield Path(name)
+        yield (_Databases if postgres else _Files)(keep, stack), keep
 
 
-def run(sizes: tuple[int, ...] = (1_000, 3_000, 30_000), keep: Path | None = None) -> None:
-    """Print the tables of one large tenant in a file."""
+def run(sizes: Sequence[int] = (1_000, 3_000, 30_000), keep: Path | None = None, *, postgres: bool = False) -> None:
+    """Print the tables of one large tenant."""
     results, rates = [], []
-    with _folder(keep) as folder:
-        floor = bare(folder / f"floor-{os.getpid()}.db")
+    with _place(keep, postgres=postgres) as (place, folder):
         for size in sizes:
-            store, config = str(folder / f"{size}.db"), folder / f"config-{size}"
+            store, config = place.address(str(size)), folder / f"config-{size}"
             if rate := fill(store, config, size):
-                disk = sum(file.stat().st_size for file in folder.glob(f"{size}.db*") if file.is_file()) / size
-                rates.append([size, *rate.values(), disk])
-            results.append(
-                measure(store, config, size, lambda: floor.execute("INSERT INTO row (body) VALUES (?)", ("x" * 100,)))
-            )
-        floor.close()
+                rates.append([size, *rate.values(), place.size(str(size)) / size])
+            results.append(measure(store, config, size, place.commit))
     if rates:
         table("Bulk", ["memories", "a second of processor time", "a second", "bytes on disk each"], rates)
-    _report("SQLite: a second process while a first one writes", list(sizes), results)
+    _report(f"{place.title}: a second process while a first one writes", list(sizes), results)
 
 
-def tenants(shapes: list[str], keep: Path | None = None) -> None:
-    """Print what many tenants in one file cost; a shape is ``5000x20``: tenants and memories of each."""
+def tenants(shapes: Sequence[str], keep: Path | None = None, *, postgres: bool = False) -> None:
+    """Print what many tenants in one store cost; a shape is ``5000x20``: tenants and memories of each."""
     rows: list[list[object]] = []
-    for shape in shapes:
-        count, each = map(int, shape.split("x"))
-        with _folder(keep) as folder, _open(str(folder / f"{shape}.db"), str(folder / f"config-{shape}")) as memory:
-            began = time.process_time()
-            for number in range(count):
-                owner = memory.at(tenant=f"tenant{number}")
-                owner.remember_many([{"text": note["text"]} for note in notes(each, number * each)], batch=BATCH)
-            filled = (time.process_time() - began) * 1_000 / (count * each)
-            picked = random.Random(5).sample(range(count), min(50, count))
+    with _place(keep, postgres=postgres) as (place, folder):
+        for shape in shapes:
+            count, each = map(int, shape.split("x"))
+            with _open(place.address(shape), str(folder / f"config-{shape}")) as memory:
+                watch = _Stopwatch()
+                for number in range(count):
+                    owner = memory.at(tenant=f"tenant{number}")
+                    owner.remember_many([{"text": note["text"]} for note in notes(each, number * each)], batch=BATCH)
+                filled = watch.read()["cpu"] / (count * each)
+                picked = random.Random(5).sample(range(count), min(50, count))
 
-            def asked(action: Callable[[Memory, int], object], picked: list[int] = picked) -> float:
-                taken = [_timed(partial(action, memory.at(tenant=f"tenant{number}"), number)) for number in picked]
-                return statistics.median(each["cpu"] for each in taken)
+                def asked(action: Callable[[Memory, int], object], picked: list[int] = picked) -> float:
+                    owners = [(memory.at(tenant=f"tenant{number}"), number) for number in picked]
+                    return statistics.median(_timed(partial(action, *owner))["cpu"] for owner in owners)
 
-            def recall(owner: Memory, number: int, each: int = each) -> object:
-                return owner.recall(_query(number * each))
+                def recall(owner: Memory, number: int, each: int = each) -> object:
+                    return owner.recall(_query(number * each))
 
-            cold, warm = asked(recall), asked(recall)
-            write = asked(lambda owner, number: owner.remember(f"Kept {number}"))
-            disk = sum(file.stat().st_size for file in folder.glob(f"{shape}.db*") if file.is_file())
-            rows.append([shape, filled, cold, warm, write, _anonymous(), disk / (count * each)])
+                cold, warm = asked(recall), asked(recall)
+                write = asked(lambda owner, number: owner.remember(f"Kept {number}"))
+                whole = place.size(shape) / (count * each)
+                rows.append([shape, filled, cold, warm, write, _megabytes("Anonymous", "smaps_rollup"), whole])
     header = ["tenants x memories", "bulk, CPU ms each", "first recall, CPU ms", "next recall", "remember"]
-    table("Many tenants in one process", [*header, "anonymous MB", "bytes on disk each"], rows)
+    title = f"{place.title}: many tenants in one process"
+    table(title, [*header, "anonymous MB", "bytes on disk each"], rows)
 
 
 def main() -> None:
@@ -351,14 +400,15 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 3_000, 30_000], help="memories of one tenant")
     parser.add_argument("--keep", type=Path, help="folder of the filled stores, used again by the next run")
     parser.add_argument("--tenants", nargs="+", help="for example 5000x20: tenants, and memories of each")
+    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server of its own")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         _child(*options.child)
     elif options.tenants:
-        tenants(options.tenants, options.keep)
+        tenants(options.tenants, options.keep, postgres=options.postgres)
     else:
-        run(tuple(options.sizes), options.keep)
+        run(options.sizes, options.keep, postgres=options.postgres)
 
 
 if __name__ == "__main__":
