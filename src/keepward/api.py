@@ -836,21 +836,34 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/commits/{commit_id}", by="services.provenance:show", right="read")
     def show(self, commit: str) -> CommitView:
-        """Return one commit by its number, its id, or a unique prefix of its id."""
+        """Return one commit by its number, its id, or a unique prefix of its id.
+
+        Over HTTP, its ETag is the digest that a rollback needs.
+        """
 
     @operation("GET /memory/diff", by="services.provenance:diff", right="read", answer="items")
     def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
         """Return the memories that differ between the states after two commits. ``0`` is the empty store."""
 
     @operation("POST /memory/rollback/{commit_id}", by="services.rollback:roll_back", right="propose")
-    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = "") -> Rollback:
+    def rollback(
+        self,
+        commit: str,
+        *,
+        with_later: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        digest: str | None = None,
+    ) -> Rollback:
         """Undo one commit exactly. A second call changes nothing and returns the first receipt.
 
         If later commits changed the same memories, nothing changes, and ``conflicts`` lists these commits.
         ``with_later`` undoes them as well. ``dry_run`` returns what would happen.
 
-        Over HTTP, ``If-Match`` is the ETag of the head, from ``/memory/status`` or ``/memory/commits``. A dry run
-        needs none. Conflicts give a 409 with all keys of the result.
+        ``digest`` is that of the dry run that you saw: if these memories have changed since, nothing changes
+        (`StaleVersion`). Over HTTP, send it as ``If-Match``, which is required: the ETag of
+        ``/memory/commits/{commit_id}``, or the ``etag`` of a dry run. A dry run needs none. Conflicts give a 409 with
+        all keys of the result.
         """
 
     @operation("POST /memory/verify", by="services.status:verify", right="read")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+import httpx2
 import pytest
 
 from keepward import Client, Memory
@@ -93,8 +95,6 @@ class TestOverHttp(OnOneStore):
 @pytest.fixture(scope="module")
 def listening(home: Memory) -> Iterator[str]:
     """Yield the address of a server on a port of this machine."""
-    import threading
-
     import uvicorn
 
     from keepward.http.app_state import ServerOptions
@@ -126,6 +126,42 @@ def test_events_are_heard_as_they_happen(home: Memory, listening: str) -> None:
         client.remember("lunch is at noon")
         assert [(first.seq, first.event), (next(found).seq, dict(first.facts)["kind"])] == [(1, "commit"), (2, "write")]
         found.close()
+
+
+@pytest.mark.slow
+def test_a_rollback_over_http_succeeds_beside_four_writers(home: Memory, listening: str) -> None:
+    token = home.create_token("ana", rights="owner", tenant="busy").secret
+    ended, failed = threading.Event(), []
+
+    def write(number: int) -> None:
+        with Client(listening, token) as client:
+            for turn in count():
+                if ended.is_set():
+                    return
+                try:
+                    client.remember(f"Berth {turn} of quay {number} is free on day {turn * 7 + number}")
+                except BaseException as exc:
+                    failed.append(exc)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    applied = []
+    with Client(listening, token) as client, httpx2.Client(headers={"Authorization": f"Bearer {token}"}) as plain:
+        for turn in range(100):
+            made = client.remember(f"The crane number {turn * 13} is red")
+            if turn % 2:
+                applied.append(client.rollback(made.commit.id).applied)
+                continue
+            seen = plain.get(f"{listening}/memory/commits/{made.commit.id}").headers["ETag"]
+            # Another writer comes in between.
+            client.remember(f"The lamp number {turn * 13} is green")
+            done = plain.post(f"{listening}/memory/rollback/{made.commit.id}", headers={"If-Match": seen})
+            applied.append(done.json().get("applied"))
+        ended.set()
+        for writer in writers:
+            writer.join()
+        assert (applied, failed, client.verify().faults) == ([True] * 100, [], ())
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from keepward import Replace
+
 
 def put(world, text, **fields):
     """Remember as the owner; return the answer's body."""
@@ -12,8 +14,8 @@ def put(world, text, **fields):
     return answer.json()
 
 
-def head_of(world):
-    return {"If-Match": world.owner.get("/memory/status").json()["etag"]}
+def seen(world, made):
+    return {"If-Match": world.owner.get(f"/memory/commits/{made['commit']}").headers["etag"]}
 
 
 def mission(world):
@@ -51,7 +53,7 @@ def test_rollback_restores_core_and_prompt(world):
     put(world, "Ship before Easter", tier="core", key="mission")
     before = compiled(world)
     changed = put(world, "Ship in summer", tier="core", key="mission")
-    done = world.owner.post(f"/memory/rollback/{changed['commit']}", headers=head_of(world))
+    done = world.owner.post(f"/memory/rollback/{changed['commit']}", headers=seen(world, changed))
     assert (done.status_code, done.json()["applied"], mission(world), compiled(world)) == (
         200,
         True,
@@ -68,13 +70,34 @@ def test_missing_rollback_right_is_reported_before_missing_arguments(world, head
 
 
 @pytest.mark.promise("C113")
-def test_a_rollback_names_the_head_it_saw(world):
+def test_a_rollback_names_the_versions_it_saw(world):
     made = put(world, "The ferry leaves at six")
-    seen = head_of(world)
-    put(world, "The crane is red")
+    before = seen(world, made)
+    world.memory.revise(made["id"], "The ferry leaves at seven", reason="x")
     path = f"/memory/rollback/{made['commit']}"
-    codes = [world.owner.post(path).status_code, world.owner.post(path, headers=seen).status_code]
-    assert (codes, world.memory.get(made["id"]).status.value) == ([428, 412], "active")
+    codes = [world.owner.post(path, headers=headers).status_code for headers in ({}, before, seen(world, made))]
+    assert (codes, world.memory.get(made["id"]).status.value) == ([428, 412, 409], "active")
+
+
+@pytest.mark.promise("C113")
+def test_a_rollback_is_not_stale_because_other_memories_changed(world):
+    made = put(world, "The ferry leaves at six")
+    before = seen(world, made)
+    put(world, "The crane is red")
+    world.memory.reinforce(made["id"])
+    done = world.owner.post(f"/memory/rollback/{made['commit']}", headers=before)
+    assert (done.status_code, done.json()["applied"]) == (200, True)
+
+
+def test_a_rollback_with_later_commits_names_every_memory_that_it_changes(world):
+    other, made = put(world, "The crane is red"), put(world, "The ferry leaves at six")
+    texts = {made["id"]: "The ferry leaves at seven", other["id"]: "The crane is blue"}
+    world.memory.propose([Replace(id=name, text=text) for name, text in texts.items()], reason="x")
+    path = f"/memory/rollback/{made['commit']}"
+    told = world.owner.post(path, json={"with_later": True, "dry_run": True}).json()
+    world.memory.revise(other["id"], "The crane is green", reason="x")
+    stale = world.owner.post(path, json={"with_later": True}, headers={"If-Match": told["etag"]})
+    assert (len(told["undone"]), stale.status_code, world.memory.get(made["id"]).version) == (2, 412, 2)
 
 
 @pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
@@ -82,7 +105,7 @@ def test_a_rollback_names_the_head_it_saw(world):
 def test_a_rollback_without_what_was_seen_names_the_header(world, headers, body):
     made = put(world, "The ferry leaves at six")
     answer = world.owner.post(f"/memory/rollback/{made['commit']}", headers=headers, **body)
-    named = [word in answer.json()["detail"] for word in ("If-Match", "GET /memory/status")]
+    named = [word in answer.json()["detail"] for word in ("If-Match", "GET /memory/commits/{commit_id}")]
     assert (answer.status_code, named, world.memory.get(made["id"]).status.value) == (428, [True, True], "active")
 
 
@@ -99,7 +122,7 @@ def test_rollback_dry_run_changes_nothing_and_returns_the_etag(world):
 def test_a_second_rollback_changes_nothing_and_gives_the_first_receipt(world):
     made = put(world, "The ferry leaves at six")
     path = f"/memory/rollback/{made['commit']}"
-    told = [world.owner.post(path, headers=head_of(world)).json() for _ in "ab"]
+    told = [world.owner.post(path, headers=seen(world, made)).json() for _ in "ab"]
     assert ([each["already"] for each in told], told[0]["receipt_id"]) == ([False, True], told[1]["receipt_id"])
 
 

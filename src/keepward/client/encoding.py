@@ -26,7 +26,7 @@ from keepward.api import OPERATIONS
 from keepward.client.transport import ResponseBody, Transport, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
-from keepward.core.journal import Verification
+from keepward.core.journal import Rollback, Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
 from keepward.core.query import Memories, Recall
@@ -304,16 +304,22 @@ def _with_digest(item: dict[str, Any], transport: Transport) -> dict[str, Any]:
 
 
 def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
-    # Use the current head: a later commit on the same memories gives a conflict anyway.
     params = arguments_of(operation, args)
+
+    def call(params: Mapping[str, Any], seen: str | None = None) -> Rollback:
+        headers = None if seen is None else {"If-Match": f'"{seen}"'}
+        return from_json(Rollback, _call_operation(operation, transport, params, headers))
+
     if args.get("dry_run"):
-        return from_json(operation.result, _call_operation(operation, transport, params))
+        return call(params)
+    if args.get("digest") is not None:
+        return call(params, args["digest"])
     for last in (False, False, True):
-        head = transport.get(path_of("status"))["etag"]
+        seen = call({**params, "dry_run": True}).digest
         try:
-            return from_json(operation.result, _call_operation(operation, transport, params, {"If-Match": head}))
+            return call(params, seen)
         except StaleVersion:
-            # Another commit was made in between.
+            # Another commit changed the same memories in between.
             if last:
                 raise
     raise AssertionError

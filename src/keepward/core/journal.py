@@ -71,6 +71,8 @@ class Rollback(Value):
     conflicts: tuple[Conflicting, ...]
     #: Ids of memories derived from a target, directly or through others. A person should check them.
     dependents: tuple[str, ...]
+    #: Names the commits that it undoes and the present versions of their memories; other changes leave it as it is.
+    digest: str
     reasons: tuple[Reason, ...] = ()
 
 

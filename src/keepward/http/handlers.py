@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Receipt
+from keepward.core.journal import Rollback
 from keepward.core.memory import Record
 from keepward.core.principals import Token, visible_from
 from keepward.core.proposal import (
@@ -55,6 +56,7 @@ from keepward.operations import Operation, operation
 from keepward.services import review
 from keepward.services.edits import parse_change
 from keepward.services.read import parse_as_of
+from keepward.services.rollback import undo_digest
 from keepward.services.search import is_counted
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
@@ -150,14 +152,12 @@ def propose(call: OperationCall) -> Response:
 
 def status(call: OperationCall) -> Response:
     memory, report = call.memory, call.run()
-    tag = text_etag(report["head"])
     extra = {
         "path": report["path"] if memory.actor.is_owner else None,
-        "etag": tag,
         "actor_record": json_value(memory.actor),
         "now": format_instant(memory.now),
     }
-    return json_response({**to_plain(report), **extra}, headers={"ETag": tag})
+    return json_response({**to_plain(report), **extra})
 
 
 @http_operation("GET /memory/core", name="core", right="read")
@@ -283,28 +283,33 @@ def get(call: OperationCall) -> Response:
 
 
 def log(call: OperationCall) -> Response:
-    tag, limit, commits = text_etag(call.memory.head), call.given["limit"], call.run()
+    limit, commits = call.given["limit"], call.run()
     hidden = () if call.http_only["events"] else ("events",)
     body = {
         "items": [{**to_json(commit, without=hidden), **dict.fromkeys(hidden)} for commit in commits],
         "next_before": commits[-1].commit.seq if len(commits) == limit and commits[-1].commit.seq > 1 else None,
-        "etag": tag,
     }
-    return json_response(body, headers={"ETag": tag})
+    return json_response(body)
+
+
+def show(call: OperationCall) -> Response:
+    view = call.run()
+    tag = text_etag(undo_digest(request_context_of(call.memory), view.commit.id))
+    return json_response(json_value(view), headers={"ETag": tag})
 
 
 def rollback(call: OperationCall) -> Response:
-    """Undo a commit if the head is the one that the caller saw, or return what would happen."""
-    memory, dry = call.memory, call.given.get("dry_run", False)
-    where = "GET /memory/status or /memory/commits"
-    try:
-        require_match(call.http, text_etag(memory.head), required=not dry, where=where, any_version=False)
-    except Problem:
-        # Report missing rights before a missing header.
-        call.run(dry_run=True)
-        raise
-    done = call.run()
-    data = {**json_value(done), "dry_run": dry, "etag": text_etag(memory.head)}
+    """Undo a commit if the caller saw the memories as they are, or return what would happen."""
+    dry = call.given.get("dry_run", False)
+    # Missing rights are reported before a missing header.
+    done: Rollback = call.run(dry_run=True)
+    if not done.already:
+        where = "GET /memory/commits/{commit_id}, or the `etag` of a dry run"
+        require_match(call.http, text_etag(done.digest), required=not dry, where=where, any_version=False)
+    if not dry:
+        # The value in the body must not contradict the header.
+        done = call.run(digest=call.given.get("digest") or done.digest)
+    data = {**json_value(done), "dry_run": dry, "etag": text_etag(done.digest)}
     if done.conflicts and not dry:
         detail = "later commits changed the same memories, so nothing was changed; `with_later` undoes them too"
         return Problem(409, "conflict", detail, **data).response()

@@ -236,6 +236,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "impact": RouteSpec(kinds=_IMPACT_KINDS),
     "log": RouteSpec(answer=handlers.log, model=schemas.Commits, http_only=_EVENTS),
     "diff": RouteSpec(answer=handlers.diff, model=_DIFFERENCES),
+    "show": RouteSpec(answer=handlers.show),
     "rollback": RouteSpec(answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH),
     "receipt": RouteSpec(model=schemas.AnyReceipt),
     "status": RouteSpec(answer=handlers.status, model=schemas.Status),

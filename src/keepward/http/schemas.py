@@ -242,16 +242,15 @@ Certificate: Any = named_object(
 Destroyed: Any = _object_of(Erased, "Destroyed", "An applied erasure.", certificate=Certificate)
 Commits: Any = named_object(
     "Commits",
-    # ``next_before`` is `before` of the next page; ``etag`` is `If-Match` of a rollback.
+    # ``next_before`` is `before` of the next page.
     "Visible commits, newest first.",
     items=list[CommitView],
     next_before=int | None,
-    etag=str,
 )
 RolledBack: Any = _object_of(
     Rollback,
     "RolledBack",
-    "The result of a rollback or of its dry run; ``etag`` is that of the current head.",
+    "The result of a rollback or of its dry run; ``etag`` is its digest in quotes, as `If-Match` takes it.",
     dry_run=bool,
     etag=str,
 )
@@ -337,8 +336,7 @@ Status: Any = named_object(
     "Status",
     "Counts, sizes, the queue and the use of budgets; only the owner sees ``path``.",
     further=True,
-    # ``etag`` is `If-Match` of a rollback.
-    **_all(str, "tenant scope actor head etag policy"),
+    **_all(str, "tenant scope actor head policy"),
     **_all(str | None, "path embedder"),
     **_all(bool, "enabled capture recall"),
     **_all(dict[str, int], "by_tier by_status"),

@@ -459,7 +459,7 @@ class Reader:
         """Return the visible steps, without content that may not be read."""
         return self._hide_step_content([steps])[0]
 
-    def _hide_commit_content(self, views: Sequence[CommitView]) -> list[CommitView]:
+    def visible_commits(self, views: Sequence[CommitView]) -> list[CommitView]:
         """Return commits with their visible steps; if content is hidden, also without the reason."""
         shown = []
         for view, steps in zip(views, self._hide_step_content([view.steps for view in views]), strict=True):
@@ -479,7 +479,7 @@ class Reader:
         except InvalidInput:
             shown = self._commits_shown(self.session.store.commit_ids(self.session.tenant, name))
             view = commit_of(self.session, _only(shown, name))
-        return self._hide_commit_content([view])[0]
+        return self.visible_commits([view])[0]
 
     def commits(self, *, before: int | None, page: int, kind: str | None, actor: str | None) -> Iterator[CommitView]:
         """Yield commits with a visible step, newest first; ``page`` is the number to read at once."""
@@ -487,7 +487,7 @@ class Reader:
             read = self.session.store.commits(
                 self.session.tenant, before=before, limit=page, kind=kind, actor=actor, scopes=self.overseen_scopes
             )
-            yield from (view for view in self._hide_commit_content(read) if view.steps)
+            yield from (view for view in self.visible_commits(read) if view.steps)
             if len(read) < page:
                 return
             before = read[-1].commit.seq
@@ -500,7 +500,7 @@ class Reader:
         for name, history in self.session.store.histories(self.session.tenant, ids).items():
             between = [(view, step) for view, step in history if after < view.commit.seq <= until]
             changing = [view for view, step in between if _changes(step, fields)]
-            commits[name] = self._hide_commit_content(changing)
+            commits[name] = self.visible_commits(changing)
         return commits
 
     def differences(self, earlier: int | None, later: int | None) -> list[Difference]:
@@ -670,7 +670,7 @@ class Reader:
         if stored is None or not self._visible_receipts([stored]):
             raise NotFound("there is no receipt by that id in this tenant")
         commit = store.commit(tenant, stored["commit"]) if "commit" in stored else None
-        view = None if commit is None else self._hide_commit_content([commit])[0]
+        view = None if commit is None else self.visible_commits([commit])[0]
         return stored if commit is None else self._own_part(stored, commit), view
 
     def _stored_receipt(self, name: str) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
-from keepward.errors import Conflict, NotFound, Unauthorised
+from keepward.errors import Conflict, NotFound, StaleVersion, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
@@ -60,11 +60,18 @@ _VERSION_FIELDS: dict[str, Any] = {"version": 0, "updated_at": None}
 
 
 def roll_back(
-    session: RequestContext, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = ""
+    session: RequestContext,
+    commit: str,
+    *,
+    with_later: bool = False,
+    dry_run: bool = False,
+    reason: str = "",
+    digest: str | None = None,
 ) -> Rollback:
     """Undo one commit.
 
     Raises:
+        StaleVersion: what it would undo has another digest now.
         NotFound: no such commit in this tenant.
         Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
         Conflict: the commit is an erasure, or other commits kept changing the state during the rollback.
@@ -73,7 +80,10 @@ def roll_back(
     check_reason(reason)
 
     def decide(session: RequestContext) -> _RollbackSteps:
-        return _rollback_steps(session, commit, with_later=with_later)
+        decision = _rollback_steps(session, commit, with_later=with_later)
+        if digest not in {None, decision.plan.digest} and not decision.plan.already:
+            raise StaleVersion("the memories of the commit have changed since you read it; read it again")
+        return decision
 
     def without_writing(decision: _RollbackSteps) -> Rollback | None:
         plan = decision.plan
@@ -129,6 +139,7 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
         targets=(),
         conflicts=(),
         dependents=(),
+        digest=_undo_digest(session, [seen]),
     )
     first = _undone_by(session, view.commit.id)
     if first is not None:
@@ -151,10 +162,26 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
             for step in session.reader.steps(steps)
         ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
+        digest=_undo_digest(session, session.reader.visible_commits(views)),
         dependents=session.reader.overseen_ids(descendants(session, targets)),
         reasons=reasons,
     )
     return _RollbackSteps(steps=steps, plan=plan, edition=identity.reverted_edition(session, steps))
+
+
+def undo_digest(session: RequestContext, commit: str) -> str:
+    """Return what ``Rollback.digest`` is for one commit alone."""
+    return _undo_digest(session, [session.reader.commit(commit)])
+
+
+def _undo_digest(session: RequestContext, views: Sequence[CommitView]) -> str:
+    undone = sorted(view.commit.id for view in views if view.steps)
+    newest: dict[str, int] = {}
+    ids = {step.after.id for view in views for step in view.steps}
+    for memory_id, op, version in session.store.versions_by_op(session.tenant, ids):
+        if op not in _NEVER_BLOCKING:
+            newest[memory_id] = max(version, newest.get(memory_id, 0))
+    return keyless_digest("rollback", canonical([session.tenant, undone, sorted(newest.items())])).hex()
 
 
 def _if_active(record: Record | None) -> Record | None:

@@ -160,6 +160,10 @@ class JournalReads(Snapshot):
         with self._reading(tenant) as db:
             return [step for _, step in self._steps_of(db, tenant, memory_id)]
 
+    def versions_by_op(self, tenant: str, ids: Iterable[str]) -> list[tuple[str, str, int]]:
+        """Return (id, op, newest version that the op made) of memories, in no order. The rows are not verified."""
+        return self._run("versions_by_op", tenant, ids=json_array(sorted(ids)))
+
     def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
         """Return every version of one memory, oldest first; each view has only the steps of that memory."""
         return self.histories(tenant, [memory_id])[memory_id]

@@ -50,6 +50,11 @@ SELECT coalesce((SELECT seq FROM commits WHERE tenant = :tenant AND at <= :at OR
 SELECT memory_id, max(version) FROM events
  WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) GROUP BY memory_id;
 
+-- versions_by_op --
+-- The newest versions of memories, by op.
+SELECT memory_id, op, max(version) FROM events
+ WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) GROUP BY memory_id, op;
+
 -- arrivals --
 SELECT memory_id, seq * 1048576 + n FROM events
  WHERE tenant = :tenant AND version = 1 AND memory_id IN (SELECT value FROM json_each(:ids));

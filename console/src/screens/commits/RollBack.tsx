@@ -32,7 +32,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
   const run = async () => {
     if (!plan.data || !ready || busy) return;
     setBusy(true);
-    // Bound to the state that the preview was made of.
+    // Bound to the versions that the preview shows.
     const header = { "If-Match": plan.data.etag };
     const done = await ask(
       api.POST("/memory/rollback/{commit_id}", {

@@ -128,11 +128,11 @@ function summed(text: string, results: readonly Schemas["Decision"][], taken?: (
 /** Undo commits by ordinary rollbacks, the newest first; returns what came of it. */
 async function undo(commits: readonly string[]): Promise<string> {
   for (const [count, commit] of [...commits].reverse().entries()) {
-    const now = await ask(api.GET("/memory/status"));
+    const now = await ask(api.GET("/memory/commits/{commit_id}", { params: { path: { commit_id: commit } } }));
     if (!now.ok) return now.problem.detail;
     const done = await ask(
       api.POST("/memory/rollback/{commit_id}", {
-        params: { path: { commit_id: commit }, header: { "If-Match": now.data.etag } },
+        params: { path: { commit_id: commit }, header: { "If-Match": now.etag ?? "" } },
         body: {},
       }),
     );

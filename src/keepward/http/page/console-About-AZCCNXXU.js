@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-5VSMCJRQ.js";import"./console-chunk-6H7QKFAG.js";import"./console-chunk-Z6AGURSE.js";import"./console-chunk-2V72SC7M.js";import"./console-chunk-6AVREPPA.js";import"./console-chunk-TYDEHEWH.js";import"./console-chunk-SEMWGSRF.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-2V72SC7M.js";import"./console-chunk-6AVREPPA.js";import"./console-chunk-TYDEHEWH.js";import"./console-chunk-SEMWGSRF.js";export{c as Detail,a as Sources,b as Unknown};
