@@ -9,7 +9,9 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Filters, InvalidInput, Memory
+from keepward.storage import rows
 from support import tamper
+from support.bulk_data import many_memories
 
 TEXTS = ("Rye bread takes a day", "The shop opens at eight", "Tom prefers emails", "The oven is at 230 degrees")
 
@@ -162,3 +164,24 @@ def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
 def test_facets_of_an_earlier_state_are_not_offered(owner):
     with pytest.raises(TypeError, match="no argument `as_of`"):
         owner.facets(as_of=0)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Return the list of what each decoded record was decoded from."""
+    seen, decode = [], rows.decode_record
+    monkeypatch.setattr(rows, "decode_record", lambda payload: seen.append(payload) or decode(payload))
+    return seen
+
+
+@pytest.mark.parametrize("sort", ["created", "importance", "author"])
+def test_a_page_far_into_an_order_decodes_its_own_memories_alone(owner, decoded, sort):
+    many_memories(owner, 600)
+    page = owner.list_memories(offset=500, limit=10, sort=sort)
+    assert (len(page), page.total, len(decoded)) == (10, 600, 10)
+
+
+def test_counts_decode_no_memory(owner, decoded):
+    many_memories(owner, 300)
+    assert (owner.facets().total, owner.status()["live"], owner.activity().counts[-1]) == (300, 300, 300)
+    assert decoded == []

@@ -36,7 +36,6 @@ WITHOUT_READER = {
     "erasure_references": {"commit", "events", "history"},
     # They find and rank, count tokens and bytes, or find the instant of a commit.
     "blobs": {"Proposal"},
-    "browse": {"contents"},
     "index_cache": {"find", "records"},
     "read": {"commit", "records"},
     "reranker": {"events", "receipt", "records"},

@@ -193,7 +193,7 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
         assert sum(one == "F" and next_one == "B" for one, next_one in pairwise(sides)) in range(3, 8)
 
 
-@pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "records_to_verify"])
+@pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "records_to_verify"])
 def test_a_new_table_is_found_by_its_key(database: str, name: str) -> None:
     scopes = {"scopes": None, "low": "", "high": ""}
     values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0, **scopes}

@@ -6,9 +6,7 @@ import pytest
 
 from keepward.adapters.trust_store import TrustStore
 from keepward.storage.store import open_store
-from support import tamper
 from support.store_suite import StoreSuite
-from support.store_suite_reads import TENANT
 
 
 class TestSqliteStoreInAFile(StoreSuite):
@@ -16,12 +14,6 @@ class TestSqliteStoreInAFile(StoreSuite):
     def store(self, tmp_path):
         with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
             yield store
-
-    def test_facts_asked_again_count_what_was_edited_from_outside(self, store, make, tmp_path):
-        self.put(store, make, make.record())
-        before = store.facts(TENANT, make.now)["retired"]
-        tamper.edit(tmp_path / "m.db", "records", "status = 'retired'")
-        assert (before, store.facts(TENANT, make.now)["retired"]) == (0, 1)
 
 
 class TestSqliteStoreInMemory(StoreSuite):

@@ -22,10 +22,11 @@ from keepward.storage.store import EventStore
 
 from .factories import RecordFactory
 from .store_suite_jobs import JobsSuite
+from .store_suite_lists import ListsSuite
 from .store_suite_reads import ANY, TENANT, ReadSuite
 
 
-class StoreSuite(ReadSuite, JobsSuite):
+class StoreSuite(ReadSuite, ListsSuite, JobsSuite):
     """Required behaviour of a ``ports.store.Store``."""
 
     # --- commits

@@ -107,7 +107,7 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if tier["utilisation"] >= _NEARLY_FULL:
             yield "capacity", f"{name}: {tier['live']} of {tier['max']}"
     commits = pluralize(data["commits"], "commit", "commits")
-    yield "journal", f"{commits}, {_size(data['journal_bytes'])}, head {data['head']}"
+    yield "journal", f"{commits}, head {data['head']}"
     blocks = [
         f"{name} {block['tokens']}/{block['budget']}" for name, block in data["blocks"].items() if block["tokens"]
     ]

@@ -275,13 +275,13 @@ IMPORTANCE_DECAY_PER_DAY = 0.01
 #: Importance never decays below this.
 MIN_IMPORTANCE = 0.01
 _DAY = timedelta(days=1)
-_HALF_LIFE = {Kind.SUMMARY: timedelta(days=90), Kind.EVENT: timedelta(days=60)}
-_DEFAULT_HALF_LIFE = timedelta(days=30)
+HALF_LIFE_BY_KIND = {Kind.SUMMARY: timedelta(days=90), Kind.EVENT: timedelta(days=60)}
+DEFAULT_HALF_LIFE = timedelta(days=30)
 
 
 def half_life(record: Record) -> timedelta | None:
     """Return the time in which confidence halves; None if it does not decay."""
-    return None if record.pinned else _HALF_LIFE.get(record.kind, _DEFAULT_HALF_LIFE)
+    return None if record.pinned else HALF_LIFE_BY_KIND.get(record.kind, DEFAULT_HALF_LIFE)
 
 
 def idle_since(record: Record) -> datetime | None:

@@ -332,6 +332,11 @@ def is_within_scope(path: str, scope: str) -> bool:
     return scope in {path, SHARED_SCOPE} or path.startswith(f"{scope}/")
 
 
+def lies_below(path: str, scope: str) -> bool:
+    """Whether a canonical path lies below a scope."""
+    return path != scope and is_within_scope(path, scope)
+
+
 def visible_from(path: str) -> tuple[str, ...]:
     """Return the scopes visible from a canonical path: its own first, ``/`` last."""
     parts = path.split("/")[1:] if path != SHARED_SCOPE else []

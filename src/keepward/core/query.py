@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
+from keepward.core.filters import Where
 from keepward.core.foreign_words import ForeignFields, refuse_key
 from keepward.core.memory import Record
-from keepward.core.principals import Trust
+from keepward.core.principals import Trust, lies_below
 from keepward.core.value import Data, ResultMixin, Value
 
 #: The order of recall: by the learned reranker if one is in use, by the fused score, or by cosine.
@@ -26,15 +27,25 @@ MAX_HITS = 1_000
 
 
 class Filter(Data):
-    """Conditions on memories as the store applies them; empty means all. They apply before any limit."""
+    """Conditions on memories, parsed; empty means all. They apply before any count, order and limit."""
 
-    #: Scopes that are visible, as exact paths.
+    #: Visible scopes, as exact paths; and those below one. Neither means all.
     scopes: tuple[str, ...] = ("/",)
+    below: str | None = None
+    #: Those of the visible scopes that the caller named.
+    named_scopes: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     #: Any of these tags.
     tags: tuple[str, ...] = ()
     content_types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    #: Labels of ``Trust``, compared with the effective trust.
+    trusts: tuple[str, ...] = ()
+    #: Compared with the status at an instant, where expiry counts.
+    statuses: tuple[str, ...] = ()
+    #: Authors of the present text, as ``kind:name``.
+    authors: tuple[str, ...] = ()
     key: str | None = None
     #: Only memories with a key, or only those without.
     keyed: bool | None = None
@@ -44,12 +55,28 @@ class Filter(Data):
     category: str | None = None
     session: str | None = None
     job: str | None = None
+    #: Part of the text or key, whatever its case.
+    text: str | None = None
+    #: The present text was written at or after ``since``, and before ``until``.
+    since: datetime | None = None
+    until: datetime | None = None
+    #: The same for the date of the event; see ``Record.happened_at``.
+    occurred_since: datetime | None = None
+    occurred_until: datetime | None = None
+    #: Conditions on the metadata.
+    where: Where = ()
     #: 0..1, compared with the importance decayed at ``at``; without ``at``, with the stored importance.
     min_importance: float = 0.0
     at: datetime | None = None
     #: Only these memories, by id; None: all.
     ids: frozenset[str] | None = None
     include_sensitive: bool = False
+
+    def sees(self, scope: str) -> bool:
+        """Whether a scope is among the visible ones."""
+        if self.below is None and not self.scopes:
+            return True
+        return scope in self.scopes or (self.below is not None and lies_below(scope, self.below))
 
 
 #: Everything of a tenant.

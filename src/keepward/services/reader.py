@@ -190,17 +190,18 @@ class Reader:
         """Return the visible scopes among its own, another scope and those above that."""
         return {name for name in (*self.scopes, *visible_from(scope)) if self.can_see(name)}
 
-    def scopes_with_memories(self, *, below: bool) -> list[str]:
-        """Return the visible scopes that have memories; without ``below`` only its own and those above."""
-        below = below or self.below is not None
-        scopes = self.session.store.scopes(self.session.tenant)
-        return [scope for scope in scopes if (self.can_see(scope) if below else scope in self.scopes)]
+    def visible_scopes(self, *, below: bool) -> dict[str, Any]:
+        """Return the fields of a filter that name the visible scopes; without ``below`` its own and those above."""
+        if self.below is not None:
+            return {"scopes": (self.below,), "below": self.below}
+        return {"scopes": self.scopes, "below": self.session.scope if below and self._sees_below else None}
 
     def memories_below(self) -> dict[str, int]:
         """Return the number of active memories in its own scope and each one below."""
-        session = self.session
-        counts: dict[str, int] = session.store.facts(session.tenant, session.clock.now())["by_scope"]
-        return {scope: count for scope, count in counts.items() if is_within_scope(scope, session.scope)}
+        session, now = self.session, self.session.clock.now()
+        own = Filter(scopes=(session.scope,), below=session.scope, include_sensitive=True)
+        live = replace(own, statuses=(Status.ACTIVE.value,), at=now)
+        return session.store.scope_counts(session.tenant, live, to_micros(now))
 
     def scopes_below(self, *, limit: int) -> tuple[dict[str, int], bool]:
         """Return the scopes below its own with their number of active memories, and whether there may be more.
@@ -358,10 +359,10 @@ class Reader:
         self, filters: Filter, *, live_at: datetime | None, limit: int | None = None, as_of: int | None = None
     ) -> VisibleRecords:
         """Return the memories that pass a filter, in the order of the store; by default in its own scopes."""
-        scopes = tuple(scope for scope in filters.scopes or self.scopes if self.can_see(scope))
-        if not scopes:
-            return VisibleRecords()
-        if scopes != filters.scopes:
+        if filters.below is None:
+            scopes = tuple(scope for scope in filters.scopes or self.scopes if self.can_see(scope))
+            if not scopes:
+                return VisibleRecords()
             filters = replace(filters, scopes=scopes)
         found = self.session.store.find(self.session.tenant, filters, live_at=live_at, limit=limit, as_of=as_of)
         return self._visible(found.records, found.damaged, as_of)

@@ -9,27 +9,18 @@ from msgspec.structs import replace
 from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.journal import Contradictions
-from keepward.core.memory import Record, as_read
+from keepward.core.memory import Record, Status, as_read
 from keepward.core.principals import RESERVED_SCOPE, parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
 from keepward.services.arguments import instant, valid_scope
 from keepward.services.read_taint import record_read
+from keepward.services.reader import Reader
 from keepward.services.request_context import RequestContext
 
-#: Facets by the filter that names several of their values.
-_FACETS = {
-    "tiers": "tier",
-    "kinds": "kind",
-    "tags": "tag",
-    "content_types": "content_type",
-    "scopes": "scope",
-    "sources": "source",
-    "trusts": "trust",
-    "statuses": "status",
-    "authors": "author",
-}
+#: Filters that name several values.
+_MULTIPLE = ("tiers", "kinds", "content_types", "sources", "trusts", "statuses", "authors")
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
 #: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
@@ -76,13 +67,12 @@ def find(
     **given: Any,
 ) -> Memories:
     """Return the memories that pass all filters; a page with a total if the caller asked for one."""
-    filters = Filters(**given)
-    if is_counted(given, offset=offset, sort=sort, ascending=ascending):
-        selection = _selection(filters, as_of=as_of, key=key, job=job)
-        memories = browse.list_page(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
-    else:
-        narrow = _narrowed(session, filters, key=None if key is None else plain_key(key), job=job)
-        memories = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
+    asked = Filters(**given)
+    reader = session.reader.within(_within(asked))
+    filters = replace(_parsed(asked, reader), key=None if key is None else plain_key(key), job=job)
+    counted = is_counted(given, offset=offset, sort=sort, ascending=ascending)
+    page: dict[str, Any] = {"sort": sort, "ascending": ascending, "offset": offset or 0, "limit": limit}
+    memories = browse.list_page(session, filters, reader, as_of=as_of, counted=counted, **page)
     record_read(session, memories)
     return memories
 
@@ -107,19 +97,25 @@ def get(session: RequestContext, /, memory_id: str, *, as_of: AsOf = None) -> Re
 
 def facets(session: RequestContext, /, *, filters: Filters | None = None, **options: Any) -> Facets:
     """Return how many memories pass, and how many have each value."""
-    return browse.facets(session, _selection(filters or Filters()), **options)
+    asked = filters or Filters()
+    reader = session.reader.within(_within(asked))
+    return browse.facets(session, _parsed(asked, reader), reader, **options)
 
 
 def activity(
     session: RequestContext, /, *, filters: Filters | None = None, by: str = "author", days: int = 30, zone: int = 0
 ) -> Activity:
     """Return how many versions were written on each day."""
-    return browse.activity(session, _selection(filters or Filters()), by=by, days=days, zone=zone)
+    asked = replace(filters or Filters(), include_ended=True)
+    reader = session.reader.within(_within(asked))
+    return browse.activity(session, _parsed(asked, reader), reader, by=by, days=days, zone=zone)
 
 
 def sources(session: RequestContext, /, *, filters: Filters | None = None) -> Sources:
     """Return what each actor, source, reference and session wrote."""
-    return browse.sources(session, _selection(filters or Filters()))
+    asked = replace(filters or Filters(), include_ended=True)
+    reader = session.reader.within(_within(asked))
+    return browse.sources(session, _parsed(asked, reader), reader)
 
 
 def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
@@ -145,11 +141,10 @@ def _ranked(session: RequestContext, query: str, filters: Filters, options: dict
         session.reader.check_sensitive()
     within = None
     if any(getattr(filters, name) is not None for name in _NARROWING):
-        selection = browse.Selection(
-            include_sensitive=filters.include_sensitive, as_of=options["as_of"], **_narrowing(filters)
-        )
-        ids, scopes = browse.matching_ids(session, selection)
-        narrow, within = replace(narrow, ids=ids, scopes=scopes or narrow.scopes), selection.within
+        within = _within(filters)
+        reader = session.reader.within(within)
+        ids, scopes = browse.matching_ids(session, _parsed(filters, reader), reader, as_of=options["as_of"])
+        narrow = replace(narrow, ids=ids, scopes=scopes or narrow.scopes)
     return read.recall(session, query, narrow, within=within, **options)
 
 
@@ -172,40 +167,32 @@ def _narrowed(session: RequestContext, filters: Filters, **extra: Any) -> Filter
     )
 
 
-def _selection(
-    filters: Filters, *, as_of: AsOf = None, key: str | None = None, job: str | None = None
-) -> browse.Selection:
-    """Return the filters in the form that lists and counts take."""
-    single = {
-        "subject": _name(filters.subject),
-        "category": _name(filters.category),
-        "session": _name(filters.session),
-        "key": None if key is None else plain_key(key),
-        "job": job,
-    }
-    multiple = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
-    multiple["tag"] = tuple(map(plain_name, multiple["tag"]))
-    # A facet may name the scope of the store's own records.
-    multiple["scope"] = tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in multiple["scope"])
-    return browse.Selection(
-        any_of={name: values for name, values in multiple.items() if values}
-        | {name: (value,) for name, value in single.items() if value is not None},
+def _parsed(filters: Filters, reader: Reader) -> Filter:
+    """Return the filters of a list or a count, for what a reader sees."""
+    several: dict[str, Any] = {name: tuple(getattr(filters, name)) for name in _MULTIPLE}
+    if not (filters.statuses or filters.include_ended):
+        several["statuses"] = (Status.ACTIVE.value,)
+    given = {name: getattr(filters, name) for name in _INSTANTS}
+    instants: dict[str, Any] = {name: None if value is None else instant(name, value) for name, value in given.items()}
+    return Filter(
+        **reader.visible_scopes(below=filters.below),
+        # A facet may name the scope of the store's own records.
+        named_scopes=tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in filters.scopes),
+        **several,
+        tags=tuple(map(plain_name, filters.tags)),
+        subject=_name(filters.subject),
+        category=_name(filters.category),
+        session=_name(filters.session),
         text=filters.text,
-        **_narrowing(filters),
+        **instants,
+        where=parse_where(filters.where),
         min_importance=filters.min_importance,
-        include_ended=filters.include_ended,
         include_sensitive=filters.include_sensitive,
-        below=filters.below,
-        as_of=as_of,
     )
 
 
-def _narrowing(filters: Filters) -> dict[str, Any]:
-    """Return the filters that lists and searches share: instants, scope and ``where``."""
-    within = None if filters.within is None else valid_scope(filters.within)
-    given = {name: getattr(filters, name) for name in _INSTANTS}
-    instants = {name: None if value is None else instant(name, value) for name, value in given.items()}
-    return {**instants, "within": within, "where": parse_where(filters.where)}
+def _within(filters: Filters) -> str | None:
+    return None if filters.within is None else valid_scope(filters.within)
 
 
 def _name(value: str | None) -> str | None:

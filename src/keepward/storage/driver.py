@@ -42,6 +42,7 @@ class SqliteConnection(sqlite3.Connection):
 
     fault: type[Exception] = sqlite3.Error
     searchable: bool = False
+    has_statistics: bool = False
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         return self.execute(SQL[name], named or values)

@@ -1,6 +1,10 @@
-"""Reads of lists and counts of newest versions.
+"""Pages and counts of newest versions, from the table ``listed``.
 
-Only content is verified here. A caller reads the memories that it shows by ``records``, which verifies them.
+Invariants
+(1) A filter is one condition in SQL. Only a part of a text and conditions on metadata are decided here, by the body.
+(2) A page, a count and a facet read no memory: a caller reads those that it shows by ``records``, which verifies them.
+(3) Every order is total: equal values are in order of arrival, newest first.
+(4) A memory whose content cannot be read passes; the read of it names it.
 """
 
 from __future__ import annotations
@@ -8,51 +12,86 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
-from keepward.core.memory import Record
+import msgspec
+from msgspec.structs import replace
+
+from keepward.core.filters import matches
+from keepward.core.memory import (
+    DEFAULT_HALF_LIFE,
+    HALF_LIFE_BY_KIND,
+    IMPORTANCE_DECAY_PER_DAY,
+    MIN_IMPORTANCE,
+    Status,
+)
 from keepward.core.principals import SHARED_SCOPE, Trust
+from keepward.core.query import Filter
 from keepward.core.serialization import is_new_text
 from keepward.core.value import name_forms, to_micros
-from keepward.errors import Tampered
-from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, Body, RecordRow, json_array, parse_body, record_of
-from keepward.storage.sql import MAX_CHARACTER, Snapshot
+from keepward.ports.store import ScopeRange
+from keepward.storage.rows import (
+    MAX_EVENTS_PER_COMMIT,
+    RECORD_COLUMNS,
+    RecordRow,
+    joined_tags,
+    json_array,
+    parse_body,
+    split_tags,
+)
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import MAX_CHARACTER, Connection, Row, Snapshot
 
-_TRUST = {int(each): each.label for each in Trust}
-_NAMES = frozenset({"subject", "category", "session", "tag"})
-
-
-class ListedRow(NamedTuple):
-    """The fields of one memory that lists are ordered and counted by."""
-
-    id: str
-    arrival: int
-    #: Number of the commit of its newest version.
-    changed: int
-    #: The status at the instant of the list: an active memory past its TTL is expired.
-    status: str
-    #: Rank of ``Trust``.
-    trust: int
-    tier: str
-    kind: str
-    scope: str
-    source: str
-    #: The author of its present text.
-    author: str
-    #: None if it is unreadable.
-    body: Body | None
-
-    def values(self, facet: str) -> Sequence[str]:
-        """Return the values that the memory has of a facet."""
-        if facet == "trust":
-            return (_TRUST[self.trust],) if self.trust in _TRUST else ()
-        if facet == "tag":
-            return self.body.tags if self.body else ()
-        value = getattr(self, facet, None) or getattr(self.body, facet, None)
-        return (value,) if value else ()
+_LABELS = {int(trust): trust.label for trust in Trust}
+_RANKS = {label: rank for rank, label in _LABELS.items()}
+#: Facets with few values, in the order of the index ``listed_counts``, with the field of the filter on each.
+_GROUPED = {
+    "scope": "named_scopes",
+    "status": "statuses",
+    "tier": "tiers",
+    "kind": "kinds",
+    "trust": "trusts",
+    "content_type": "content_types",
+    "source": "sources",
+    "author": "authors",
+}
+#: The columns of that index before its time of expiry.
+_COUNTED = "l.scope, l.status, l.sensitivity, l.tier, l.kind, l.trust, l.content_type, l.source, l.author"
+#: Facets with an index of their own, with the field of the filter on each.
+_NAMED = {"subject": "subject", "category": "category", "session": "session", "tag": "tags"}
+_SINGLE = frozenset({"subject", "category", "session"})
+#: Up to so many memories are sorted; more are read in the order of arrival.
+_FEW = 2_000
+#: More than any table has rows.
+_ALL = 1 << 60
+_DAY = 86_400_000_000
+_LIVE = "l.status = 'active' AND (l.expires_at IS NULL OR l.expires_at > :now)"
+_LAPSED = "l.status = 'active' AND l.expires_at <= :now"
+_BASE = "CAST(l.importance AS DOUBLE PRECISION) / 10000"
+_FADED = f"{_BASE} * exp(-{IMPORTANCE_DECAY_PER_DAY} * (CAST(:now - l.idle_since AS DOUBLE PRECISION) / {_DAY}.0))"
+_LEAST = round(MIN_IMPORTANCE * 10_000)
+#: Importance and confidence as they have decayed, in 1/10,000; see ``memory.importance_at`` and ``confidence_at``.
+_IMPORTANCE = (
+    f"CASE WHEN l.idle_since IS NULL OR l.idle_since >= :now OR l.importance <= {_LEAST} THEN l.importance "
+    f"WHEN {_FADED} < {MIN_IMPORTANCE} THEN {_LEAST} ELSE round({_FADED} * 10000) END"
+)
+_SPANS = " ".join(
+    f"WHEN '{kind.value}' THEN {span.total_seconds() * 1e6:.1f}" for kind, span in HALF_LIFE_BY_KIND.items()
+)
+_CONFIDENCE = (
+    "CASE WHEN l.idle_since IS NULL OR l.reinforced_at >= :now THEN l.confidence "
+    "ELSE round(CAST(l.confidence AS DOUBLE PRECISION) / 10000 * power(0.5, "
+    "CAST(:now - l.reinforced_at AS DOUBLE PRECISION) / "
+    f"CASE l.kind {_SPANS} ELSE {DEFAULT_HALF_LIFE.total_seconds() * 1e6:.1f} END) * 10000) END"
+)
+_ORDERS = {
+    "created": "l.arrival",
+    "changed": f"l.position / {MAX_EVENTS_PER_COMMIT}",
+    "importance": _IMPORTANCE,
+    "confidence": _CONFIDENCE,
+}
 
 
 class WrittenVersion(NamedTuple):
@@ -68,51 +107,224 @@ class WrittenVersion(NamedTuple):
     fields: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """The memories to list; an empty value or None means all. Instants are microseconds since 1970."""
+class ListedMemory(NamedTuple):
+    """What a memory counts by, besides its content."""
 
-    #: Exact scopes.
-    visible: Sequence[str]
-    include_sensitive: bool
-    #: By facet, ``key`` or ``job``: any of these values.
-    any_of: Mapping[str, Sequence[str]]
-    ids: Collection[str] | None
-    since: int | None
-    until: int | None
-    now: int
+    id: str
+    scope: str
+    #: As stored: an active memory may have expired.
+    status: str
+    #: Rank of the effective trust.
+    trust: int
+    expires_at: int | None
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters for the part that columns answer."""
-        return {
-            "visible": json_array(self.visible),
-            "include_sensitive": int(self.include_sensitive),
-            "until": self.until,
-            "subject": json_array(name_forms(self.any_of.get("subject", ()))),
-            "category": json_array(name_forms(self.any_of.get("category", ()))),
-        }
+    def is_live(self, now: int) -> bool:
+        """Whether it is active at an instant."""
+        return self.status == Status.ACTIVE and (self.expires_at is None or self.expires_at > now)
 
-    @cached_property
-    def _conditions(self) -> list[tuple[str, frozenset[str]]]:
-        found = [(name, names) for name, names in self.any_of.items() if names]
-        return [(name, frozenset(name_forms(names) if name in _NAMES else names)) for name, names in found]
 
-    def accepts(self, row: ListedRow) -> bool:
-        """Whether a row has the facets and its text was written in time; the scope is not checked."""
-        written_at = row.body.written_at if row.body else None
-        return (
-            (self.since is None or written_at is None or written_at >= self.since)
-            and (self.until is None or written_at is None or written_at < self.until)
-            and all(not names.isdisjoint(row.values(name)) for name, names in self._conditions)
+class _Content(msgspec.Struct, gc=False):
+    """The fields of a body that no column has."""
+
+    text: str = ""
+    key: str | None = None
+    metadata: str | None = None
+
+
+_content = msgspec.json.Decoder(_Content).decode
+
+
+class _Condition:
+    """A filter as a condition in SQL on ``listed AS l``, with its values."""
+
+    def __init__(self, tenant: str, filters: Filter, now: int, *, sensitive: bool = False) -> None:
+        """``sensitive`` asks for sensitive memories alone."""
+        self.values: dict[str, Any] = {"tenant": tenant, "now": now}
+        self._parts = ["l.tenant = :tenant"]
+        self._any_scope(filters)
+        if sensitive or not filters.include_sensitive:
+            self._parts.append(f"l.sensitivity = '{'sensitive' if sensitive else 'normal'}'")
+        self._any_status(filters.statuses)
+        self.names_scopes = bool(filters.below != SHARED_SCOPE and (filters.scopes or filters.below))
+        #: The part that narrows to scopes, sensitivity and status, which every index of counts answers.
+        self.visible = " AND ".join(self._parts)
+        self._any("l.scope", filters.named_scopes)
+        self._any("l.tier", filters.tiers)
+        self._any("l.kind", filters.kinds)
+        self._any("l.trust", [_RANKS.get(label, -1) for label in filters.trusts])
+        self._any("l.content_type", filters.content_types)
+        self._any("l.source", filters.sources)
+        self._any("l.author", filters.authors)
+        #: Whether there is nothing more so far.
+        self.is_grouped = self.sql == self.visible
+        before = len(self._parts)
+        for column in ("subject", "category", "session", "key"):
+            if (name := getattr(filters, column)) is not None:
+                self._any(f"l.{column}", dict.fromkeys((name, *name_forms([name]))))
+        self._any("l.job", () if filters.job is None else (filters.job,))
+        if filters.keyed is not None:
+            self._parts.append("l.key IS NOT NULL" if filters.keyed else "l.key IS NULL")
+        self._either(
+            [
+                f"instr(l.tags, CAST({self._value(joined_tags([name]))} AS TEXT)) > 0"
+                for name in name_forms(filters.tags)
+            ]
         )
+        for column, operator, at in (
+            ("written_at", ">=", filters.since),
+            ("written_at", "<", filters.until),
+            ("happened_at", ">=", filters.occurred_since),
+            ("happened_at", "<", filters.occurred_until),
+        ):
+            if at is not None:
+                self._parts.append(f"l.{column} {operator} {self._value(to_micros(at))}")
+        if filters.min_importance:
+            self._parts.append(f"{_IMPORTANCE} >= {self._value(round(filters.min_importance * 10_000))}")
+        #: Whether the columns of the index of counts answer it.
+        self.is_counted = len(self._parts) == before
+        self._filters = filters
+
+    @property
+    def sql(self) -> str:
+        """The condition."""
+        return " AND ".join(self._parts)
+
+    def index(self, db: Connection) -> str:
+        """Return how SQLite, which has no statistics, reads ``listed`` to count: by an index with all it needs, or not.
+
+        Otherwise it is read by the scopes of few memories, or all of it in order.
+        """
+        return " INDEXED BY listed_counts" if self.is_counted and not db.has_statistics else _hint(db, self)
+
+    @property
+    def needs_content(self) -> bool:
+        """Whether the body decides as well; see ``accepts``."""
+        return bool(self._filters.text or self._filters.where)
+
+    def accepts(self, sealer: Sealer, row: RecordRow) -> bool:
+        """Whether a memory passes the part of the filter that no column answers; see (4)."""
+        try:
+            content = _content(row.body)
+            metadata = json.loads(content.metadata) if content.metadata else {}
+        except (ValueError, TypeError, RecursionError):
+            return True
+        part = (self._filters.text or "").casefold()
+        said = not part or part in f"{content.text}\n{content.key or ''}".casefold()
+        passes = said and matches(metadata, self._filters.where)
+        return passes or not row.has_valid_seal(sealer, self.values["tenant"])
+
+    def _value(self, value: Any) -> str:
+        """Return the placeholder of a value."""
+        name = f"v{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
+    def _either(self, parts: Sequence[str]) -> None:
+        """Require one of some conditions; none of them requires nothing."""
+        if parts:
+            self._parts.append(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
+
+    def _any(self, column: str, values: Iterable[Any]) -> None:
+        """Require one of some values; none of them requires nothing."""
+        if marks := [self._value(value) for value in values]:
+            self._parts.append(f"{column} IN ({', '.join(marks)})")
+
+    def _any_scope(self, filters: Filter) -> None:
+        if filters.below == SHARED_SCOPE or not (filters.scopes or filters.below):
+            return
+        each = [f"l.scope IN ({', '.join(map(self._value, filters.scopes))})"] if filters.scopes else []
+        if filters.below is not None:
+            low, high = self._value(f"{filters.below}/"), self._value(f"{filters.below}0")
+            each.append(f"(l.scope >= {low} AND l.scope < {high})")
+        self._either(each)
+
+    def _any_status(self, statuses: Sequence[str]) -> None:
+        stored = [status for status in statuses if status not in {Status.ACTIVE, Status.EXPIRED}]
+        each = [f"({_LIVE})"] if Status.ACTIVE in statuses else []
+        each += [f"({_LAPSED})"] if Status.EXPIRED in statuses else []
+        stored += [Status.EXPIRED.value] if Status.EXPIRED in statuses else []
+        each += [f"l.status IN ({', '.join(map(self._value, stored))})"] if stored else []
+        self._either(each)
 
 
 class ListReads(Snapshot):
-    """Lists and counts of the newest versions; a part of ``Reader``."""
+    """Pages and counts of the newest versions; a part of ``Reader``. ``now`` is in microseconds since 1970."""
 
-    def scopes(self, tenant: str) -> list[str]:
-        """Return the scopes that have memories, whatever their status."""
-        return [scope for (scope,) in self._run("scopes", tenant)]
+    def listed_ids(
+        self,
+        tenant: str,
+        filters: Filter,
+        now: int,
+        *,
+        sort: str = "created",
+        ascending: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[str]:
+        """Return the ids of one page of the memories that pass, in an order; ``ascending`` begins with the least."""
+        where = _Condition(tenant, filters, now)
+        order = _ORDERS.get(sort, f"l.{sort}")
+        order = f"{order} {'ASC' if ascending else 'DESC'}" + ("" if sort == "created" else ", l.arrival DESC")
+        stop = None if limit is None else offset + limit
+        with self._reading(tenant) as db:
+            if where.needs_content:
+                passing = _with_content(db, self._sealer, where, "l.id", order)
+                return [memory_id for (memory_id,) in islice(passing, offset, stop)]
+            query = f"""
+                SELECT l.id FROM listed AS l{_hint(db, where)} WHERE {where.sql}
+                 ORDER BY {order} LIMIT :limit OFFSET :offset"""
+            page = {"limit": _ALL if limit is None else limit, "offset": offset}
+            return [memory_id for (memory_id,) in db.execute(query, where.values | page)]
+
+    def count_listed(self, tenant: str, filters: Filter, now: int) -> int:
+        """Return the number of memories that pass."""
+        where = _Condition(tenant, filters, now)
+        with self._reading(tenant) as db:
+            if where.needs_content:
+                return sum(1 for _ in _with_content(db, self._sealer, where, "l.id", "l.arrival"))
+            query = f"SELECT count(*) FROM listed AS l{where.index(db)} WHERE {where.sql}"
+            return int(db.execute(query, where.values).fetchone()[0])
+
+    def has_sensitive(self, tenant: str, filters: Filter, now: int) -> bool:
+        """Whether a sensitive memory passes a filter, which else may leave these out."""
+        where = _Condition(tenant, filters, now, sensitive=True)
+        with self._reading(tenant) as db:
+            if where.needs_content:
+                return any(True for _ in _with_content(db, self._sealer, where, "l.id", "l.arrival"))
+            query = f"SELECT 1 FROM listed AS l{where.index(db)} WHERE {where.sql} LIMIT 1"
+            return db.execute(query, where.values).fetchone() is not None
+
+    def listed(self, tenant: str, filters: Filter, now: int) -> list[ListedMemory]:
+        """Return all memories that pass, in order of arrival."""
+        where = _Condition(tenant, filters, now)
+        columns = ", ".join(f"l.{name}" for name in ListedMemory._fields)
+        with self._reading(tenant) as db:
+            if where.needs_content:
+                return [ListedMemory._make(row) for row in _with_content(db, self._sealer, where, columns, "l.arrival")]
+            query = f"SELECT {columns} FROM listed AS l WHERE {where.sql} ORDER BY l.arrival"
+            return list(map(ListedMemory._make, db.execute(query, where.values)))
+
+    def facet_counts(
+        self, tenant: str, filters: Filter, now: int, of: Collection[str]
+    ) -> tuple[int, dict[str, Counter[str]]]:
+        """Return how many memories pass, and for each facet how many have each value.
+
+        The filter of a facet does not apply to its own counts.
+        """
+        with self._reading(tenant) as db:
+            if filters.text or filters.where:
+                return _count_by_content(db, self._sealer, tenant, filters, now, of)
+            where = _Condition(tenant, replace(filters, **dict.fromkeys(_GROUPED.values(), ())), now)
+            total, counts = _count_groups(_groups(db, where), filters, of)
+            for facet, name in _NAMED.items():
+                if facet in of:
+                    own = replace(filters, **{name: () if name == "tags" else None})
+                    counts[facet] = _count_named(db, _Condition(tenant, own, now), facet)
+        return total, counts
+
+    def scope_counts(self, tenant: str, filters: Filter, now: int) -> Counter[str]:
+        """Return the number of memories that pass by scope."""
+        return self.facet_counts(tenant, filters, now, ("scope",))[1]["scope"]
 
     def scopes_below(
         self, tenant: str, scope: str, now: datetime, *, include_sensitive: bool, limit: int
@@ -135,34 +347,27 @@ class ListReads(Snapshot):
         rows = self._run("scopes_in_other_case", tenant, scopes=json_array(scopes))
         return [(scope, other) for scope, *others in rows for other in others if other is not None]
 
-    def list_rows(self, tenant: str, asked: Listing) -> list[ListedRow]:
-        """Return the rows of the matching memories."""
-        with self._reading(tenant) as db:
-            stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
-            return [row for row, _ in _matching_rows(stream, asked)]
+    def written(self, tenant: str, since: int, until: int, filters: Filter, now: int) -> Iterator[WrittenVersion]:
+        """Yield the versions with new text between two instants, and those that bring one back, oldest first.
 
-    def contents(self, tenant: str, asked: Listing, *, part: str = "") -> Iterator[tuple[ListedRow, Record | None]]:
-        """Yield the matching memories with their content; None if its seal does not match.
-
-        Memories without ``part`` in any field, whatever its case, are left out.
+        They are of the memories that pass now.
         """
-        needle = json.dumps(part, ensure_ascii=False)[1:-1].casefold()
+        where = _Condition(tenant, filters, now)
         with self._reading(tenant) as db:
-            stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
-            for row, record in _matching_rows(stream, asked):
-                try:
-                    content = needle and record.has_valid_seal(self._sealer, tenant) and record.body.decode().casefold()
-                    if content and needle not in content:
-                        continue
-                    yield row, record_of(self._sealer, tenant, record, record.version)
-                except (Tampered, UnicodeDecodeError):
-                    yield row, None
-
-    def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[WrittenVersion]:
-        """Yield the versions with new text between two instants, and those that bring one back, oldest first."""
-        values = {"since": since, "until": until, "ids": json_array(ids)}
-        with self._reading(tenant) as db:
-            for name, op, payload, at in db.stream("written", tenant=tenant, **values):
+            query = f"""
+                SELECT e.memory_id, e.op, e.payload, c.at
+                  FROM commits c CROSS JOIN events e CROSS JOIN records r CROSS JOIN listed l
+                 WHERE c.tenant = :tenant AND c.at >= :since AND c.at <= :until
+                   AND e.tenant = c.tenant AND e.seq = c.seq
+                   AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
+                   AND r.tenant = e.tenant AND r.id = e.memory_id AND l.arrival = r.arrival AND {where.sql}
+                 ORDER BY e.seq, e.n"""
+            ids = None
+            if where.needs_content:
+                ids = {row[0] for row in _with_content(db, self._sealer, where, "l.id", "l.arrival")}
+            for name, op, payload, at in db.execute(query, where.values | {"since": since, "until": until}):
+                if ids is not None and name not in ids:
+                    continue
                 fields = _object(payload)
                 # Another field than the text changes ``updated_at`` alone.
                 is_new = bool(fields) and op != "revert" and is_new_text(fields)
@@ -179,39 +384,172 @@ class ListReads(Snapshot):
         return found
 
 
-def count_by(rows: Iterable[ListedRow], facet: str) -> Counter[str]:
-    """Return how many of some memories have each value of a facet."""
-    return Counter(value for row in rows for value in row.values(facet))
+def _hint(db: Connection, where: _Condition) -> str:
+    """Return how SQLite, which has no statistics, reads ``listed``: by the scopes of few memories, or all in order."""
+    if db.has_statistics or not where.names_scopes:
+        return ""
+    query = (
+        f"SELECT count(*) FROM (SELECT 1 FROM listed AS l INDEXED BY listed_counts WHERE {where.visible} LIMIT {_FEW})"
+    )
+    few = db.execute(query, where.values).fetchone()[0] < _FEW
+    return " INDEXED BY listed_counts" if few else " INDEXED BY sqlite_autoindex_listed_1"
 
 
-def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[ListedRow, RecordRow]]:
-    ids = None if asked.ids is None else frozenset(asked.ids)
-    for row in rows:
-        if ids is not None and row.id not in ids:
+def _with_content(db: Connection, sealer: Sealer, where: _Condition, columns: str, order: str) -> Iterator[Row]:
+    """Yield columns of the memories that pass with their content, in an order."""
+    cells = ", ".join(f"r.{name}" for name in RecordRow._fields)
+    query = f"""
+        SELECT {cells}, {columns} FROM listed AS l{_hint(db, where)} CROSS JOIN records r
+         WHERE {where.sql} AND r.tenant = l.tenant AND r.id = l.id ORDER BY {order}"""
+    for row in db.execute(query, where.values):
+        if where.accepts(sealer, RecordRow._make(row[:RECORD_COLUMNS])):
+            yield row[RECORD_COLUMNS:]
+
+
+def _groups(db: Connection, where: _Condition) -> Iterator[tuple[list[tuple[str, ...]], int]]:
+    """Yield the values of each facet in ``_GROUPED`` that memories share, and the number of these memories."""
+    query = f"""
+        SELECT {_COUNTED}, count(*), sum(CASE WHEN {_LAPSED} THEN 1 ELSE 0 END) FROM listed AS l{where.index(db)}
+         WHERE {where.sql} GROUP BY {_COUNTED}"""
+    for scope, status, _, tier, kind, trust, *others, count, lapsed in db.execute(query, where.values):
+        rest = [(tier,), (kind,), (_LABELS[trust],) if trust in _LABELS else (), *((name,) for name in others)]
+        if count > lapsed:
+            yield [(scope,), (status,), *rest], count - int(lapsed)
+        if lapsed:
+            yield [(scope,), (Status.EXPIRED.value,), *rest], int(lapsed)
+
+
+def _count_groups(
+    groups: Iterable[tuple[Sequence[Sequence[str]], int]],
+    filters: Filter,
+    of: Collection[str],
+    facets: Mapping[str, str] = _GROUPED,
+) -> tuple[int, dict[str, Counter[str]]]:
+    """Count the groups that pass a filter, in all and by facet without the filter of that facet."""
+    wanted = [
+        (n, frozenset((*names, *(name_forms(names) if facet in _NAMED else ()))))
+        for n, facet in enumerate(facets)
+        if (names := names_of(filters, facet))
+    ]
+    asked = [(n, facet) for n, facet in enumerate(facets) if facet in of]
+    total, counts = 0, {facet: Counter[str]() for _, facet in asked}
+    for values, count in groups:
+        failing = [n for n, names in wanted if names.isdisjoint(values[n])]
+        if len(failing) > 1:
             continue
-        body = parse_body(row.body)
-        expired = row.status == "active" and row.expires_at is not None and row.expires_at <= asked.now
-        status = "expired" if expired else row.status
-        source, author = (body.source, body.said_by) if body else ("", "")
-        cells = (
-            row.id,
-            row.arrival,
-            row.position // MAX_EVENTS_PER_COMMIT,
-            status,
-            row.trust,
-            row.tier,
-            row.kind,
-            row.scope,
-        )
-        made = ListedRow(*cells, source, author, body)
-        if asked.accepts(made):
-            yield made, row
+        total += 0 if failing else count
+        for n, facet in asked:
+            if not failing or failing[0] == n:
+                for value in values[n]:
+                    counts[facet][value] += count
+    return total, counts
+
+
+def names_of(filters: Filter, facet: str) -> tuple[str, ...]:
+    """Return the accepted values of a facet, as given; none for all."""
+    given: str | tuple[str, ...] | None = getattr(filters, (_GROUPED | _NAMED)[facet])
+    return (given,) if isinstance(given, str) else given or ()
+
+
+def _count_named(db: Connection, where: _Condition, facet: str) -> Counter[str]:
+    """Return how many memories that pass have each value of a facet in ``_NAMED``."""
+    column = _NAMED[facet]
+    index = f" INDEXED BY listed_{column}" if where.is_grouped and where.is_counted else _hint(db, where)
+    query = f"""
+        SELECT l.{column}, count(*) FROM listed AS l{index}
+         WHERE {where.sql} AND l.{column} IS NOT NULL GROUP BY l.{column}"""
+    counts: Counter[str] = Counter()
+    for value, count in db.execute(query, where.values):
+        for name in split_tags(value) if facet == "tag" else [value]:
+            counts[name] += count
+    return counts
+
+
+def _count_by_content(
+    db: Connection, sealer: Sealer, tenant: str, filters: Filter, now: int, of: Collection[str]
+) -> tuple[int, dict[str, Counter[str]]]:
+    """Count as ``facet_counts`` does, for a filter that bodies decide."""
+    facets = {**_GROUPED, **_NAMED}
+    opened = replace(filters, **{name: None if facet in _SINGLE else () for facet, name in facets.items()})
+    columns = ", ".join(f"l.{'tags' if facet == 'tag' else facet}" for facet in facets)
+    where = _Condition(tenant, opened, now)
+
+    def groups() -> Iterator[tuple[list[Sequence[str]], int]]:
+        for row in _with_content(db, sealer, where, f"l.expires_at, {columns}", "l.arrival"):
+            expires_at, scope, status, tier, kind, trust, *others, tags = row
+            if status == Status.ACTIVE and expires_at is not None and expires_at <= now:
+                status = Status.EXPIRED.value
+            label = (_LABELS[trust],) if trust in _LABELS else ()
+            names = [(name,) if name else () for name in others]
+            yield [(scope,), (status,), (tier,), (kind,), label, *names, split_tags(tags) if tags else ()], 1
+
+    return _count_groups(groups(), filters, of, facets)
+
+
+def count_memories(db: Connection, tenant: str, scopes: ScopeRange | None, now: int) -> dict[str, Any]:
+    """Return the numbers of memories that ``status`` shows, of all or of some scopes."""
+    each, below = ((), None) if scopes is None else (scopes.each, scopes.below)
+    every = Filter(scopes=each, below=below, include_sensitive=True)
+    where = _Condition(tenant, every, now)
+    by: dict[str, Counter[Any]] = {f"by_{name}": Counter() for name in _GROUPED if name != "author"}
+    recipes: dict[str, Counter[str]] = {}
+    sensitive = without = 0
+    query = f"""
+        SELECT {_COUNTED}, l.model, l.recipe, count(*), sum(CASE WHEN {_LAPSED} THEN 1 ELSE 0 END)
+          FROM listed AS l INDEXED BY listed_counts WHERE {where.sql} GROUP BY {_COUNTED}, l.model, l.recipe"""
+    for (
+        scope,
+        status,
+        sensitivity,
+        tier,
+        kind,
+        trust,
+        content_type,
+        source,
+        _,
+        model,
+        recipe,
+        count,
+        lapsed,
+    ) in db.execute(query, where.values):
+        ended, rest = (int(lapsed), count - int(lapsed)) if status == Status.ACTIVE else (0, count)
+        by["by_status"] += Counter({Status.EXPIRED.value: ended, status: rest})
+        if status != Status.ACTIVE:
+            continue
+        shown = {"tier": tier, "kind": kind, "scope": scope, "content_type": content_type, "source": source}
+        for name, value in (shown | ({"trust": _LABELS[trust]} if trust in _LABELS else {})).items():
+            by[f"by_{name}"][value] += rest
+        sensitive += rest * (sensitivity == "sensitive")
+        without += rest * (model is None)
+        if model is not None:
+            recipes.setdefault(model, Counter())[recipe or ""] += rest
+    live = _Condition(tenant, replace(every, statuses=(Status.ACTIVE.value,)), now)
+    by["by_category"] = _count_named(db, live, "category")
+    query = f"SELECT sum({_IMPORTANCE}) FROM listed AS l WHERE {live.sql}"
+    importance = db.execute(query, live.values).fetchone()[0] or 0
+    query = f"""
+        SELECT count(*) FROM records r INDEXED BY records_by_key CROSS JOIN listed l
+         WHERE r.tenant = :tenant AND r.key IS NOT NULL AND l.arrival = r.arrival AND l.kind = 'state' AND {live.sql}"""
+    (topics,) = db.execute(query, live.values).fetchone()
+    number = by["by_status"][Status.ACTIVE]
+    return {
+        **{name: {value: count for value, count in sorted(counts.items()) if count} for name, counts in by.items()},
+        "live": number,
+        "total": by["by_status"].total(),
+        "retired": by["by_status"][Status.RETIRED],
+        "topics": topics,
+        "sensitive": sensitive,
+        "average_importance": round(float(importance) / 10_000 / number, 4) if number else 0.0,
+        "vectors_pending": without,
+        "vectors_by_embedder": {model: counts.total() for model, counts in sorted(recipes.items()) if counts.total()},
+        "vectors_by_recipe": recipes,
+    }
 
 
 def _object(payload: bytes | None) -> Mapping[str, Any]:
     """Return the object in a payload; an empty one if it was erased or is damaged."""
     try:
-        found = json.loads(payload or b"{}")
-    except ValueError:
+        found = msgspec.json.decode(payload or b"{}")
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -16,12 +16,15 @@ from psycopg import errors
 
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable
 from keepward.storage import candidates
+from keepward.storage.rows import LISTED, RECORDS_WITH_FEATURES, listed_rows
 from keepward.storage.server_state import TABLE
-from keepward.storage.sql import Row, load_migrations, read_sql, statements
+from keepward.storage.sql import SQL, Row, load_migrations, read_sql, statements
 
 #: Oldest supported server, and oldest release of pgvector.
 MIN_SERVER_VERSION, MIN_VECTOR_VERSION = 150_000, (0, 8)
 _NEEDS_VECTORS = "candidates from the database need the extension pgvector"
+#: Memories that one statement adds to a new table.
+_FILLED_AT_ONCE = 2_000
 #: Advisory lock for creating and migrating a store.
 _SCHEMA_LOCK_ID = 0x4B454550
 #: The rows that a connection sees; see (2).
@@ -106,6 +109,8 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
     for step in load_migrations():
         if step.number > done:
             _make(connection, step.sql)
+            if step.name == LISTED:
+                _fill_listed(connection)
             query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
             connection.execute(query, (step.number, step.name, step.sha256))
     if not done:
@@ -113,6 +118,15 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
         connection.execute(query, (secrets.token_hex(16),))
         _make(connection, read_sql("postgres_tables.sql"))
         connection.execute(TABLE)
+
+
+def _fill_listed(connection: psycopg.Connection[Row]) -> None:
+    """Fill ``listed`` from the records of all tenants."""
+    connection.execute("SELECT set_config('keepward.all', 'on', true)")
+    with connection.cursor("records") as stored, connection.cursor() as made:
+        stored.execute(RECORDS_WITH_FEATURES)
+        while rows := stored.fetchmany(_FILLED_AT_ONCE):
+            made.executemany(SQL["add_listed"].replace("?", "%s"), listed_rows(rows))
 
 
 def _schema_version(connection: psycopg.Connection[Row]) -> int:

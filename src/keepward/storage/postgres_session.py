@@ -119,6 +119,7 @@ class PostgresConnection:
 
     fault: type[Exception] = psycopg.Error
     searchable: bool = True
+    has_statistics: bool = True
 
     def __init__(self, connection: psycopg.Connection[Row], begin: str, lock: str | None, patience: int) -> None:
         """Start the transaction with the first statement. A writer locks tenants of the store that ``lock`` names."""

@@ -134,6 +134,18 @@ SELECT {{record_columns}}, {{feature_columns}}
 -- drop_records --
 DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
+-- drop_listed --
+DELETE FROM listed WHERE tenant = :tenant AND arrival IN (SELECT CAST(value AS BIGINT) FROM json_each(:arrivals));
+
+-- add_listed --
+INSERT INTO listed (tenant, arrival, id, position, scope, status, sensitivity, tier, kind, trust, content_type, source,
+       author, model, recipe, expires_at, subject, category, session, key, job, tags, written_at, happened_at, importance,
+       idle_since, confidence, reinforced_at, worth)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- set_listed_vectors --
+UPDATE listed SET model = ?, recipe = ? WHERE tenant = ? AND arrival = ?;
+
 -- drop_links --
 DELETE FROM links WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
@@ -353,6 +365,25 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
   LEFT JOIN events f ON f.tenant = :tenant AND f.memory_id = newest.memory_id AND f.version = 1
  ORDER BY f.seq DESC, f.n DESC, e.memory_id;
 
+-- listed_as_of --
+-- The same without a sort, of the memories whose first version is there.
+{{event_row}}, f.seq * 1048576 + f.n
+  FROM events f CROSS JOIN events e
+ WHERE f.tenant = :tenant AND f.version = 1 AND f.seq <= :as_of AND e.tenant = f.tenant AND e.memory_id = f.memory_id
+   AND e.version = (SELECT max(x.version) FROM events x
+                     WHERE x.tenant = f.tenant AND x.memory_id = f.memory_id AND x.seq <= :as_of)
+ ORDER BY f.seq DESC, f.n DESC;
+
+-- headless_as_of --
+-- The same of the memories whose first version is missing.
+{{event_row}}, NULL
+  FROM events e
+ WHERE e.tenant = :tenant AND e.version > 1 AND e.seq <= :as_of
+   AND NOT EXISTS (SELECT 1 FROM events x WHERE x.tenant = e.tenant AND x.memory_id = e.memory_id AND x.version = 1)
+   AND e.version = (SELECT max(x.version) FROM events x
+                     WHERE x.tenant = e.tenant AND x.memory_id = e.memory_id AND x.seq <= :as_of)
+ ORDER BY e.memory_id;
+
 -- records_as_of --
 {{event_row}}
   FROM (SELECT memory_id, max(version) AS version FROM events
@@ -370,31 +401,8 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
   LEFT JOIN features f ON f.tenant = :tenant AND f.id = e.memory_id AND f.version = e.version
  ORDER BY e.seq, e.n;
 
--- listing --
--- Fragment: the records that a list may show.
-  FROM records r
- WHERE r.tenant = :tenant AND r.scope IN (SELECT value FROM json_each(:visible))
-   AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
-   AND (CAST(:until AS BIGINT) IS NULL OR r.created_at < :until)
-   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
-   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
-
--- listed --
-SELECT {{record_columns}} {{listing}};
-
 -- superseded_bodies --
 SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
-
--- written --
--- Versions of some memories that said something, or brought an earlier text back, with the instants of their commits.
-SELECT e.memory_id, e.op, e.payload, c.at
-  FROM events e JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
- WHERE e.tenant = :tenant AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
-   AND e.memory_id IN (SELECT value FROM json_each(:ids)) AND c.at >= :since AND c.at <= :until
- ORDER BY e.seq, e.n;
-
--- scopes --
-SELECT DISTINCT scope FROM records WHERE tenant = :tenant ORDER BY scope;
 
 -- scopes_between --
 -- Scopes of the first active memories between two scopes: how many of them a reader may see, and how many were read.
@@ -494,22 +502,14 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 -- events_from --
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
--- facts_records --
--- The columns that counts read; see ``reads.CountedRow``.
-SELECT r.status, r.tier, r.kind, r.scope, r.key, r.sensitivity, r.trust, r.expires_at, r.body, f.model, f.recipe
-  FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
- WHERE r.tenant = :tenant AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
-
 -- facts_journal_in --
 -- The same of the memories in some scopes.
-SELECT count(*), count(DISTINCT e.seq), CAST(coalesce(sum(length(e.payload)), 0) AS BIGINT)
+SELECT count(*), count(DISTINCT e.seq)
   FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id
  WHERE e.tenant = :tenant AND {{in_scopes}};
 
 -- facts_journal --
-SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),
-       (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM events WHERE tenant = :tenant)
-     + (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM commits WHERE tenant = :tenant);
+SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant);
 
 -- facts_queue --
 -- How many proposals are pending, and when the first and the last of them were made.
@@ -523,10 +523,9 @@ SELECT count(*), coalesce(sum(json_extract(CAST(u.body AS TEXT), '$.count')), 0)
 
 -- unembedded --
 -- A live memory that has no vectors of an embedder by one of some recipes.
-SELECT r.id FROM records r
- WHERE r.tenant = :tenant AND {{live}} AND NOT EXISTS (
-       SELECT 1 FROM features f WHERE f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
-          AND f.model = :model AND f.recipe IN (SELECT value FROM json_each(:recipes))) LIMIT 1;
+SELECT l.id FROM listed l
+ WHERE l.tenant = :tenant AND l.status = 'active' AND (l.expires_at IS NULL OR l.expires_at > :now)
+   AND (l.model IS NULL OR l.model <> :model OR l.recipe NOT IN (SELECT value FROM json_each(:recipes))) LIMIT 1;
 
 -- unrecorded --
 -- Memories of the journal that have no record.

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import json
 import logging
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from keepward.core.commit import Head
-from keepward.core.memory import Record, Status, decayed_importance
-from keepward.core.principals import Trust
+from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
@@ -31,7 +28,7 @@ from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, Ra
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
 from keepward.storage.journal import JournalReads, record_or_erased, scope_parameters
-from keepward.storage.listing import ListReads
+from keepward.storage.listing import ListReads, count_memories
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
     EventRow,
@@ -65,11 +62,6 @@ MIN_SHARED_MINHASHES = 2
 MAX_HOLDERS_PER_MINHASH = 32
 #: Tiers whose memories are all in the index of ``standing``.
 _LASTING_TIERS = frozenset({"core", "working"})
-#: Instants of a memory, in microseconds.
-_DAY = 86_400_000_000
-_COUNTED_COLUMNS = ("tier", "kind", "scope", "content_type", "source", "trust")
-_NEVER = (1 << 63) - 1
-_RANKS = frozenset(int(rank) for rank in Trust)
 _log = logging.getLogger(__name__)
 
 
@@ -293,7 +285,8 @@ class MemoryReads(Snapshot):
     ) -> ReadResult:
         found = ReadResult()
         with self._reading(tenant) as db:
-            for *cells, _ in db.stream("newest_as_of", tenant=tenant, as_of=as_of):
+            steps = (db.stream(name, tenant=tenant, as_of=as_of) for name in ("listed_as_of", "headless_as_of"))
+            for *cells, _ in chain.from_iterable(steps):
                 if limit is not None and len(found.records) >= limit:
                     break
                 try:
@@ -377,10 +370,6 @@ class MemoryReads(Snapshot):
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
         ``bloat`` is events per live memory. Averages are over live memories, 0 without any.
         """
-        return _status_counts(self._counts(tenant, to_micros(now), scopes), to_micros(now))
-
-    def _counts(self, tenant: str, now: int, scopes: ScopeRange | None) -> Counts:
-        """Return what the database counts at an instant in microseconds."""
         every, values = scopes is None, {"tenant": tenant, **scope_parameters(scopes)}
         with self._reading(tenant) as db:
             attached = {name for (name,) in db.run("attached_blobs", values)}
@@ -389,133 +378,26 @@ class MemoryReads(Snapshot):
                 for row in db.run("documents", tenant=tenant, kind="blobs")
                 if every or row[2] in attached
             }
-            return Counts(
-                at=now,
-                memories=_counted(db, values, now),
-                journal=db.run("facts_journal" if every else "facts_journal_in", values).fetchone(),
-                queue=db.run("facts_queue", tenant=tenant).fetchone() if every else (0, None, None),
-                usage=db.run("facts_usage", {**values, "now": now}).fetchone(),
-                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - attached)},
-                schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
-            )
-
-
-class CountedRow(NamedTuple):
-    """The fields of a memory that ``status`` counts."""
-
-    status: str
-    tier: str
-    kind: str
-    scope: str
-    key: str | None
-    sensitivity: str
-    trust: int
-    expires_at: int | None
-    body: bytes
-    model: str | None
-    recipe: str | None
-
-
-@dataclass(slots=True)
-class _MemoryCounts:
-    """Numbers of memories; all but ``statuses`` are of live ones."""
-
-    statuses: Counter[str] = field(default_factory=Counter)
-    #: By field, the number of memories for each value.
-    by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED_COLUMNS})
-    categories: Counter[str] = field(default_factory=Counter)
-    embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
-    topics: int = 0
-    sensitive: int = 0
-    #: For each live memory its importance in 1/10,000 and when its decay begins, in microseconds.
-    importance: array[int] = field(default_factory=lambda: array("q"))
-    #: When the first live memory expires, in microseconds; None for never.
-    ends: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The database's counts of a tenant at one instant."""
-
-    at: int
-    memories: _MemoryCounts
-    journal: tuple[int, int, int]
-    queue: tuple[int, int | None, int | None]
-    usage: tuple[int, int]
-    blobs: dict[str, int]
-    schema: int
-
-    def are_valid_at(self, now: int) -> bool:
-        """Whether the counts are the same at another instant without a write: no memory expires in between."""
-        return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
-
-
-def _counted(db: Connection, values: Mapping[str, Any], now: int) -> _MemoryCounts:
-    """Count the memories of a tenant, or of some scopes of it, at an instant in microseconds."""
-    counted = _MemoryCounts()
-    for row in map(CountedRow._make, db.stream("facts_records", **values)):
-        expired = row.status == "active" and row.expires_at is not None and row.expires_at <= now
-        counted.statuses["expired" if expired else row.status] += 1
-        body = parse_body(row.body)
-        if row.status != "active" or expired or body is None:
-            continue
-        fields = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
-        for counter, value in zip(counted.by.values(), fields, strict=True):
-            counter[value] += 1
-        if body.category is not None:
-            counted.categories[body.category] += 1
-        counted.embedded[row.model, row.recipe or ""] += 1
-        counted.topics += row.kind == "state" and row.key is not None
-        counted.sensitive += row.sensitivity == "sensitive"
-        counted.importance.extend((body.importance, _NEVER if body.idle_since is None else body.idle_since))
-        if row.expires_at is not None:
-            counted.ends = min(row.expires_at, counted.ends or row.expires_at)
-    return counted
-
-
-def _status_counts(counts: Counts, now: int) -> dict[str, Any]:
-    """Return the numbers that ``status`` shows at one instant; see ``MemoryReads.facts``."""
-    memories = counts.memories
-    live = len(memories.importance) // 2
-    by: dict[str, Counter[Any]] = {**memories.by, "category": memories.categories}
-    by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
-    found: dict[str, Any] = {"by_status": dict(sorted(memories.statuses.items()))}
-    for name in ("tier", "kind", "scope", "category", "content_type", "source", "trust"):
-        found[f"by_{name}"] = dict(sorted(by[name].items()))
-    by_embedder: Counter[str] = Counter()
-    by_recipe: dict[str, Counter[str]] = {}
-    for (model, recipe), count in memories.embedded.items():
-        if model is not None:
-            by_embedder[model] += count
-            by_recipe.setdefault(model, Counter())[recipe] += count
-    (events, commits, journal_bytes), (depth, oldest, _), (used, uses) = counts.journal, counts.queue, counts.usage
-    return found | {
-        "live": live,
-        "total": memories.statuses.total(),
-        "retired": memories.statuses["retired"],
-        "events": events,
-        "commits": commits,
-        "bloat": round(events / live, 4) if live else 0.0,
-        "quarantine": depth,
-        "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
-        "topics": memories.topics,
-        "sensitive": memories.sensitive,
-        "average_importance": round(_importance(memories.importance, now) / live, 4) if live else 0.0,
-        "average_uses": round(uses / live, 4) if live else 0.0,
-        "used": used,
-        "vectors_pending": live - by_embedder.total(),
-        "vectors_by_embedder": dict(sorted(by_embedder.items())),
-        "vectors_by_recipe": by_recipe,
-        "blobs": counts.blobs.copy(),
-        "schema": counts.schema,
-        "journal_bytes": journal_bytes,
-    }
-
-
-def _importance(stored: array[int], now: int) -> float:
-    """Return the sum of what importance has decayed to at an instant."""
-    pairs = zip(stored[::2], stored[1::2], strict=True)
-    return sum(decayed_importance(base / 10_000, max(now - since, 0) / _DAY) for base, since in pairs)
+            found = count_memories(db, tenant, scopes, to_micros(now))
+            live = found["live"]
+            events, commits = db.run("facts_journal" if every else "facts_journal_in", values).fetchone()
+            depth, oldest, _ = db.run("facts_queue", tenant=tenant).fetchone() if every else (0, None, None)
+            used, uses = db.run("facts_usage", {**values, "now": to_micros(now)}).fetchone()
+            return found | {
+                "events": events,
+                "commits": commits,
+                "bloat": round(events / live, 4) if live else 0.0,
+                "quarantine": depth,
+                "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
+                "average_uses": round(uses / live, 4) if live else 0.0,
+                "used": used,
+                "blobs": {
+                    "count": len(blobs),
+                    "bytes": sum(blobs.values()),
+                    "unattached": len(blobs.keys() - attached),
+                },
+                "schema": db.execute("SELECT max(number) FROM migrations").fetchone()[0],
+            }
 
 
 class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):

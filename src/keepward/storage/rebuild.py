@@ -18,6 +18,7 @@ from keepward.storage.rows import (
     CommitRow,
     EventRow,
     FeatureRow,
+    listed_row,
     minhash_rows,
     record_at,
     record_row,
@@ -31,7 +32,7 @@ from keepward.storage.writer import UnitOfWork, add_minhashes, commit_row, link_
 
 _PAGE = 1000
 #: Tables that are computed from the others.
-_COMPUTED = ("records", "marks", "links", "deliveries")
+_COMPUTED = ("records", "listed", "marks", "links", "deliveries")
 
 
 def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
@@ -162,7 +163,10 @@ def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
     for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
         if features is not None and not features.has_valid_seal(sealer, tenant):
             dropped.append(row.id)
-        elif row.status == Status.ACTIVE:
+            db.run_many("add_listed", [listed_row(tenant, row, None)])
+            continue
+        db.run_many("add_listed", [listed_row(tenant, row, features)])
+        if row.status == Status.ACTIVE:
             add_minhashes(db, minhash_rows(tenant, row, features))
     db.run_many("drop_features", [(tenant, memory_id) for memory_id in dropped])
     _paged(db, "add_delivery", project_deliveries(db, sealer, tenant))

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keepward.core.commit import event_hash
-from keepward.core.memory import Record, Tier, importance_at
+from keepward.core.filters import matches
+from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, Record, Tier, importance_at
+from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.serialization import commitment, decode_record
 from keepward.core.value import name_forms, to_micros
@@ -32,6 +35,7 @@ from keepward.storage.sql import Row
 MAX_EVENTS_PER_COMMIT = 1 << 20
 _log = logging.getLogger(__name__)
 _NONE = type(None)
+_TRUST_RANKS = {trust.label: int(trust) for trust in Trust}
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
 _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes)
 
@@ -183,6 +187,8 @@ class Body(msgspec.Struct, gc=False):
     derived_from: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     blob: str | None = None
+    #: Label of the trust of its origin.
+    trust: str = ""
 
     @property
     def said_by(self) -> str:
@@ -253,6 +259,69 @@ def record_row(sealer: Sealer, tenant: str, position: int, arrival: int, record:
         body,
     )
     return row.sealed(sealer, tenant)
+
+
+def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None) -> Row:
+    """Return the row of ``listed`` that results from a record and the features of its version.
+
+    A body that cannot be read leaves its cells empty.
+    """
+    body = parse_body(row.body)
+    vectors = (None, None) if features is None or features.model is None else (features.model, features.recipe)
+    cells = (tenant, row.arrival, row.id, row.position, row.scope, row.status, row.sensitivity, row.tier, row.kind)
+    if body is None:
+        named = (row.subject, row.category, row.session, row.key, None, None)
+        return (*cells, row.trust, "", "", "", *vectors, row.expires_at, *named, 0, None, 0, None, 0, 0, None)
+    happened = body.written_at if body.occurred_at is None and row.kind == "event" else body.occurred_at
+    return (
+        *(*cells, row.trust, body.content_type, body.source, body.said_by, *vectors, row.expires_at),
+        *(row.subject, row.category, row.session, row.key, body.job, joined_tags(body.tags), body.written_at, happened),
+        *(body.importance, body.idle_since, body.confidence, body.reinforced_at, _worth(row.status, body)),
+    )
+
+
+#: The migration that makes ``listed``, and what it reads to fill it.
+LISTED = "listed"
+RECORDS_WITH_FEATURES = """
+    SELECT r.*, f.* FROM records r
+      LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version"""
+
+
+def listed_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of ``listed`` that result from the rows of ``RECORDS_WITH_FEATURES``."""
+    width = 1 + RECORD_COLUMNS
+    for row in rows:
+        features = None if row[width] is None else FeatureRow._make(row[width + 1 :])
+        yield listed_row(row[0], RecordRow._make(row[1:width]), features)
+
+
+def joined_tags(tags: Iterable[str]) -> str | None:
+    """Return tags as one text, each between two line feeds; None without any."""
+    lines = "\n".join(json.dumps(tag, ensure_ascii=False)[1:-1] for tag in tags)
+    return f"\n{lines}\n" if lines else None
+
+
+def split_tags(joined: str) -> list[str]:
+    """Return the tags of ``joined_tags``."""
+    return [json.loads(f'"{line}"') if "\\" in line else line for line in joined.strip("\n").split("\n")]
+
+
+def _worth(status: str, body: Body) -> int | None:
+    """Return the order in which a full tier archives memories, the least first; None for what it never archives.
+
+    It is the logarithm of the decayed importance at any later time, in 1/10**9 and apart from a sum that is equal for
+    all: what decays at one rate keeps its order. A use raises it; see ``least_useful``.
+    """
+    since = body.idle_since
+    if status != "active" or since is None or _TRUST_RANKS.get(body.trust, 0) >= Trust.USER:
+        return None
+    return worth_of(body.importance, since)
+
+
+def worth_of(importance: int, since: int, uses: int = 0) -> int:
+    """Return the worth of an importance in 1/10,000 that decays from an instant, in microseconds, after some uses."""
+    grown = math.log(max(importance, 0.5)) + IMPORTANCE_DECAY_PER_DAY * since / 86_400_000_000
+    return round((grown + math.log(1 + math.log1p(uses))) * 1e9)
 
 
 def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, features: Features) -> FeatureRow:
@@ -437,7 +506,7 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
 
 def matches_filter(record: Record | Body, filters: Filter) -> bool:
     """Whether a memory passes a filter by its body. Only a record says how far its importance has decayed."""
-    if filters.scopes and record.scope not in filters.scopes:
+    if not filters.sees(record.scope) or (filters.named_scopes and record.scope not in filters.named_scopes):
         return False
     if filters.ids is not None and record.id not in filters.ids:
         return False
@@ -445,6 +514,7 @@ def matches_filter(record: Record | Body, filters: Filter) -> bool:
         (record.tier, filters.tiers),
         (record.kind, filters.kinds),
         (record.content_type, filters.content_types),
+        (record.source, filters.sources),
     ):
         if wanted and value not in wanted:
             return False
@@ -458,16 +528,35 @@ def matches_filter(record: Record | Body, filters: Filter) -> bool:
         return False
     if filters.permanent is not None and filters.permanent != (record.stability == "permanent"):
         return False
-    if filters.min_importance and isinstance(record, Record):
+    if isinstance(record, Record) and not _matches_content(record, filters):
+        return False
+    return filters.include_sensitive or record.sensitivity == "normal"
+
+
+def _matches_content(record: Record, filters: Filter) -> bool:
+    """Whether a memory passes the part of a filter that its body alone does not answer."""
+    if filters.min_importance:
         share = record.stored_importance if filters.at is None else importance_at(record, filters.at)
         if round(share * 10_000) < round(filters.min_importance * 10_000):
             return False
-    return filters.include_sensitive or record.sensitivity == "normal"
+    happened, part = record.happened_at, (filters.text or "").casefold()
+    status = record.status if filters.at is None else record.status_at(filters.at)
+    return (
+        (not filters.statuses or status in filters.statuses)
+        and (not filters.authors or record.text_by in filters.authors)
+        and (not filters.trusts or record.effective_trust.label in filters.trusts)
+        and (filters.since is None or record.text_at >= filters.since)
+        and (filters.until is None or record.text_at < filters.until)
+        and (filters.occurred_since is None or (happened is not None and happened >= filters.occurred_since))
+        and (filters.occurred_until is None or (happened is not None and happened < filters.occurred_until))
+        and (not part or part in f"{record.text}\n{record.key or ''}".casefold())
+        and matches(record.metadata, filters.where)
+    )
 
 
 def has_body_filter(filters: Filter) -> bool:
     """Whether a filter has a condition that no column answers."""
-    names = (filters.content_types, filters.tags, filters.job)
+    names = (filters.content_types, filters.tags, filters.job, filters.sources)
     return any(names) or (filters.keyed, filters.permanent, filters.ids) != (None, None, None)
 
 

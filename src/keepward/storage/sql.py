@@ -58,6 +58,8 @@ class Connection(Protocol):
     fault: type[Exception]
     #: Whether the candidate tables of recall exist; see ``candidates.py``.
     searchable: bool
+    #: Whether the planner knows how many rows a condition selects; otherwise a statement names its index.
+    has_statistics: bool
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> Cursor:
         """Run a named statement."""
@@ -165,6 +167,7 @@ COLUMN_COUNTS = {
     "events": 10,
     "records": 20,
     "features": 12,
+    "listed": 29,
     "marks": 3,
     "links": 4,
     "deliveries": 4,

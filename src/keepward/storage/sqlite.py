@@ -49,7 +49,8 @@ from keepward.storage.driver import (
     translate_error,
     translated_errors,
 )
-from keepward.storage.sql import Migration, load_migrations, statements
+from keepward.storage.rows import LISTED, RECORDS_WITH_FEATURES, listed_rows
+from keepward.storage.sql import SQL, Migration, load_migrations, statements
 
 #: "KEEP" in the header of the file.
 APPLICATION_ID = 0x4B454550
@@ -97,6 +98,8 @@ def apply_migration(connection: SqliteConnection, step: Migration) -> None:
     """Apply and record one step of the schema."""
     for statement in statements(step.sql):
         connection.execute(statement)
+    if step.name == LISTED:
+        connection.executemany(SQL["add_listed"], listed_rows(connection.execute(RECORDS_WITH_FEATURES)))
     query = "INSERT INTO migrations (number, name, sha256) VALUES (?, ?, ?)"
     connection.execute(query, (step.number, step.name, step.sha256))
     connection.execute(f"PRAGMA user_version={step.number}")

@@ -40,7 +40,7 @@ from keepward.storage import tenant as tenants
 from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
 from keepward.storage.integrity import IntegrityMonitor
-from keepward.storage.reads import Counts, Reader
+from keepward.storage.reads import Reader
 from keepward.storage.seals import Sealer
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Connection, Database
@@ -52,8 +52,6 @@ from keepward.storage.writer import UnitOfWork
 #: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
-#: Most counts that are cached, of tenants and of scopes in them.
-_COUNTED = 100
 #: Tables that are empty in a new store.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
 UNKNOWN_STORE = (
@@ -135,12 +133,9 @@ class EventStore(Reader):
         self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
-        self._counted_lock = ForkSafeLock()
         #: Per thread: ``snapshot``, the tenant and connection of a shared snapshot; ``inspecting``.
         self._shared = threading.local()
         self._watch = IntegrityMonitor(database)
-        #: By tenant, the last counts and the state of the store that they belong to.
-        self._counted: dict[tuple[str, ScopeRange | None], tuple[tuple[int, int], Counts]] = {}
         #: Names the store for as long as it exists, at any path. The id file and the anchor repeat it.
         self.store_id = store_id
 
@@ -307,23 +302,6 @@ class EventStore(Reader):
             return self._state
         why = self._anchor.unwritable_reason(tenant)
         return self._state if why is None else f"takes no new heads: {why}"
-
-    def _counts(self, tenant: str, now: int, scopes: ScopeRange | None) -> Counts:
-        # Read the counter before the snapshot, so that a change in between is noticed.
-        version, asked = self._watch.change_counter(), (tenant, scopes)
-        with self.read_snapshot(tenant):
-            if version is None:
-                return super()._counts(tenant, now, scopes)
-            state = (version, self.writes(tenant))
-            # A page of the console asks several times at once: one thread counts, and the others wait for it.
-            with self._counted_lock:
-                before, counts = self._counted.get(asked, (None, None))
-                if counts is None or before != state or not counts.are_valid_at(now):
-                    counts = super()._counts(tenant, now, scopes)
-                    if len(self._counted) >= _COUNTED:
-                        self._counted.clear()
-                    self._counted[asked] = (state, counts)
-        return counts
 
     def heads(self) -> dict[str, Head]:
         """Return each tenant's head as stored, without checks."""

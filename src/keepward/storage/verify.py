@@ -35,6 +35,7 @@ from keepward.storage.rows import (
     RECORD_AND_FEATURE_COLUMNS,
     FeatureRow,
     RecordRow,
+    listed_row,
     minhash_rows,
     parse_body,
     record_row,
@@ -49,15 +50,15 @@ from keepward.storage.writer import link_rows
 #: The recorded heads of a tenant's journal and of its sums.
 NotedHeads: TypeAlias = tuple[Head | None, Head | None]
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING}
-#: Tables computed from records: minhashes, and the kinds of links.
-_COMPUTED = ("marks", "lineage", "aliases", "attachments")
+#: Tables computed from records: what lists read, minhashes, and the kinds of links.
+_COMPUTED = ("listed", "marks", "lineage", "aliases", "attachments")
 #: Fields in the body of a memory that name another memory or a blob.
 _REFERENCE_FIELDS = (b'"derived_from":', b'"aliases":', b'"blob":')
 _PRIME = (1 << 127) - 1
 #: Names of the counts of checked rows.
 _COUNTED = (
     *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
-    *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
+    *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "listed", "marks"),
 )
 #: Rows between two progress reports.
 _REPORT_EVERY_ROWS = 500
@@ -379,6 +380,8 @@ class _Check:
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
+            valid = features is not None and features.has_valid_seal(self._sealer, tenant)
+            self._due["listed"].add(listed_row(tenant, row, features if valid else None))
             # Few memories name anything: only these are decoded.
             body = parse_body(row.body) if any(name in row.body for name in _REFERENCE_FIELDS) else None
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
@@ -444,6 +447,8 @@ class _Check:
         """Compare the tables that are computed from records."""
         stored = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
         stored["marks"].add_pairs(self._db.stream("all_minhashes", tenant=self._tenant))
+        for listed in self._db.stream("all_of_listed", tenant=self._tenant):
+            stored["listed"].add(listed)
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
             stored.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
         for kind, rows in stored.items():

@@ -35,6 +35,7 @@ from keepward.storage.rows import (
     RecordRow,
     feature_row,
     json_array,
+    listed_row,
     minhash_rows,
     record_row,
     split_record_row,
@@ -217,9 +218,11 @@ class UnitOfWork(UseWrites, Reader):
                 "drop_minhash", [minhash for value in old.values() for minhash in minhash_rows(tenant, *value)]
             )
             self._db.run("drop_records", ids)
+            self._db.run("drop_listed", tenant=tenant, arrivals=str([arrivals[memory_id] for memory_id in known]))
             self._db.run("drop_links", ids)
         rows: list[RecordRow] = []
         valid_features: list[FeatureRow] = []
+        listed: list[Row] = []
         minhashes: list[Row] = []
         for memory_id, (n, record, given) in final.items():
             position = seq * MAX_EVENTS_PER_COMMIT + n
@@ -233,9 +236,11 @@ class UnitOfWork(UseWrites, Reader):
                 features = before._replace(version=record.version).sealed(self._sealer, tenant)
             if features is not None:
                 valid_features.append(features)
+            listed.append(listed_row(tenant, row, features))
             if row.status == Status.ACTIVE:
                 minhashes += minhash_rows(tenant, row, features)
         self._db.run_many("add_record", [(tenant, *row) for row in rows])
+        self._db.run_many("add_listed", listed)
         self._db.run_many("put_features", [(tenant, *row) for row in valid_features])
         self._db.run_many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
         add_minhashes(self._db, minhashes)
@@ -249,6 +254,7 @@ class UnitOfWork(UseWrites, Reader):
         self._changed_ids.setdefault(tenant, set()).update(features)
         dropped: list[Row] = []
         changed: list[FeatureRow] = []
+        vectors: list[Row] = []
         minhashes: list[Row] = []
         rows = self._db.run("profiles_by_id", tenant=tenant, ids=json_array(features)).fetchall()
         for row, before in map(split_record_row, rows):
@@ -257,10 +263,12 @@ class UnitOfWork(UseWrites, Reader):
             fresh = feature_row(self._sealer, tenant, row.id, row.version, features[row.id])
             dropped += minhash_rows(tenant, row, before)
             changed.append(fresh)
+            vectors.append((fresh.model, None if fresh.model is None else fresh.recipe, tenant, row.arrival))
             if row.status == Status.ACTIVE:
                 minhashes += minhash_rows(tenant, row, fresh)
         self._db.run_many("drop_minhash", dropped)
         self._db.run_many("put_features", [(tenant, *row) for row in changed])
+        self._db.run_many("set_listed_vectors", vectors)
         add_minhashes(self._db, minhashes)
 
     def destroy(self, tenant: str, what: Destruction) -> None:

@@ -25,7 +25,7 @@ TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
 TABLES = [
     *("meta", "migrations", "commits", "events", "tenants", "records"),
-    *("features", "marks", "links", "documents"),
+    *("features", "marks", "links", "listed", "documents"),
 ]
 #: Kinds of documents that there is one of at the least.
 KINDS = ["receipts", "proposals", "artefacts", "usage", "feedback", "tokens"]

@@ -49,7 +49,7 @@ def _silent(path, truth):
 
 def _edit(path, table, column, kind, of=None):
     row = "(SELECT min(rowid) FROM {0})"
-    keyless = table in {"meta", "migrations", "tenants", "records", "features", "marks", "links"}
+    keyless = table in {"meta", "migrations", "tenants", "records", "features", "marks", "links", "listed"}
     where = "TRUE" if keyless else f"rowid = {row.format(table)}"
     if table == "meta":
         where = "name = 'store_id'"
