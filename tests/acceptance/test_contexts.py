@@ -239,6 +239,7 @@ def crowded(owner: Memory, mem: Memory) -> list[str]:
     return owners
 
 
+@pytest.mark.slow
 def test_certain_agent_notes_displace_no_memory_of_a_person(owner: Memory, mem: Memory) -> None:
     owners = crowded(owner, mem)
     context = owner.context("which payment")
@@ -247,6 +248,7 @@ def test_certain_agent_notes_displace_no_memory_of_a_person(owner: Memory, mem: 
     assert owner.replay(context.receipt.id).text == context.text
 
 
+@pytest.mark.slow
 def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory) -> None:
     owners = crowded(owner, mem)
     context = owner.context("which payment", budget_tokens=40)
@@ -256,7 +258,9 @@ def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory
     assert all(each in notes[0] for each in lost)
 
 
-@pytest.mark.parametrize("budget", [250, 400, 1_000, 2_000, 4_000])
+@pytest.mark.parametrize(
+    "budget", [250, *(pytest.param(n, marks=pytest.mark.slow) for n in (400, 1_000, 2_000, 4_000))]
+)
 def test_notes_of_an_agent_leave_room_for_a_persons_tail(owner: Memory, mem: Memory, budget: int) -> None:
     owners = [*crowded(owner, mem), kept(owner.remember("The task: pay the crane bill", tier="working")).id]
     owners.append(kept(owner.remember("Bo pays the crane bill on Fridays")).id)
@@ -269,6 +273,7 @@ def spent_by_agents(context: CompiledContext, owners: list[str]) -> int:
     return sum(item.tokens for section in fixed for item in section.items if item.id not in owners)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [400, 1_000, 2_000])
 def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memory, budget: int) -> None:
     owners = crowded(owner, mem)
@@ -282,6 +287,7 @@ def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memo
     assert owner.replay(context.receipt.id).text == context.text
 
 
+@pytest.mark.slow
 def test_working_notes_of_an_agent_leave_half_of_the_tail(owner: Memory, mem: Memory) -> None:
     for number in range(70):
         mem.remember(f"Note {number}: " + f"crane {number} at pier {number * 7} lifts " * 6, tier="working")
@@ -290,6 +296,7 @@ def test_working_notes_of_an_agent_leave_half_of_the_tail(owner: Memory, mem: Me
     assert {item.id for section in context.sections for item in section.items} >= {*said}
 
 
+@pytest.mark.slow
 def test_an_agent_alone_uses_all_of_a_budget(mem: Memory) -> None:
     for number in range(70):
         text = f"Note {number}: " + f"crane {number} at pier {number * 7} lifts " * 6
@@ -388,6 +395,7 @@ def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
     assert (compact(owner), owner.verify().ok) == (0, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300, 1_000])
 def test_receipt_size_is_bounded_per_candidate(owner: Memory, count: int) -> None:
     names = ("harbour", "pier", "ship", "crane", "depot")

@@ -44,7 +44,10 @@ def run(page: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(("howto/", "internals/"))) for name in PROGRAMS],
+)
 def test_page_prints_what_it_says(name: str, tmp_path: Path) -> None:
     page = (DOCS / f"{name}.md").read_text()
     assert run(page, tmp_path) == printed(page)

@@ -207,6 +207,7 @@ def test_training_is_one_commit_of_a_job_with_a_receipt(trained: Memory) -> None
     assert trained.receipt(view.details.receipt)["reasons"][0]["code"] == "serves"
 
 
+@pytest.mark.slow
 def test_another_store_with_the_same_feedback_learns_the_same_weights(keeper: Memory, made: Path, clock: Any) -> None:
     clock.move(hours=-1)
     taught(keeper, things=THINGS[:24])
@@ -266,6 +267,7 @@ def test_rolling_back_the_training_brings_back_the_order_before_it(trained: Memo
     assert [hit.memory.id for hit in found] == [hit.memory.id for hit in plain]
 
 
+@pytest.mark.slow
 def test_rolling_back_a_second_training_brings_back_the_first_weights(trained: Memory) -> None:
     before = trained.status()["reranker"]["version"]
     taught(trained, useful="always forget")

@@ -257,6 +257,7 @@ def test_session_end_leaves_one_lasting_summary_as_a_job(memory, seen):
     assert (summary.kind.value, summary.expires_at) == ("summary", None)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("B21")
 def test_a_session_of_many_long_prompts_is_summarised_completely(memory, seen):
     for number in range(40):

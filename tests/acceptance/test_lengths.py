@@ -96,6 +96,7 @@ def test_the_reason_of_a_rejection_has_a_length(mem: Memory, owner: Memory, seen
     assert max(seen, default=0) < 100_000
 
 
+@pytest.mark.slow
 def test_a_long_text_of_an_import_is_read_in_windows(owner: Memory, tmp_path: Any, seen: list[int]) -> None:
     from keepward.interchange.imports import load
 

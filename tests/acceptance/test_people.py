@@ -226,6 +226,7 @@ TRIES: list[Callable[[Memory, dict[str, str]], Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_500_calls_with_tokens_of_users_leak_and_write_nothing(owner: Memory, entering: Enter) -> None:
     """Each token of Ana's tries each call from each place that it can name; none sees Bob's, none writes elsewhere."""
     secret = "lighthouse of Bob"

@@ -206,7 +206,7 @@ def test_a_reader_that_goes_away_is_no_fault(run, saved):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize(("option", "buffered"), [("", ""), ("--json", "1")])
+@pytest.mark.parametrize(("option", "buffered"), [("", ""), pytest.param("--json", "1", marks=pytest.mark.slow)])
 def test_full_stdout_is_one_line_without_a_traceback(run, saved, option, buffered):
     line = f"{sys.executable} -m keepward list {option} >/dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
