@@ -210,7 +210,8 @@ class DatabaseTarget(drill.DatabaseTarget, Target):
         found: dict[str, list[Column]] = {}
         query = """
             SELECT c.relname, a.attname, a.atttypid::regtype::text, coalesce(a.attnum = ANY(i.indkey), false)
-              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+                   AND NOT a.attisdropped AND a.attgenerated = ''
               LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
              WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'p') AND NOT c.relispartition
                AND c.relpersistence = 'p'

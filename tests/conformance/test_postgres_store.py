@@ -20,6 +20,7 @@ from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NewerSchema, NotAStore
+from keepward.storage.postgres_session import PostgresConnection
 from keepward.storage.sql import SQL
 from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
@@ -191,6 +192,26 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
         lines = [line.split("\t") for line in (tmp_path / "trace").read_text().splitlines()]
         sides = [line[1] for line in lines if line[0]]
         assert sum(one == "F" and next_one == "B" for one, next_one in pairwise(sides)) in range(3, 8)
+
+
+def test_first_page_of_a_list_fetches_few_rows_and_compiles_nothing(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = list[str]()
+    ask = PostgresConnection._ask
+
+    def listen(session: Any, query: str, *args: Any, **options: Any) -> Any:
+        sent.append(query)
+        return ask(session, query, *args, **options)
+
+    with told(database, tmp_path / "config", embedder=None) as memory:
+        memory.remember_many([f"{text}, says the {n}. board" for n, text in enumerate(TEXTS * 4)])
+        memory.list_memories(limit=1)
+        monkeypatch.setattr(PostgresConnection, "_ask", listen)
+        assert len(memory.list_memories(limit=50)) == 50
+        assert [int(query.split()[1]) for query in sent if query.startswith("FETCH")] == [64]
+        with memory._engine.store._database.reading("ada") as db:
+            assert db.execute("SHOW jit").fetchone() == ("off",)
 
 
 @pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "records_to_verify"])

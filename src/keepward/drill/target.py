@@ -97,15 +97,19 @@ class DatabaseTarget(Target):
             shutil.rmtree(self.home, ignore_errors=True)
         ((schema,),) = self._run("SELECT current_schema()", at=self._url)
         copies = "; ".join(
-            f"DELETE FROM {table}; INSERT INTO {table} TABLE {schema}.{table}" for (table,) in self._tables()
+            f"DELETE FROM {table}; INSERT INTO {table} ({columns}) SELECT {columns} FROM {schema}.{table}"
+            for table, columns in self._tables()
         )
         self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {copies}; COMMIT")
 
-    def _tables(self) -> list[tuple[str]]:
-        """Return the tables of the copy that survive a crash, without candidates, which are computed."""
+    def _tables(self) -> list[tuple[str, str]]:
+        """Return the tables of the copy that survive a crash with their columns, without what is computed."""
         return self._run(f"""
-            SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{self._name}')
-               AND relkind = 'r' AND relpersistence = 'p' AND relname !~ '^candidate'""")
+            SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+               AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+             WHERE c.relnamespace = to_regnamespace('{self._name}')
+               AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.relname !~ '^candidate' GROUP BY c.relname""")
 
     def _run(self, statements: str, values: Any = None, *, at: str | None = None) -> list[Any]:
         import psycopg

@@ -127,7 +127,7 @@ SELECT coalesce((SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_reg
 -- candidate_tune --
 -- Settings of a query for the nearest: plan with its values, and scan the index in order until enough rows pass.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', TRUE), set_config('enable_sort', :sort, TRUE),
-       set_config('jit', 'off', TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE),
+       set_config('hnsw.iterative_scan', 'relaxed_order', TRUE),
        set_config('hnsw.ef_search', :breadth, TRUE);
 
 -- candidate_spaces --

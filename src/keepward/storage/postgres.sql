@@ -9,9 +9,9 @@ SELECT count(*), CAST(coalesce(sum(CAST(CAST(convert_from(u.body, 'UTF8') AS JSO
 
 -- minhash_holders --
 -- The memories with each minhash that were changed last: positions rise with time.
-SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)
+SELECT j.value, string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)
   FROM json_each(:marks) AS j CROSS JOIN LATERAL (
-       SELECT position FROM marks WHERE tenant = :tenant AND mark = CAST(j.value AS BIGINT)
+       SELECT position FROM marks WHERE tenant = :tenant AND mark = j.value
         ORDER BY position DESC LIMIT :most) AS p
  GROUP BY j.value;
 

@@ -11,9 +11,10 @@ Invariants
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
@@ -28,11 +29,14 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, St
 from keepward.storage.forks import FORKED_IN_USE_MESSAGE
 from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values, parse_queries, read_sql
 
-#: Rows that one FETCH returns.
-_PAGE_ROWS = 1_000
+#: Rows that the first FETCH returns, enough for the first page of a list, and most that a later one returns.
+_FIRST_PAGE_ROWS, _PAGE_ROWS = 64, 1_000
 _POSTGRES_STATEMENTS = parse_queries("".join(map(read_sql, ("queries.sql", "postgres.sql", "candidates.sql"))))
 #: Statements that take all rows at once, one array for each column.
 _BY_COLUMN = frozenset(name for name, text in _POSTGRES_STATEMENTS.items() if "unnest(CAST(?" in text)
+#: Lists of numbers; other lists have texts.
+_NUMBERS = frozenset({"marks", "positions"})
+_ARRAY = re.compile(r"CAST\(%\((\w+)\)s AS (TEXT|BIGINT)\[\]\)")
 _names = count()
 _BUSY = "another transaction holds the tenant for too long; try again, nothing was stored"
 _TAKEN_BACK = "the database rolled the transaction back; try again, nothing was stored"
@@ -96,17 +100,42 @@ def to_postgres_sql(text: str) -> str:
     text = re.sub(r" INDEXED BY \w+", "", text)
     text = text.replace("CAST(value AS BLOB)", "convert_to(value, 'UTF8')").replace(" AS BLOB)", " AS BYTEA)")
     text = re.sub(r"instr\(([\w.]+), ((?:CAST|convert_to)\([^)]+\))\)", r"position(\2 IN \1)", text)
-    # A new table has no statistics. These forms make the planner look up listed values and features by the full key.
-    listed = r"(SELECT (?:value|CAST\(value AS BIGINT\)) FROM json_each\(:\w+\))"
-    text = re.sub(rf"(?<!NOT )\bIN \({listed}\)", r"= ANY(ARRAY(\1))", text)
+    # A list is one array, never elements that a condition casts: below row-level security a cast hides the index.
+    for name in set(re.findall(r"json_each\(:(\w+)\)", text)):
+        array = f"CAST(:{name} AS {'BIGINT' if name in _NUMBERS else 'TEXT'}[])"
+        text = text.replace(f"IN (SELECT value FROM json_each(:{name}))", f"= ANY({array})")
+        text = text.replace(f":{name} = '[]'", f"{array} = '{{}}'").replace(f"CAST(:{name} AS TEXT) IS", f"{array} IS")
+        text = re.sub(
+            rf"json_each\(:{name}\)(?: AS (\w+))?",
+            lambda match, array=array: f"unnest({array}) AS {match[1] or 'item'}(value)",  # type: ignore[misc]
+            text,
+        )
+    # A new table has no statistics. This form makes the planner look up features by the full key.
     keyed = r"LEFT JOIN features f ON (f\.tenant = \S+ AND f\.id = \S+ AND f\.version = \S+)"
     text = re.sub(keyed, r"LEFT JOIN LATERAL (SELECT * FROM features f WHERE \1 OFFSET 0) AS f ON TRUE", text)
-    text = re.sub(
-        r"json_each\((:\w+|documents\.refs)\)(?: AS (\w+))?",
-        lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
-        text,
-    )
+    text = text.replace("lower(r.scope)", "r.folded").replace("lower(j.value)", 'lower(j.value COLLATE "C")')
+    refs = "jsonb_array_elements_text(CAST(documents.refs AS jsonb)) AS named(value)"
+    text = text.replace("json_each(documents.refs) AS named", refs)
     return re.sub(r"(?<!:):(\w+)", r"%(\1)s", text).replace("?", "%s")
+
+
+@cache
+def _arrays(query: str) -> tuple[tuple[str, str], ...]:
+    """Return the names and types of the arrays among the parameters of a translated statement."""
+    return tuple(dict.fromkeys(_ARRAY.findall(query)))
+
+
+def _with_arrays(query: str, values: Values) -> Values:
+    """Return values with arrays in place of lists written in JSON."""
+    arrays = _arrays(query)
+    if not arrays or not isinstance(values, Mapping):
+        return values
+    given = dict(values)
+    for name, kind in arrays:
+        if isinstance(listed := given[name], str):
+            # The text of an array of numbers has one type, whatever their sizes.
+            given[name] = json.loads(listed) if kind == "TEXT" else f"{{{listed[1:-1]}}}"
+    return given
 
 
 @cache
@@ -138,11 +167,14 @@ class PostgresConnection:
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         """Yield the rows of a named statement, a page at a time. The cursor ends with the transaction."""
-        cursor, rows = f"k{next(_names)}", None
+        cursor, size = f"k{next(_names)}", min(_FIRST_PAGE_ROWS, _PAGE_ROWS)
         self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
-        while rows is None or len(rows) == _PAGE_ROWS:
-            rows = self._ask(f"FETCH {_PAGE_ROWS} FROM {cursor}", prepare=False).fetchall()
+        while True:
+            rows = self._ask(f"FETCH {size} FROM {cursor}", prepare=False).fetchall()
             yield from rows
+            if len(rows) < size:
+                return
+            size = min(4 * size, _PAGE_ROWS)
 
     def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row, or once for all rows if it takes columns."""
@@ -158,7 +190,9 @@ class PostgresConnection:
     def select_tenant(self, tenant: str | None) -> None:
         """Show only the rows of one tenant, which a writer locks, or those of all."""
         shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
-        query = "SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true)"
+        # To compile a plan takes longer than to run it: a list of one page 90 ms instead of 2.
+        query = """SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true),
+                          set_config('jit', 'off', true)"""
         if self._lock is not None:
             # A writer looks rows up by key, so one generic plan fits every call.
             query += ", set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', %s, true)"
@@ -204,7 +238,7 @@ class PostgresConnection:
         os.close(null)
 
     def _ask(self, query: str, values: Values = (), *, prepare: bool | None = None) -> psycopg.Cursor[Row]:
-        return self._started().execute(query, values, prepare=prepare)
+        return self._started().execute(query, _with_arrays(query, values), prepare=prepare)
 
     def _started(self) -> psycopg.Connection[Row]:
         """Return the connection with the transaction started and the tenant selected."""

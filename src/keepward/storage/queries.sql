@@ -436,7 +436,7 @@ SELECT j.value, (SELECT group_concat(position, ' ') FROM (
 SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
   FROM records r INDEXED BY records_position
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
- WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
+ WHERE r.tenant = :tenant AND r.position IN (SELECT value FROM json_each(:positions));
 
 -- known_trust --
 -- The lowest trust of memories with the same words in some scopes.
