@@ -11,6 +11,7 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,22 @@ if (
     and shutil.disk_usage(MEMORY).free > ROOM
 ):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_negative_limits() -> Iterator[None]:
+    """Fail where a statement is sent with a negative limit: SQLite then reads everything, and PostgreSQL refuses it."""
+    from keepward.storage.driver import SqliteConnection
+
+    run = SqliteConnection.run
+
+    def checked(self: SqliteConnection, name: str, values: Any = (), /, **named: Any) -> Any:
+        assert min(named.get("limit", 0), named.get("most", 0)) >= 0, f"the statement {name} has a negative limit"
+        return run(self, name, values, **named)
+
+    SqliteConnection.run = checked  # type: ignore[method-assign]
+    yield
+    SqliteConnection.run = run  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

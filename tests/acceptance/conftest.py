@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory
+from support.database import emptied
 from support.embedders import embedder
 
 
@@ -32,15 +33,45 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store" / "memory.db"
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of a module with ``ON_BOTH_DATABASES`` on a file and, among the slow tests, on PostgreSQL."""
+    if "place_of" in metafunc.fixturenames and getattr(metafunc.module, "ON_BOTH_DATABASES", False):
+        kinds = ["file", pytest.param("database", marks=pytest.mark.slow)]
+        metafunc.parametrize("place_of", kinds, indirect=True)
 
 
 @pytest.fixture
-def owner(path: Path, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
+def place_of(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Path | str]:
+    """Return the place of a store by its name: a file, or a schema of the database of the tests."""
+    if getattr(request, "param", "file") == "file":
+        return lambda name: tmp_path / f"{name}.db"
+    import psycopg
+
+    address, made = request.getfixturevalue("postgres").address(), set[str]()
+
+    def schema(name: str) -> str:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS store_{name}".encode())
+        place = f"{address}&options=-csearch_path%3Dstore_{name}"
+        if name not in made:
+            made.add(name)
+            emptied(place)
+        return place
+
+    return schema
+
+
+@pytest.fixture
+def path(place_of: Callable[[str], Path | str]) -> Path | str:
+    place = place_of("memory")
+    return place.parent / "store" / place.name if isinstance(place, Path) else place
+
+
+@pytest.fixture
+def owner(path: Path | str, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
     """The owner's handle on a fresh store; rights are given from here and never gained."""
-    path.parent.mkdir()
+    if isinstance(path, Path):
+        path.parent.mkdir()
     given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config"}
     with Memory.open(path, actor=Actor.operator("olga"), **given) as memory:
         yield memory
@@ -62,12 +93,12 @@ def mem(owner: Memory) -> Memory:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, clock: Clock) -> Callable[..., Memory]:
-    """Opens stores by name, each anew: the same name twice is the same file. Use it as `with opened("a") as a:`."""
+def opened(place_of: Callable[[str], Path | str], tmp_path: Path, clock: Clock) -> Callable[..., Memory]:
+    """Opens stores by name, each anew: the same name twice is the same store. Use it as `with opened("a") as a:`."""
 
     def open_again(name: str, **options: Any) -> Memory:
         given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config", **options}
-        return Memory.open(tmp_path / f"{name}.db", **given)
+        return Memory.open(place_of(name), **given)
 
     return open_again
 

@@ -14,6 +14,7 @@ from keepward import Access, Actor, Memory, ModelUnavailable, Policy, Record, Se
 from keepward.jobs import registry
 
 NAMES = [job.name for job in registry.JOBS]
+ON_BOTH_DATABASES = True
 DECK = ("mast", "sail", "keel", "hull", "rope", "anchor", "tiller", "galley", "bunk", "lamp", "flag", "chart")
 
 

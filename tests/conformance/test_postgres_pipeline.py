@@ -17,7 +17,7 @@ import pytest
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
-from keepward.errors import Conflict, NotAStore
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
 from support.database import on_each_server
@@ -107,6 +107,16 @@ def test_pages_of_a_stream_are_read_between_writes(store: EventStore, monkeypatc
         put(store, f"note {n}")
     assert store.rebuild("ada") == 5
     assert (len(list(store.profiles("ada", after=-1))), store.verify()[1]) == (5, [])
+
+
+def test_only_a_character_is_called_a_character(store: EventStore) -> None:
+    with pytest.raises(InvalidInput, match="such as NUL"):
+        store.ids_by_alias("ada", ["a\0b"], bool)
+    with pytest.raises(InvalidInput, match="number is too large"):
+        store.ids_with_prefix("ada", "a", limit=1 << 70)
+    with pytest.raises(KeepwardError) as refused:
+        store.ids_with_prefix("ada", "a", limit=-1)
+    assert "NUL" not in str(refused.value)
 
 
 def test_a_blob_that_cannot_be_stored_fails_at_once(store: EventStore, database: str) -> None:

@@ -1,13 +1,19 @@
-"""Change a store's file as a person with a database tool would. Only this module of the tests names its columns."""
+"""Change a store as a person with a database tool would. Only this module of the tests names its columns.
+
+``path`` is the file of a store, or the address of a database, which the superuser edits.
+"""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import zlib
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+from .database import as_superuser
 
 #: Two payloads of the first commit change places.
 SWAPPED_PAYLOADS = """UPDATE events SET (salt, payload, payload_commit) = (
@@ -112,27 +118,48 @@ RERANKER = "kind = 'artefacts' AND id LIKE 'reranker/%'"
 RETIRED = "UPDATE events SET payload = x'7b7d' WHERE op = 'retire'"
 
 
-def run(path: Path, *statements: str, values: Sequence[Any] = ()) -> int:
-    """Run SQL on a store's file; return how many rows the last statement changed."""
+Place: TypeAlias = Path | str
+
+
+@contextmanager
+def _opened(path: Place) -> Iterator[Callable[[str, Sequence[Any]], Any]]:
+    """Lend what runs a statement and returns its cursor."""
+    if not str(path).startswith("postgresql://"):
+        with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+            yield raw.execute
+        return
+    import psycopg
+
+    def execute(statement: str, values: Sequence[Any]) -> Any:
+        text = re.sub(r"CAST\((\w+) AS TEXT\)", r"convert_from(\1, 'UTF8')", statement)
+        text = re.sub(r"CAST\((replace\(.*\)) AS BLOB\)", r"convert_to(\1, 'UTF8')", text)
+        return connection.execute(text.replace("%", "%%").replace("?", "%s").encode(), values)
+
+    with psycopg.connect(as_superuser(str(path)), autocommit=True) as connection:
+        yield execute
+
+
+def run(path: Place, *statements: str, values: Sequence[Any] = ()) -> int:
+    """Run SQL on a store; return how many rows the last statement changed."""
     changed = 0
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+    with _opened(path) as execute:
         for statement in statements:
-            changed = raw.execute(statement, values).rowcount
+            changed = execute(statement, values).rowcount
     return changed
 
 
-def rows(path: Path, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def rows(path: Place, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    with closing(sqlite3.connect(path)) as raw:
-        return raw.execute(query, values).fetchall()
+    with _opened(path) as execute:
+        return list(execute(query, values).fetchall())
 
 
-def edit(path: Path, table: str, change: str, where: str = "TRUE", values: Sequence[Any] = ()) -> int:
+def edit(path: Place, table: str, change: str, where: str = "TRUE", values: Sequence[Any] = ()) -> int:
     """Change cells of some rows of a table."""
     return run(path, f"UPDATE {table} SET {change} WHERE {where}", values=values)
 
 
-def delete(path: Path, *tables: str, where: str = "TRUE") -> None:
+def delete(path: Place, *tables: str, where: str = "TRUE") -> None:
     """Delete some rows of tables."""
     run(path, *(f"DELETE FROM {table} WHERE {where}" for table in tables))
 
@@ -142,28 +169,29 @@ def body(before: str, after: str) -> str:
     return f"body = CAST(replace(CAST(body AS TEXT), '{before}', '{after}') AS BLOB)"
 
 
-def unrevoke_tokens(path: Path) -> None:
+def unrevoke_tokens(path: Place) -> None:
     edit_documents(path, "tokens", body('"revoked_at":', '"revoked_at":null,"x":'))
 
 
-def edit_documents(path: Path, kind: str, change: str, where: str = "TRUE") -> None:
+def edit_documents(path: Place, kind: str, change: str, where: str = "TRUE") -> None:
     edit(path, "documents", change, f"kind = '{kind}' AND {where}")
 
 
-def delete_documents(path: Path, kind: str, where: str = "TRUE") -> None:
+def delete_documents(path: Place, kind: str, where: str = "TRUE") -> None:
     delete(path, "documents", where=f"kind = '{kind}' AND {where}")
 
 
-def documents(path: Path, kind: str) -> list[tuple[Any, ...]]:
+def documents(path: Place, kind: str) -> list[tuple[Any, ...]]:
     """Return the documents of a kind by id, as they are stored: tenant, kind, id and the rest."""
     return rows(path, "SELECT * FROM documents WHERE kind = ? ORDER BY id", (kind,))
 
 
-def put_documents(path: Path, *given: tuple[Any, ...]) -> None:
+def put_documents(path: Place, *given: tuple[Any, ...]) -> None:
     """Write documents as they were stored, in place of any of the same key."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+    with _opened(path) as execute:
         for row in given:
-            raw.execute(f"INSERT OR REPLACE INTO documents VALUES ({', '.join('?' * len(row))})", row)
+            execute("DELETE FROM documents WHERE tenant = ? AND kind = ? AND id = ?", row[:3])
+            execute(f"INSERT INTO documents VALUES ({', '.join('?' * len(row))})", row)
 
 
 def put_back_documents(path: Path, kind: str, old: Path) -> None:

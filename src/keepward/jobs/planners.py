@@ -201,7 +201,7 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
         limit = context.policy.capacity.get(tier)
         if limit is None or tally.get(tier.value, 0) <= limit:
             continue
-        expired = context.reader.expired(context.tenant, context.now, limit=-1).records
+        expired = context.reader.expired(context.tenant, context.now, limit=None).records
         excess = tally[tier.value] - sum(1 for record in expired if record.tier is tier) - limit
         records = [record for record in context.active(tier) if record.trust is not Trust.OWNER]
         records = least_useful(context.reader, context.tenant, records, context.now)[: max(excess, 0)]

@@ -44,6 +44,11 @@ READ_ONLY = "the store can only be read: its database takes no writes here"
 _FORBIDDEN = "this database role lacks a privilege; grant it those of the store's owner"
 _FULL = "the database has no room; free some space and try again: nothing was lost"
 _TABLES = "the database does not have the tables of a Keepward store; check its name and schema"
+_CHARACTER = "text has a character that a database cannot store, such as NUL; remove it"
+_POOLED = (
+    "a pooler gave this connection to other sessions between two transactions; add pooled=transaction to the address, or "
+    "use the pooler's session mode: what was acknowledged is kept"
+)
 _STOPPED = "the database cancelled a statement; raise this role's statement_timeout, or try again"
 #: Our error and its message, by the driver's error.
 _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
@@ -59,7 +64,12 @@ _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
     errors.InsufficientPrivilege: (StoreUnavailable, _FORBIDDEN),
     errors.UndefinedTable: (NotAStore, _TABLES),
     errors.UndefinedColumn: (NotAStore, _TABLES),
-    psycopg.DataError: (InvalidInput, "text has a character that a database cannot store, such as NUL; remove it"),
+    errors.UntranslatableCharacter: (InvalidInput, _CHARACTER),
+    errors.CharacterNotInRepertoire: (InvalidInput, _CHARACTER),
+    errors.NumericValueOutOfRange: (InvalidInput, "a number is too large for the database; name a smaller one"),
+    errors.DuplicatePreparedStatement: (StoreUnavailable, _POOLED),
+    errors.InvalidSqlStatementName: (StoreUnavailable, _POOLED),
+    errors.ProtocolViolation: (StoreUnavailable, _POOLED),
 }
 
 
@@ -73,6 +83,8 @@ def translate_error(fault: Exception) -> KeepwardError:
         taken = CONFLICT_MESSAGES.get(fault.diag.table_name or "")
         if taken is not None:
             return Conflict(taken)
+    if isinstance(fault, psycopg.DataError) and fault.sqlstate is None and "NUL" in str(fault):
+        return InvalidInput(_CHARACTER)
     if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
         return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
     if isinstance(fault, (psycopg.OperationalError, psycopg.InterfaceError)):

@@ -141,9 +141,9 @@ class MemoryReads(Snapshot):
         ((trust,),) = self._run("known_trust", tenant, **values, include_sensitive=int(include_sensitive))
         return None if trust is None else int(trust)
 
-    def expired(self, tenant: str, now: datetime, *, limit: int) -> ReadResult:
-        """Return active memories whose TTL has passed, the longest ago first, ties by id."""
-        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=limit)
+    def expired(self, tenant: str, now: datetime, *, limit: int | None) -> ReadResult:
+        """Return active memories whose TTL has passed, the longest ago first, ties by id; no limit means all."""
+        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=_NEVER if limit is None else limit)
 
     def session_tail(self, tenant: str, session: str) -> Record | None:
         """Return the newest active memory of a session, or None."""
