@@ -19,6 +19,7 @@ from keepward.adapters.trust_store import (
 )
 from keepward.core.copies import KeyTransfer
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
+from keepward.locations import parse_file
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -43,14 +44,14 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         raise Unauthorised("exporting a key takes the owner")
     if len(passphrase) < MIN_PASSPHRASE_CHARS:
         raise InvalidInput(f"a passphrase has at least {MIN_PASSPHRASE_CHARS} characters")
-    target = Path(path).expanduser().absolute()
+    target = parse_file(path)
     if target.exists():
         raise InvalidInput(f"{target.name} is there already; name another file")
     store_id = str(memory.status()["store_id"])
     try:
         home = config_dir or default_config_dir()
         anchor, erasures = TrustStore(home), FileErasures(home)
-        anchor.bind(store_id, Path(memory.path))
+        anchor.bind(store_id)
         exported = anchor.export_entries()
         if exported is None:
             raise StoreUnavailable("this machine has no key of the store; adopt it first")
@@ -79,7 +80,7 @@ def import_key(
         StoreUnavailable: the file cannot be read, or the configuration folder cannot be written.
     """
 
-    file = Path(path).expanduser()
+    file = parse_file(path)
     try:
         content = decrypt_with_passphrase(file.read_bytes(), passphrase)
         home = config_dir or default_config_dir()

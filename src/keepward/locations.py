@@ -74,6 +74,21 @@ def parse_location(named: str) -> Location:
     return DatabaseUrl(named) if named.startswith(SCHEMES) else Path(named).expanduser()
 
 
+def parse_file(named: str | Path) -> Path:
+    """Return the absolute path of a file.
+
+    Raises:
+        InvalidInput: it is the address of a database.
+    """
+    # A path of an address has lost one of its slashes.
+    if re.match(r"postgres(ql)?:/", str(named)):
+        raise InvalidInput(
+            "this takes a file and not the address of a database: copy a store to or from a database with "
+            "`keepward store migrate`, and back a database up with `pg_dump`"
+        )
+    return Path(named).expanduser().absolute()
+
+
 def _is_cut(url: str) -> bool:
     """Whether a login in a URL ends before its host, as libpq or other parsers read it."""
     rest = url.partition("://")[2]

@@ -139,6 +139,43 @@ def everything(address: str) -> dict[str, list[str]]:
         return {name: sorted(map(str, db.execute(f"TABLE {name}".encode()))) for (name,) in names}
 
 
+def test_a_second_server_writes_with_the_exported_key(run, address, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the sun")
+    run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")
+    made = run("key", "export", "home.key", "--db", address)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "second"))
+    before = run("remember", "Written without the key", "--db", address, "--as", "operator")
+    taken = run("key", "import", "home.key")
+    there = run("remember", "Bo prefers spaces", "--db", address, "--as", "operator")
+    assert (made.code, before.code, taken.code, there.code) == (0, 8, 0, 0)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    here = run("remember", "Cy prefers neither", "--db", address, "--as", "operator")
+    assert (here.code, run("verify", "--db", address).code) == (0, 0)
+    assert "Bo prefers spaces" in run("recall", "spaces", "--db", address).out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("backup", "ADDRESS", "--db", "old.db"),
+        ("store", "recover", "ADDRESS", "new.db"),
+        ("store", "recover", "old.db", "ADDRESS"),
+        ("restore-backup", "old.db", "--to", "ADDRESS"),
+        ("restore-backup", "ADDRESS", "--to", "new.db"),
+        ("key", "export", "ADDRESS", "--db", "old.db"),
+        ("key", "import", "ADDRESS"),
+    ],
+    ids=" ".join,
+)
+def test_what_takes_a_file_refuses_the_address_of_a_database(run, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the sun")
+    run("remember", "Ana prefers tabs", "--db", "old.db", "--as", "operator")
+    before = sorted(tmp_path.iterdir())
+    address = "postgresql://ana@127.0.0.1:1/kept"
+    ran = run(*(address if word == "ADDRESS" else word for word in command))
+    assert (ran.code, "address of a database" in ran.err, sorted(tmp_path.iterdir())) == (2, True, before)
+
+
 @pytest.mark.slow
 def test_every_defence_fires_on_a_database_copy(run, address):
     run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")

@@ -30,6 +30,7 @@ from keepward.core.query import Filter
 from keepward.core.serialization import canonical, digest, tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
+from keepward.locations import parse_file
 from keepward.open import bare_engine, blobs_of, trust_store_in
 from keepward.ports.world import BlobStore
 from keepward.services import blobs
@@ -49,7 +50,7 @@ NO_ERASURE_LIST_MESSAGE = (
 
 def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
     """Write a copy of the live store, whose file is ``store``; see ``Memory.backup``."""
-    target = Path(path).expanduser().absolute()
+    target = parse_file(path)
     # Locked, so that no file is removed between the copy of the rows and that of the files.
     lock = blobs.files_of(engine).locked() if engine.store.blob_tenants() else contextlib.nullcontext()
     with blobs.translate_file_errors(), lock:
@@ -76,7 +77,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     """Restore a backup as a new store; see ``Memory.restore_backup``."""
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("restoring a backup takes the owner")
-    source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
+    source, target = parse_file(backup), parse_file(to)
     world["config_dir"] = config_dir
     anchor = trust_store_in(config_dir)
     if anchor is None:

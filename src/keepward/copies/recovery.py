@@ -28,6 +28,7 @@ from keepward.core.query import Filter
 from keepward.core.serialization import decode_record
 from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.locations import parse_file
 from keepward.open import blobs_of, open_engine, trust_store_in
 from keepward.ports.world import Clock, IdSource
 from keepward.services.blobs import put
@@ -60,7 +61,7 @@ def recover(
     on_progress: Callable[[str], None] | None = None,
 ) -> RecoveryResult:
     """Create the store ``new`` from the valid content of ``broken``; see ``Memory.recover``."""
-    broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
+    broken, new = parse_file(broken), parse_file(new)
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("recovering a store takes the owner")
     if new.exists() or id_file(new).exists():
