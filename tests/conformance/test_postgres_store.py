@@ -19,6 +19,7 @@ from benchmarks.database import Server
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
+from keepward.core.query import Filter
 from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.storage.postgres_session import PostgresConnection
 from keepward.storage.sql import SQL
@@ -194,7 +195,7 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
         assert sum(one == "F" and next_one == "B" for one, next_one in pairwise(sides)) in range(3, 8)
 
 
-def test_first_page_of_a_list_fetches_few_rows_and_compiles_nothing(
+def test_first_memories_are_read_with_few_rows_and_nothing_compiled(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = list[str]()
@@ -206,11 +207,11 @@ def test_first_page_of_a_list_fetches_few_rows_and_compiles_nothing(
 
     with told(database, tmp_path / "config", embedder=None) as memory:
         memory.remember_many([f"{text}, says the {n}. board" for n, text in enumerate(TEXTS * 4)])
-        memory.list_memories(limit=1)
+        store = memory._engine.store
         monkeypatch.setattr(PostgresConnection, "_ask", listen)
-        assert len(memory.list_memories(limit=50)) == 50
+        assert len(store.find("default", Filter(scopes=("/",)), live_at=None, limit=50).records) == 50
         assert [int(query.split()[1]) for query in sent if query.startswith("FETCH")] == [64]
-        with memory._engine.store._database.reading("ada") as db:
+        with store._database.reading("default") as db:
             assert db.execute("SHOW jit").fetchone() == ("off",)
 
 

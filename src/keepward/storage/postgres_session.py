@@ -35,7 +35,7 @@ _POSTGRES_STATEMENTS = parse_queries("".join(map(read_sql, ("queries.sql", "post
 #: Statements that take all rows at once, one array for each column.
 _BY_COLUMN = frozenset(name for name, text in _POSTGRES_STATEMENTS.items() if "unnest(CAST(?" in text)
 #: Lists of numbers; other lists have texts.
-_NUMBERS = frozenset({"marks", "positions"})
+_NUMBERS = frozenset({"arrivals", "marks", "positions"})
 _ARRAY = re.compile(r"CAST\(%\((\w+)\)s AS (TEXT|BIGINT)\[\]\)")
 _names = count()
 _BUSY = "another transaction holds the tenant for too long; try again, nothing was stored"
@@ -46,8 +46,8 @@ _FULL = "the database has no room; free some space and try again: nothing was lo
 _TABLES = "the database does not have the tables of a Keepward store; check its name and schema"
 _CHARACTER = "text has a character that a database cannot store, such as NUL; remove it"
 _POOLED = (
-    "a pooler gave this connection to other sessions between two transactions; add pooled=transaction to the address, or "
-    "use the pooler's session mode: what was acknowledged is kept"
+    "a pooler gave this connection to other sessions between two transactions; add pooled=transaction to the address, "
+    "or use the pooler's session mode: what was acknowledged is kept"
 )
 _STOPPED = "the database cancelled a statement; raise this role's statement_timeout, or try again"
 #: Our error and its message, by the driver's error.
@@ -115,7 +115,8 @@ def to_postgres_sql(text: str) -> str:
     # A list is one array, never elements that a condition casts: below row-level security a cast hides the index.
     for name in set(re.findall(r"json_each\(:(\w+)\)", text)):
         array = f"CAST(:{name} AS {'BIGINT' if name in _NUMBERS else 'TEXT'}[])"
-        text = text.replace(f"IN (SELECT value FROM json_each(:{name}))", f"= ANY({array})")
+        listed = f"IN (SELECT value FROM json_each(:{name}))"
+        text = text.replace(f"NOT {listed}", f"<> ALL({array})").replace(listed, f"= ANY({array})")
         text = text.replace(f":{name} = '[]'", f"{array} = '{{}}'").replace(f"CAST(:{name} AS TEXT) IS", f"{array} IS")
         text = re.sub(
             rf"json_each\(:{name}\)(?: AS (\w+))?",

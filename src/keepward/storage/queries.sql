@@ -135,7 +135,7 @@ SELECT {{record_columns}}, {{feature_columns}}
 DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
 -- drop_listed --
-DELETE FROM listed WHERE tenant = :tenant AND arrival IN (SELECT CAST(value AS BIGINT) FROM json_each(:arrivals));
+DELETE FROM listed WHERE tenant = :tenant AND arrival IN (SELECT value FROM json_each(:arrivals));
 
 -- add_listed --
 INSERT INTO listed (tenant, arrival, id, position, scope, status, sensitivity, tier, kind, trust, content_type, source,
