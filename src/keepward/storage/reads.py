@@ -53,6 +53,8 @@ from keepward.storage.sql import Connection, Snapshot, prefix_range
 from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import UseReads
 
+#: A limit above every number of rows.
+_NO_LIMIT = (1 << 63) - 1
 #: Most candidates for one text.
 MAX_DUPLICATE_CANDIDATES = 8
 #: How many of six minhashes likely duplicates share, unless the texts are equal. Of texts that share four fifths of
@@ -143,7 +145,7 @@ class MemoryReads(Snapshot):
 
     def expired(self, tenant: str, now: datetime, *, limit: int | None) -> ReadResult:
         """Return active memories whose TTL has passed, the longest ago first, ties by id; no limit means all."""
-        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=_NEVER if limit is None else limit)
+        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=_NO_LIMIT if limit is None else limit)
 
     def session_tail(self, tenant: str, session: str) -> Record | None:
         """Return the newest active memory of a session, or None."""
