@@ -23,9 +23,11 @@ from keepward import (
     Policy,
     Refused,
     Restore,
+    Status,
 )
 from keepward.gates.detectors.noise import phrases
 from keepward.interchange import load
+from keepward.storage import rows
 
 # --- What may not be written, why, and by no route
 
@@ -290,6 +292,24 @@ def test_a_full_tier_archives_only_agents_memories_of_readable_scopes(opened: Ca
         assert refused(outcome) == {"full"}
         assert "violin" not in repr(outcome)
         assert owner.head == before
+
+
+def test_a_full_tier_is_not_read_to_make_room(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("full", embedder=None, policy=Policy(capacity={"archival": 150})) as mem:
+        mem.remember_many([{"text": f"Crate {n} holds {n * 7} nails", "tier": "archival"} for n in range(150)])
+        decoded, decode = list[bytes](), rows.decode_record
+        monkeypatch.setattr(rows, "decode_record", lambda payload: decoded.append(payload) or decode(payload))
+        kept(mem.remember("The buoy is green", tier="archival"))
+        assert len(decoded) <= 10
+        assert mem.status()["by_tier"] == {"archival": 150}
+
+
+def test_a_batch_into_a_full_tier_archives_as_many_as_it_brings(opened: Callable[..., Memory]) -> None:
+    with opened("full", policy=Policy(capacity={"archival": 3})) as mem:
+        old = [kept(mem.remember(text, tier="archival")).id for text in ("red crane", "blue ferry", "old quay")]
+        mem.remember_many([{"text": text, "tier": "archival"} for text in ("green buoy", "loud gulls", "cheap rope")])
+        assert {mem.get(name).status for name in old} == {Status.ARCHIVED}
+        assert len(mem.list_memories()) == 3
 
 
 @pytest.mark.parametrize("when_full", ["refuse", "archive"])

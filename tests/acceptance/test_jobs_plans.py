@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -313,6 +313,45 @@ def test_prune_leaves_exactly_as_many_as_the_tier_limit(opened: Callable[..., Me
         run = owner.run_job("prune")
         texts = sorted(record.text for record in owner.list_memories(limit=None))
         assert (run.counts["archived"], texts) == (8, sorted(f"The {what} is wet" for what in DECK[8:]))
+
+
+@pytest.mark.promise("E45")
+def test_the_owners_memories_count_and_are_asked_about(opened: Callable[..., Memory]) -> None:
+    with opened("full", actor=Actor.operator("olga")) as owner:
+        own = [
+            kept(owner.remember(f"The {what} is wet", tier="archival", importance=n / 10)).id
+            for n, what in enumerate(DECK[:4])
+        ]
+        noted(owner, "The mast is high", importance=0.9)
+    with opened("full", actor=Actor.operator("olga"), policy=asks(capacity={Tier.ARCHIVAL: 2})) as owner:
+        run = owner.run_job("prune")
+        assert (run.counts["archived"], live(owner)) == (1, set(own))
+        assert [step.after.id for item in owner.pending() for step in item.steps] == own[:2]
+        assert {"over its capacity" in item.reason for item in owner.pending()} == {True}
+
+
+@pytest.mark.promise("B33", "E56")
+@pytest.mark.parametrize("age", [None, timedelta(days=300)])
+def test_a_fact_that_nobody_used_or_confirmed_goes_if_policy_says_so(
+    opened: Callable[..., Memory], clock: Any, age: timedelta | None
+) -> None:
+    with opened(
+        "facts", actor=Actor.operator("olga"), policy=asks(archive_facts_after=age, fade_importance=0.03)
+    ) as owner:
+        unused, used, confirmed, state, heavy = (
+            noted(owner, f"The {what} is wet", importance=0.9 if n == 4 else 0.2, kind="state" if n == 3 else "fact")
+            for n, what in enumerate(DECK[:5])
+        )
+        own = kept(owner.remember("The owner's boat is red", tier="archival", importance=0.2)).id
+        owner.recall(f"{DECK[1]} is wet", limit=1, receipt=True)
+        clock.move(days=10)
+        kept(owner.reinforce(confirmed, gain=0.0))
+        clock.move(days=290)
+        assert owner.run_job("prune").counts["archived"] == 0
+        clock.move(days=1)
+        owner.run_job("prune")
+        assert live(owner) == {used, confirmed, state, heavy, own} | (set() if age else {unused})
+        assert [step.after.id for item in owner.pending() for step in item.steps] == [own]
 
 
 def test_what_is_permanent_makes_no_room(opened: Callable[..., Memory]) -> None:

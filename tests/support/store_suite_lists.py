@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from datetime import timedelta
@@ -11,7 +12,17 @@ import pytest
 from msgspec.structs import replace
 
 from keepward.core.filters import parse_where
-from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier, confidence_at, importance_at
+from keepward.core.memory import (
+    MIN_IMPORTANCE,
+    Kind,
+    Record,
+    Sensitivity,
+    Stability,
+    Status,
+    Tier,
+    confidence_at,
+    importance_at,
+)
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.value import to_micros
@@ -148,6 +159,33 @@ class ListsSuite(Ground):
                 own = replace(filters, **{name: getattr(EVERY, name)})
                 due = Counter(value for each in stored if matches_filter(each, own) for value in values(each))
                 assert counts[facet] == due
+
+    def test_a_full_tier_archives_the_least_important_and_least_used_first(
+        self, store: EventStore, make: RecordFactory, stored: list[Record]
+    ) -> None:
+        used = {record.id: n % 3 for n, record in enumerate(stored)}
+        with store.write() as writer:
+            for n in (1, 2):
+                writer.count_use(TENANT, [name for name, uses in used.items() if uses >= n], make.now)
+        later, free = make.now + timedelta(days=9), [each for each in stored if each.status is Status.ACTIVE]
+        free = [record for record in free if not record.pinned and record.tier is Tier.ARCHIVAL]
+
+        def usefulness(record: Record) -> float:
+            last = make.now if used[record.id] else None
+            return round(importance_at(record, later, last) * (1 + math.log1p(used[record.id])), 3)
+
+        by_id = {record.id: record for record in stored}
+        for owner in (False, True):
+            due = {record.id for record in free if (record.trust is Trust.OWNER) is owner}
+            found = list(store.least_worth_of_tier(TENANT, "archival", owner=owner))
+            assert set(found) == due
+            # Below the minimum, the order is that of the exact value.
+            worths = [usefulness(by_id[name]) for name in found if by_id[name].importance > MIN_IMPORTANCE]
+            assert worths == sorted(worths)
+        scopes = ["/", "/users/bo"]
+        normal = {record.id for record in free if record.scope in scopes and record.sensitivity is Sensitivity.NORMAL}
+        found = list(store.least_worth(TENANT, "archival", scopes))
+        assert set(found) == {name for name in normal if by_id[name].trust < Trust.USER}
 
     def test_status_counts_what_the_records_say(
         self, store: EventStore, make: RecordFactory, stored: list[Record]

@@ -24,6 +24,7 @@ CHOSEN = {
     "text_limit": ("{core = 10}", {**Policy().text_limit, Tier.CORE: 10}),
     "scopes": ('["/"]', ("/",)),
     "ttl_by_kind": ('{event = "5d"}', {**Policy().ttl_by_kind, Kind.EVENT: timedelta(days=5)}),
+    "archive_facts_after": ('"365d"', timedelta(days=365)),
     "archive_unused": ('["event"]', ("event",)),
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
     "four_eyes": ("true", True),

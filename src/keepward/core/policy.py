@@ -155,6 +155,9 @@ class Policy(Data, dict=True):
     #: Such a memory is archived when both decayed confidence and decayed importance are below these values.
     fade_confidence: float = 0.10
     fade_importance: float = 0.25
+    #: Age from which `prune` archives a fact that was never used nor confirmed, and whose decayed importance is below
+    #: `fade_importance`. None: never. For the owner's facts it asks.
+    archive_facts_after: timedelta | None = None
     #: Events of one session in a summary: minimum and maximum.
     summary_least: int = 5
     summary_most: int = 10

@@ -20,7 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.core.change import BOOKKEEPING, Archive, Change, Expire, Insert, Replace, Retire
 from keepward.core.commit import Reason
@@ -40,7 +43,7 @@ from keepward.core.memory import (
 )
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import Trust
-from keepward.core.query import Filter
+from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
@@ -50,7 +53,6 @@ from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
-from keepward.services.gate_context import least_useful
 from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, Reader
 
 #: Changes in one commit.
@@ -112,6 +114,14 @@ class JobContext:
     def is_source(self, record: Record) -> bool:
         """Whether a memory is neither derived nor restored, so that it may be summarised."""
         return not record.derived_from and not self.was_restored(record)
+
+    def modifiable(self, ids: Iterable[str]) -> Iterator[Record]:
+        """Yield those of some memories that are active and that a job may change, in order."""
+        names = iter(ids)
+        while page := list(islice(names, CHANGES_PER_COMMIT)):
+            for record in self.reader.records(self.tenant, page).records:
+                if record.is_live(self.now) and self.may_modify(record):
+                    yield record
 
     def active(self, *tiers: Tier) -> list[Record]:
         """Return the active memories of some tiers that a job may change, oldest first, ties by id."""
@@ -175,10 +185,12 @@ def _decayed_memories(context: JobContext) -> list[Record]:
 
     A memory that was used within its half-life is not returned.
     """
+    policy, now = context.policy, to_micros(context.now)
+    ids = context.reader.faded(
+        context.tenant, now, confidence=policy.fade_confidence, importance=policy.fade_importance
+    )
     doubtful = [
-        record
-        for record in context.active(Tier.ARCHIVAL, Tier.EPISODIC, Tier.WORKING)
-        if confidence_at(record, context.now) < context.policy.fade_confidence
+        record for record in context.modifiable(ids) if confidence_at(record, context.now) < policy.fade_confidence
     ]
     used = context.reader.usage(context.tenant, [record.id for record in doubtful])
 
@@ -187,36 +199,67 @@ def _decayed_memories(context: JobContext) -> list[Record]:
         span = half_life(record)
         if count and span is not None and context.now - last < span:
             return False
-        return importance_at(record, context.now, last if count else None) < context.policy.fade_importance
+        return importance_at(record, context.now, last if count else None) < policy.fade_importance
 
     decayed = [record for record in doubtful if is_useless(record) and not context.was_restored(record)]
     return sorted(decayed, key=lambda record: (confidence_at(record, context.now), record.created_at, record.id))
 
 
 def prune(context: JobContext) -> Iterator[ProposedBatch]:
-    """Expire memories, archive the least useful ones of full tiers, and ask to retire decayed ones of the owner."""
+    """Expire memories, archive the least useful ones of full tiers, and facts that nobody used for so long.
+
+    For the owner's memories among these, and for decayed ones of the owner, it asks instead.
+    """
     yield from expire(context)
-    tally = context.reader.tally(context.tenant)
+    asked: dict[str, tuple[Record, str]] = {}
+    archived = set[str]()
     for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVAL):
-        limit = context.policy.capacity.get(tier)
-        if limit is None or tally.get(tier.value, 0) <= limit:
+        if not (excess := _excess(context, tier)):
             continue
-        expired = context.reader.expired(context.tenant, context.now, limit=None).records
-        excess = tally[tier.value] - sum(1 for record in expired if record.tier is tier) - limit
-        records = [record for record in context.active(tier) if record.trust is not Trust.OWNER]
-        records = least_useful(context.reader, context.tenant, records, context.now)[: max(excess, 0)]
-        yield from _batches(_archive_changes(records), f"the {tier.value} tier is over its capacity", removes=True)
-    owned = [
-        record for record in _decayed_memories(context) if record.trust is Trust.OWNER and record.tier is Tier.ARCHIVAL
-    ]
-    for record in owned[: max(0, MAX_PENDING - context.pending)]:
-        idle, confidence = (context.now - record.reinforced_at).days, confidence_at(record, context.now)
-        yield ProposedBatch(
-            changes=(Retire(id=record.id, if_version=record.version),),
-            reason=f"nobody confirmed it for {idle} days; its confidence has decayed from {record.confidence:g} to "
-            f"{confidence:g}: is it still needed?",
-            atomic=True,
-        )
+        full = f"the {tier.value} tier is over its capacity"
+        ids = context.reader.least_worth_of_tier(context.tenant, tier.value, owner=False)
+        records = list(islice(context.modifiable(ids), excess))
+        archived |= {record.id for record in records}
+        yield from _batches(_archive_changes(records), full, removes=True)
+        ids = context.reader.least_worth_of_tier(context.tenant, tier.value, owner=True)
+        for record in islice(context.modifiable(ids), min(excess - len(records), MAX_PENDING)):
+            asked[record.id] = (record, f"{full}: is it still needed?")
+    facts = [record for record in _unused_facts(context) if record.id not in archived]
+    others = [record for record in facts if record.trust is not Trust.OWNER]
+    yield from _batches(_archive_changes(others), "nobody used or confirmed this fact", removes=True)
+    for record in facts:
+        if record.trust is Trust.OWNER:
+            age = (context.now - record.text_at).days
+            reason = f"nobody used or confirmed this fact for {age} days: is it still needed?"
+            asked.setdefault(record.id, (record, reason))
+    for record in _decayed_memories(context):
+        if record.trust is Trust.OWNER and record.tier is Tier.ARCHIVAL:
+            idle, confidence = (context.now - record.reinforced_at).days, confidence_at(record, context.now)
+            faded = f"its confidence has decayed from {record.confidence:g} to {confidence:g}"
+            reason = f"nobody confirmed it for {idle} days; {faded}: is it still needed?"
+            asked.setdefault(record.id, (record, reason))
+    for record, reason in islice(asked.values(), max(0, MAX_PENDING - context.pending)):
+        yield ProposedBatch(changes=(Retire(id=record.id, if_version=record.version),), reason=reason, atomic=True)
+
+
+def _excess(context: JobContext, tier: Tier) -> int:
+    """Return how many active memories, of anybody, a tier has above its capacity."""
+    limit = context.policy.capacity.get(tier)
+    if limit is None or context.reader.tally(context.tenant).get(tier.value, 0) <= limit:
+        return 0
+    live = replace(EVERYTHING, tiers=(tier.value,), statuses=(Status.ACTIVE.value,))
+    return max(0, context.reader.count_listed(context.tenant, live, to_micros(context.now)) - limit)
+
+
+def _unused_facts(context: JobContext) -> list[Record]:
+    """Return the facts that policy archives for their age, oldest first; none by default."""
+    age, now = context.policy.archive_facts_after, to_micros(context.now)
+    if age is None:
+        return []
+    before, importance = to_micros(context.now - age), context.policy.fade_importance
+    ids = context.reader.unused_facts(context.tenant, now, before=before, importance=importance)
+    # What a person restored is left alone.
+    return [record for record in context.modifiable(ids[:MAX_EXPIRED]) if not context.was_restored(record)]
 
 
 def compact(context: JobContext) -> Iterator[ProposedBatch]:

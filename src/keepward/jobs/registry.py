@@ -198,7 +198,8 @@ JOBS = (
     ),
     Job(
         name="prune",
-        does="Expires memories, makes room in full tiers, and asks whether decayed memories of the owner are needed.",
+        does="Expires memories, makes room in full tiers, archives facts that nobody used for longer than policy says, "
+        "and asks whether such memories of the owner are needed.",
         counts=("expired", "archived"),
         plan=planners.prune,
     ),

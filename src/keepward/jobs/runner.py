@@ -35,13 +35,13 @@ from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused
-from keepward.core.query import Filter
-from keepward.core.value import unknown_name_message
+from keepward.core.query import EVERYTHING, Filter
+from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
 from keepward.jobs.planners import JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
+from keepward.services.browse import list_page
 from keepward.services.index_cache import lacks_embedding
-from keepward.services.read import find
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import known_embedder_id
 from keepward.services.transaction import receipt_of
@@ -214,7 +214,8 @@ class _JobRun:
         self._add_reasons([note for batch in batches for note in batch.notes])
         removes = sum(batch.removes for batch in batches)
         pending = sum(1 for item in queue if item.state == "pending" for step in item.steps if step.op == "archive")
-        active = int(engine.store.facts(tenant, engine.clock.now())["live"]) if removes else 0
+        live = replace(EVERYTHING, statuses=(Status.ACTIVE.value,))
+        active = engine.store.count_listed(tenant, live, to_micros(engine.clock.now())) if removes else 0
         too_many = removes > 0 and removes + pending > engine.policy.removal_share * active
         for batch in batches:
             # A batch without changes only has notes.
@@ -383,7 +384,7 @@ def contradictions(session: RequestContext, filters: Filter, *, limit: int) -> C
     They are the merge candidates that do not state the same. A person decides which one is right. A pair is shown if a
     list with the same filters shows both memories.
     """
-    listed = find(session, filters, limit=None, include_ended=False)
+    listed = list_page(session, filters, session.reader)
     records = {record.id: record for record in listed}
     pairs = []
     for pair in candidates(session, floor=_CONTRADICTION_SCORE, limit=None):

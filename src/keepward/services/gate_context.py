@@ -7,21 +7,18 @@ The other memories are left out unread. ``prefetch`` asks the store about a batc
 from __future__ import annotations
 
 import heapq
-import math
 import re
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 from keepward.core import change as ask
-from keepward.core.memory import ContentType, Kind, Record, Status, Tier, importance_at
+from keepward.core.memory import ContentType, Kind, Record, Status, Tier
 from keepward.core.principals import ActorKind, Trust, is_within_scope
-from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.gates import pipeline
@@ -39,7 +36,7 @@ from keepward.services.following import is_contained
 from keepward.services.reader import ID_BEGINNING
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import text_features
-from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES, Reader
+from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES
 from keepward.storage.rows import dedup_partition
 
 #: Fields that the features of a memory are computed from, except its creation time.
@@ -368,7 +365,10 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
             overlay.tally = session.store.tally(session.tenant)
         count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
         full = count >= session.policy.capacity[after.tier]
-        fields = {"counts": {after.tier: count}, "spare": _evictable_memory(session, after.tier) if full else None}
+        fields = {
+            "counts": {after.tier: count},
+            "spare": _evictable_memory(session, after.tier, overlay) if full else None,
+        }
     # Nothing is compared with what the writer may not read.
     if not isinstance(change, ask.Insert) or not session.reader.can_see(after.scope):
         return replace(view, **fields)
@@ -444,38 +444,22 @@ def _check_key_is_free(session: RequestContext, after: Record, overlay: StagedSt
         raise Conflict("another memory has this key; revise that one, or choose another key")
 
 
-def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: datetime) -> list[Record]:
-    """Return records in the order in which a full tier archives them.
+def _evictable_memory(session: RequestContext, tier: Tier, overlay: StagedState) -> Record | None:
+    """Return the least useful memory of a full tier that this handle reads and may write; None if there is none.
 
-    Least important first, then least used, least trusted, oldest, by id. A use raises the importance at once.
+    No person said it, and the proposal does not change it.
     """
-    uses = reader.usage(tenant, [record.id for record in records])
-
-    def usefulness(record: Record) -> tuple[float, int, Trust, datetime, str]:
-        used, last = uses.get(record.id, (0, None))
-        return (
-            importance_at(record, now, last) * (1 + math.log1p(used)),
-            used,
-            record.trust,
-            record.created_at,
-            record.id,
-        )
-
-    return sorted(records, key=usefulness)
-
-
-def _evictable_memory(session: RequestContext, tier: Tier) -> Record | None:
-    """Return the least useful memory of a full tier that this handle reads, and that no person wrote; None if none."""
     reader = session.reader
-    filters = Filter(scopes=reader.scopes, tiers=(tier.value,), permanent=False)
-    stored = session.store.find(session.tenant, filters, live_at=None, limit=None).records
-    evictable = [
-        record
-        for record in stored
-        if record.status is Status.ACTIVE and record.trust < Trust.USER and reader.can_read(record)
-        if is_within_scope(record.scope, reader.write_scope())
-    ]
-    return next(iter(least_useful(session.store, session.tenant, evictable, session.clock.now())), None)
+    scopes = [scope for scope in reader.scopes if is_within_scope(scope, reader.write_scope())]
+    for name in session.store.least_worth(session.tenant, tier.value, scopes):
+        if name in overlay.records:
+            continue
+        for record in session.store.records(session.tenant, [name]).records:
+            # The list names it, and the record itself decides.
+            is_free = record.status is Status.ACTIVE and record.tier is tier and not record.pinned
+            if is_free and record.trust < Trust.USER and record.scope in scopes and reader.can_read(record):
+                return record
+    return None
 
 
 def _recorded_evidence(session: RequestContext, evidence: tuple[str, ...]) -> frozenset[str]:

@@ -17,20 +17,19 @@ from msgspec.structs import asdict, replace
 
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
-from keepward.core.memory import Record, Sensitivity, as_read, is_textless
+from keepward.core.memory import Record, as_read, is_textless
 from keepward.core.principals import Trust, user_of
 from keepward.core.query import (
     AsOf,
     Filter,
     Hit,
-    Memories,
     Recall,
 )
 from keepward.core.value import parse_instant, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.index_cache import lacks_embedding, uses_database_index
-from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
+from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import ActiveReranker, active_reranker
 from keepward.services.search_features import (
@@ -399,34 +398,6 @@ def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *,
     return RowFilter(**chosen, now=to_micros(now), min_trust=min_trust)
 
 
-def find(
-    session: RequestContext, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
-) -> Memories:
-    """Return the memories that pass the filters, newest first."""
-    at = read_point(session, as_of)
-    seq, now = at.seq, at.now
-    live_at = None if include_ended else now
-    filters = replace(filters, at=now)
-    reader = session.reader
-    found = reader.find(filters, live_at=live_at, limit=limit, as_of=seq)
-    omitted: tuple[str, ...] = ()
-    if filters.include_sensitive and not reader.may_ask_for_sensitive:
-        has_sensitive = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
-        if has_sensitive:
-            omitted = (f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`",)
-        filters = replace(filters, include_sensitive=False)
-        if has_sensitive or found.damaged:
-            found = reader.find(filters, live_at=live_at, limit=limit, as_of=seq)
-    omitted = omitted or ((f"left out: {HIDDEN_TEXT}",) if found.left_out else ())
-    unreadable = (
-        unreadable_memories(session, filters, live_at=live_at, damaged=found.damaged)
-        if seq is None
-        else corrupt_memories(found.damaged)
-    )
-    records = [as_read(record, now) for record in found.records]
-    return Memories(records, withheld=ids_of(unreadable), notes=(*unreadable_notes(unreadable), *omitted))
-
-
 def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Record:
     """Return a memory of any status, now or as it was after a commit.
 
@@ -452,8 +423,3 @@ def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Recor
 def history(session: RequestContext, memory_id: str) -> list[Version]:
     """Return every version of a memory, oldest first, except those of a time when it was not visible."""
     return session.reader.history(memory_id)
-
-
-def visible_filter(session: RequestContext, filters: Filter) -> Filter:
-    """Return the filter narrowed to the scopes that the handle sees."""
-    return replace(filters, scopes=session.reader.scopes)

@@ -125,7 +125,7 @@ def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: An
     narrowing = _filters(filters)
     if narrowing.include_sensitive:
         session.reader.check_sensitive()
-    result = runner.contradictions(session, _narrowed(session, narrowing), limit=limit)
+    result = runner.contradictions(session, _parsed(narrowing, session.reader), limit=limit)
     record_read(session, [record for pair in result.items for record in (pair.older, pair.newer)])
     return result
 
@@ -136,7 +136,7 @@ def _filters(given: dict[str, Any]) -> Filters:
 
 
 def _ranked(session: RequestContext, query: str, filters: Filters, options: dict[str, Any]) -> Recall:
-    narrow = _narrowed(session, filters)
+    narrow = _parsed(filters, session.reader)
     if filters.include_sensitive:
         session.reader.check_sensitive()
     within = None
@@ -146,25 +146,6 @@ def _ranked(session: RequestContext, query: str, filters: Filters, options: dict
         ids, scopes = browse.matching_ids(session, _parsed(filters, reader), reader, as_of=options["as_of"])
         narrow = replace(narrow, ids=ids, scopes=scopes or narrow.scopes)
     return read.recall(session, query, narrow, within=within, **options)
-
-
-def _narrowed(session: RequestContext, filters: Filters, **extra: Any) -> Filter:
-    """Return the filter for an index or a list, narrowed to what is visible."""
-    return read.visible_filter(
-        session,
-        Filter(
-            tiers=tuple(filters.tiers),
-            kinds=tuple(filters.kinds),
-            tags=tuple(map(plain_name, filters.tags)),
-            content_types=tuple(filters.content_types),
-            subject=_name(filters.subject),
-            category=_name(filters.category),
-            session=_name(filters.session),
-            min_importance=filters.min_importance,
-            include_sensitive=filters.include_sensitive,
-            **extra,
-        ),
-    )
 
 
 def _parsed(filters: Filters, reader: Reader) -> Filter:

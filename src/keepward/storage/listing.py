@@ -322,6 +322,28 @@ class ListReads(Snapshot):
                     counts[facet] = _count_named(db, _Condition(tenant, own, now), facet)
         return total, counts
 
+    def faded(self, tenant: str, now: int, *, confidence: float, importance: float) -> list[str]:
+        """Return the ids of active memories whose decayed confidence and importance are below two shares.
+
+        Uses are not considered: a memory that was used may be more important.
+        """
+        return self._decayed(tenant, now, f"{_CONFIDENCE} < :confidence", importance, confidence=confidence * 10_000)
+
+    def unused_facts(self, tenant: str, now: int, *, before: int, importance: float) -> list[str]:
+        """Return the ids of active facts, said before an instant and never confirmed nor used, below an importance."""
+        condition = """l.kind = 'fact' AND l.written_at < :before AND l.reinforced_at <= l.written_at AND NOT EXISTS (
+            SELECT 1 FROM documents u WHERE u.tenant = l.tenant AND u.kind = 'usage' AND u.id = l.id)"""
+        return self._decayed(tenant, now, condition, importance, before=before)
+
+    def _decayed(self, tenant: str, now: int, condition: str, importance: float, **values: Any) -> list[str]:
+        """Return the ids of active memories below an importance, in order of arrival."""
+        query = f"""
+            SELECT l.id FROM listed AS l WHERE l.tenant = :tenant AND l.worth IS NOT NULL AND {_LIVE} AND {condition}
+               AND {_IMPORTANCE} < :importance ORDER BY l.arrival"""
+        with self._reading(tenant) as db:
+            given = {"tenant": tenant, "now": now, "importance": importance * 10_000, **values}
+            return [name for (name,) in db.execute(query, given)]
+
     def scope_counts(self, tenant: str, filters: Filter, now: int) -> Counter[str]:
         """Return the number of memories that pass by scope."""
         return self.facet_counts(tenant, filters, now, ("scope",))[1]["scope"]

@@ -140,8 +140,8 @@ DELETE FROM listed WHERE tenant = :tenant AND arrival IN (SELECT value FROM json
 -- add_listed --
 INSERT INTO listed (tenant, arrival, id, position, scope, status, sensitivity, tier, kind, trust, content_type, source,
        author, model, recipe, expires_at, subject, category, session, key, job, tags, written_at, happened_at, importance,
-       idle_since, confidence, reinforced_at, worth)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+       idle_since, confidence, reinforced_at, person, worth)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- set_listed_vectors --
 UPDATE listed SET model = ?, recipe = ? WHERE tenant = ? AND arrival = ?;
@@ -355,6 +355,18 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
 
 -- event_at --
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id AND e.version = :version;
+
+-- least_worth --
+-- Memories of one tier and scope that no person said, in the order of their worth.
+SELECT l.worth, l.arrival, l.id, l.importance, l.idle_since FROM listed l INDEXED BY listed_worth
+ WHERE l.tenant = :tenant AND l.tier = :tier AND l.scope = :scope AND l.person = 0 AND l.worth IS NOT NULL
+   AND l.sensitivity = 'normal' ORDER BY l.worth, l.arrival;
+
+-- least_worth_of_tier --
+-- Memories of one tier from the owner, or all others, in the order of their worth.
+SELECT l.worth, l.arrival, l.id, l.importance, l.idle_since FROM listed l
+ WHERE l.tenant = :tenant AND l.tier = :tier AND l.worth IS NOT NULL AND (CASE l.person WHEN 2 THEN 1 ELSE 0 END) = :owner
+ ORDER BY l.worth, l.arrival;
 
 -- newest_as_of --
 -- The newest version of each memory within the first commits, and its first position; newest arrival first.

@@ -16,7 +16,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from heapq import heappop, heappush, merge
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from keepward.core.commit import Head
@@ -48,8 +49,9 @@ from keepward.storage.rows import (
     split_record_row,
     unpack_minhashes,
     verified_features,
+    worth_of,
 )
-from keepward.storage.sql import Connection, Snapshot, prefix_range
+from keepward.storage.sql import Connection, Row, Snapshot, prefix_range
 from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import UseReads
 
@@ -62,6 +64,8 @@ MAX_DUPLICATE_CANDIDATES = 8
 MIN_SHARED_MINHASHES = 2
 #: Most memories that are counted for one minhash, those changed last.
 MAX_HOLDERS_PER_MINHASH = 32
+#: Memories whose uses are read at once, to find what a full tier archives.
+_FIRST_BY_WORTH, _MORE_BY_WORTH = 16, 500
 #: Tiers whose memories are all in the index of ``standing``.
 _LASTING_TIERS = frozenset({"core", "working"})
 _log = logging.getLogger(__name__)
@@ -404,6 +408,39 @@ class MemoryReads(Snapshot):
 
 class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
     """All reads of one state: of the store, or of a writer's own transaction."""
+
+    def least_worth(self, tenant: str, tier: str, scopes: Sequence[str]) -> Iterator[str]:
+        """Yield the ids of memories of a tier in some scopes, in the order in which the full tier archives them.
+
+        They are active and not sensitive, and no person said them. The least important comes first; a use raises the
+        importance at once. Equal ones are in order of arrival.
+        """
+        with self._reading(tenant) as db:
+            streams = [db.stream("least_worth", tenant=tenant, tier=tier, scope=scope) for scope in scopes]
+            yield from self._by_worth(tenant, merge(*streams))
+
+    def least_worth_of_tier(self, tenant: str, tier: str, *, owner: bool) -> Iterator[str]:
+        """Yield the ids of a tier's active memories, of the owner or of all others, in the same order."""
+        with self._reading(tenant) as db:
+            rows = db.stream("least_worth_of_tier", tenant=tenant, tier=tier, owner=int(owner))
+            yield from self._by_worth(tenant, rows)
+
+    def _by_worth(self, tenant: str, rows: Iterator[Row]) -> Iterator[str]:
+        """Yield ids in the order of their worth with their uses, given rows in the order of that without."""
+        waiting: list[tuple[int, int, str]] = []
+        number = _FIRST_BY_WORTH
+        while page := list(islice(rows, number)):
+            uses = self.usage(tenant, [row[2] for row in page])
+            for worth, arrival, name, importance, since in page:
+                count, last = uses.get(name, (0, None))
+                used = worth if last is None else worth_of(importance, max(since, to_micros(last)), count)
+                heappush(waiting, (used, arrival, name))
+            # A use only raises the worth, so no later row comes before these.
+            while waiting and waiting[0][0] <= page[-1][0]:
+                yield heappop(waiting)[2]
+            number = _MORE_BY_WORTH
+        while waiting:
+            yield heappop(waiting)[2]
 
 
 class DuplicateCandidateRow(NamedTuple):

@@ -271,12 +271,13 @@ def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None) -> Row:
     cells = (tenant, row.arrival, row.id, row.position, row.scope, row.status, row.sensitivity, row.tier, row.kind)
     if body is None:
         named = (row.subject, row.category, row.session, row.key, None, None)
-        return (*cells, row.trust, "", "", "", *vectors, row.expires_at, *named, 0, None, 0, None, 0, 0, None)
+        return (*cells, row.trust, "", "", "", *vectors, row.expires_at, *named, 0, None, 0, None, 0, 0, 0, None)
     happened = body.written_at if body.occurred_at is None and row.kind == "event" else body.occurred_at
     return (
         *(*cells, row.trust, body.content_type, body.source, body.said_by, *vectors, row.expires_at),
         *(row.subject, row.category, row.session, row.key, body.job, joined_tags(body.tags), body.written_at, happened),
-        *(body.importance, body.idle_since, body.confidence, body.reinforced_at, _worth(row.status, body)),
+        *(body.importance, body.idle_since, body.confidence, body.reinforced_at),
+        *(max(_TRUST_RANKS.get(body.trust, 0) - Trust.AGENT, 0), _worth(row.status, body)),
     )
 
 
@@ -310,10 +311,10 @@ def _worth(status: str, body: Body) -> int | None:
     """Return the order in which a full tier archives memories, the least first; None for what it never archives.
 
     It is the logarithm of the decayed importance at any later time, in 1/10**9 and apart from a sum that is equal for
-    all: what decays at one rate keeps its order. A use raises it; see ``least_useful``.
+    all: what decays at one rate keeps its order. A use raises it; see ``least_worth``.
     """
     since = body.idle_since
-    if status != "active" or since is None or _TRUST_RANKS.get(body.trust, 0) >= Trust.USER:
+    if status != "active" or since is None:
         return None
     return worth_of(body.importance, since)
 

@@ -167,7 +167,7 @@ COLUMN_COUNTS = {
     "events": 10,
     "records": 20,
     "features": 12,
-    "listed": 29,
+    "listed": 30,
     "marks": 3,
     "links": 4,
     "deliveries": 4,

@@ -1,8 +1,8 @@
 -- What lists are filtered, ordered and counted by: a row for each record, computed from it. trust: the effective one.
 -- tags: each as a JSON string without its quotation marks, after a line feed and before another. happened_at: date of the
 -- event. importance, confidence: in 1/10,000, as stored. idle_since: when importance begins to decay, NULL for never.
--- worth: order in which a full tier archives, the least first; NULL for what it never archives. model, recipe: of the
--- memory's vectors, see features.
+-- person: 1 if its origin is a user, 2 for the owner. worth: order in which a full tier archives, the least first; NULL
+-- for what it never archives. model, recipe: of the memory's vectors, see features.
 CREATE TABLE listed (
     tenant TEXT NOT NULL,
     arrival INTEGER NOT NULL,
@@ -32,6 +32,7 @@ CREATE TABLE listed (
     idle_since INTEGER,
     confidence INTEGER NOT NULL,
     reinforced_at INTEGER NOT NULL,
+    person INTEGER NOT NULL,
     worth INTEGER,
     PRIMARY KEY (tenant, arrival)
 ) STRICT, WITHOUT ROWID;
@@ -41,6 +42,6 @@ CREATE INDEX listed_subject ON listed (tenant, subject, scope, status, sensitivi
 CREATE INDEX listed_category ON listed (tenant, category, scope, status, sensitivity, expires_at) WHERE category IS NOT NULL;
 CREATE INDEX listed_session ON listed (tenant, session, scope, status, sensitivity, expires_at) WHERE session IS NOT NULL;
 CREATE INDEX listed_tags ON listed (tenant, tags, scope, status, sensitivity, expires_at) WHERE tags IS NOT NULL;
-CREATE INDEX listed_worth ON listed (tenant, tier, scope, worth, arrival) WHERE worth IS NOT NULL;
+CREATE INDEX listed_worth ON listed (tenant, tier, scope, person, worth, arrival) WHERE worth IS NOT NULL;
 -- The last commits up to an instant, and those of a day.
 CREATE INDEX commits_at ON commits (tenant, at);
