@@ -206,7 +206,7 @@ def _decayed_memories(context: JobContext) -> list[Record]:
 
 
 def prune(context: JobContext) -> Iterator[ProposedBatch]:
-    """Expire memories, archive the least useful ones of full tiers, and facts that nobody used for so long.
+    """Expire memories, archive the least useful ones of full tiers, and facts that were unused for so long.
 
     For the owner's memories among these, and for decayed ones of the owner, it asks instead.
     """
@@ -243,7 +243,7 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
 
 
 def _excess(context: JobContext, tier: Tier) -> int:
-    """Return how many active memories, of anybody, a tier has above its capacity."""
+    """Return how many active memories a tier has above its capacity, whoever wrote them."""
     limit = context.policy.capacity.get(tier)
     if limit is None or context.reader.tally(context.tenant).get(tier.value, 0) <= limit:
         return 0
