@@ -19,7 +19,7 @@ READS = {
 #: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
 WITHOUT_READER = {
     # They judge, build and store changes.
-    "gate_context": {"find", "duplicate_candidates", "records", "steps", "superseded"},
+    "gate_context": {"duplicate_candidates", "records", "steps", "superseded"},
     "review": {"Proposal", "records"},
     "rollback": {"commit", "histories", "history", "records", "steps"},
     "following": {"records", "steps"},

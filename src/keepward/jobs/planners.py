@@ -226,11 +226,11 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
             asked[record.id] = (record, f"{full}: is it still needed?")
     facts = [record for record in _unused_facts(context) if record.id not in archived]
     others = [record for record in facts if record.trust is not Trust.OWNER]
-    yield from _batches(_archive_changes(others), "nobody used or confirmed this fact", removes=True)
+    yield from _batches(_archive_changes(others), "the fact was never used or confirmed", removes=True)
     for record in facts:
         if record.trust is Trust.OWNER:
             age = (context.now - record.text_at).days
-            reason = f"nobody used or confirmed this fact for {age} days: is it still needed?"
+            reason = f"the fact was never used or confirmed in {age} days: is it still needed?"
             asked.setdefault(record.id, (record, reason))
     for record in _decayed_memories(context):
         if record.trust is Trust.OWNER and record.tier is Tier.ARCHIVAL:
@@ -243,7 +243,7 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
 
 
 def _excess(context: JobContext, tier: Tier) -> int:
-    """Return how many active memories a tier has above its capacity, whoever wrote them."""
+    """Return how many active memories a tier has above its capacity, of all writers."""
     limit = context.policy.capacity.get(tier)
     if limit is None or context.reader.tally(context.tenant).get(tier.value, 0) <= limit:
         return 0

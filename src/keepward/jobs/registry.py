@@ -198,7 +198,7 @@ JOBS = (
     ),
     Job(
         name="prune",
-        does="Expires memories, makes room in full tiers, archives facts that were not used for as long as policy says, "
+        does="Expires memories, makes room in full tiers, archives facts that were long unused, as policy says, "
         "and asks whether such memories of the owner are needed.",
         counts=("expired", "archived"),
         plan=planners.prune,
