@@ -185,7 +185,7 @@ def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
     restore_erasure_list(session.engine)
     reapply_erasures(session)
     for tenant in session.store.tenants():
-        session.indexes.drop(tenant)
+        session.indexes.drop(session.store, tenant)
     return plan
 
 

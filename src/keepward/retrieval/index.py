@@ -9,7 +9,7 @@ Invariants
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, product, repeat
 from typing import Final, NamedTuple
@@ -18,12 +18,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from keepward.core.principals import Trust
+from keepward.ports.index_parts import Part, StoredPart
 from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
-from keepward.retrieval.chunking import CURRENT_VERSIONS
-from keepward.retrieval.columns import Columns, Doubles, Floats, GrowableArray, Mask, Places, RowFilter, Rows
+from keepward.retrieval.columns import Columns, Doubles, Floats, GrowableArray, Indices, Mask, RowFilter, Rows
 from keepward.retrieval.inverted_index import (
     MAX_ROWS,
     Bm25Shares,
@@ -43,6 +43,8 @@ __all__ = ["Index", "IndexHit", "Query", "RowFilter"]
 #: Returns texts by id.
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
+#: Changes with what ``Index.parts`` yields or means.
+LAYOUT: Final = 1
 _MAX_CACHED_FILTERS: Final = 8
 _ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))
 _DEAD_ROWS: Final = 1_024
@@ -126,7 +128,7 @@ class _SearchState:
     #: The total of a memory without a word of the query and with the mean cosine.
     background: float = 0.0
     #: Indices of candidates whose text is the query itself, such as the same question asked before.
-    echoes: Places = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    echoes: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 def _plain(text: str) -> str:
@@ -140,7 +142,6 @@ class Index:
         "_columns",
         "_dead",
         "_lengths",
-        "_stale",
         "_statistics",
         "_terms",
         "_units",
@@ -154,10 +155,40 @@ class Index:
         self._terms = InvertedIndex()
         self._lengths = GrowableArray(np.float32)
         self._units: dict[tuple[str, int], vector_index.VectorIndex] = {}
-        #: Ids of entries whose vectors have an earlier embedding version.
-        self._stale: set[str] = set()
         self._dead = 0
         self._visible_cache: dict[RowFilter, VisibleRows] = {}
+
+    @classmethod
+    def from_parts(cls, parts: Mapping[str, StoredPart], spaces: Sequence[tuple[str, int]]) -> "Index":
+        """Return the index whose parts and vector spaces were stored; see `parts`."""
+        index = cls()
+        index._columns, index._terms = Columns(parts), InvertedIndex(parts)
+        index._lengths = GrowableArray(np.float32, stored=parts["lengths"])
+        for number, (model, dim) in enumerate(spaces):
+            index._units[model, dim] = vector_index.VectorIndex(dim, parts, f"units {number} ")
+        return index
+
+    @property
+    def spaces(self) -> list[tuple[str, int]]:
+        """The vector spaces, by model and dimension, in the order of `parts`."""
+        return list(self._units)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the arrays of the live entries, in parts, so that they need little memory of their own."""
+        rows, new_rows = self._renumbering()
+        yield from self._columns.parts(rows, new_rows)
+        yield Part(name="lengths", chunks=self._lengths.chunks(rows), grows=True)
+        yield from self._terms.parts(new_rows)
+        for number, store in enumerate(self._units.values()):
+            yield from store.parts(f"units {number} ", new_rows)
+
+    def _renumbering(self) -> tuple[Indices, Rows]:
+        """Return the live rows, and for each row its number among them, or -1."""
+        live = self._columns["live"]
+        rows = np.flatnonzero(live)
+        new_rows = np.full(len(live), -1, dtype=np.int32)
+        new_rows[rows] = np.arange(len(rows), dtype=np.int32)
+        return rows, new_rows
 
     def __len__(self) -> int:
         return len(self._columns) - self._dead
@@ -179,10 +210,6 @@ class Index:
         fresh = list({entry.id: entry for entry in added}.values())
         removed_ids = [*removed, *(entry.id for entry in fresh)]
         self._dead += self._columns.mark_deleted(removed_ids)
-        self._stale.difference_update(removed_ids)
-        self._stale.update(
-            entry.id for entry in fresh if entry.units is not None and entry.recipe not in CURRENT_VERSIONS
-        )
         self._visible_cache.clear()
         if fresh:
             first = len(self._columns)
@@ -207,10 +234,7 @@ class Index:
                 store.extend(np.array(owners, dtype=np.int32)[blob_numbers], codes, steps)
 
     def _compact(self) -> None:
-        live = self._columns["live"]
-        rows = np.flatnonzero(live)
-        new_rows = np.full(len(live), -1, dtype=np.int32)
-        new_rows[rows] = np.arange(len(rows), dtype=np.int32)
+        rows, new_rows = self._renumbering()
         self._columns.keep(rows, new_rows)
         self._lengths.put(self._lengths.view[rows])
         self._terms.renumber(new_rows)
@@ -259,7 +283,16 @@ class Index:
     @property
     def stale(self) -> bool:
         """Whether vectors have an earlier embedding version; they are compared until they are replaced."""
-        return bool(self._stale)
+        return bool(np.any(self._columns["stale"] & self._columns["live"]))
+
+    def ids_to_embed(self, query: Query) -> list[str]:
+        """Return the ids of the entries without a vector of the query's model and the present embedding version."""
+        missing = self._columns["live"].copy()
+        store = self._units_of(query)
+        if store is not None:
+            missing[store.owners] = False
+        missing |= self._columns["live"] & self._columns["stale"]
+        return [self._columns.ids[row] for row in np.flatnonzero(missing).tolist()]
 
     def count_visible(self, allowed: RowFilter) -> int:
         """Return how many entries are visible."""
@@ -418,12 +451,12 @@ class Index:
         change[answering[both]] += transfer
         return change
 
-    def _best(self, state: _SearchState, count: int) -> Places:
+    def _best(self, state: _SearchState, count: int) -> Indices:
         """Return indices of the candidates with the highest totals, best first; the newer first if totals are equal."""
         positions = self._columns["position"][state.candidates.rows]
         return self._in_order(state, ranking.top_k(state.total, positions, count))
 
-    def _in_order(self, state: _SearchState, chosen: Places) -> Places:
+    def _in_order(self, state: _SearchState, chosen: Indices) -> Indices:
         # Positions are unique, so the order is total.
         return chosen[np.lexsort((-self._columns["position"][state.candidates.rows[chosen]], -state.total[chosen]))]
 
@@ -457,7 +490,7 @@ class Index:
         state.parts["newer"][best] = rounded(ranking.recency_boosts(state.total[best], similarity))
         state.total = rounded(state.total + state.parts["newer"])
 
-    def _find_echoes(self, state: _SearchState, best: Places, texts: Texts | None) -> None:
+    def _find_echoes(self, state: _SearchState, best: Indices, texts: Texts | None) -> None:
         """Find the best candidates whose text is the query itself: they say nothing about what bears on it."""
         if texts is None or not state.query.terms or not len(best):
             return
@@ -470,7 +503,7 @@ class Index:
         echoes = [_plain(text_by_id.get(name, "")) == query for name in ids]
         state.echoes = suspects[np.array(echoes, dtype=np.bool_)]
 
-    def _bearing(self, state: _SearchState, chosen: Places) -> Mask:
+    def _bearing(self, state: _SearchState, chosen: Indices) -> Mask:
         """Return which candidates bear on the query, judged by the best one and by the model's unrelated texts."""
         excess = state.total[chosen] - state.background
         best = max(float(np.delete(state.total, state.echoes).max(initial=0.0)) - state.background, 1e-9)
@@ -481,7 +514,7 @@ class Index:
         bearing = (excess >= ranking.BEARING_SHARE * best) & (shares | (state.candidates.compared[chosen] & near))
         return np.asarray(bearing, dtype=np.bool_)
 
-    def _with_related(self, state: _SearchState, best: Places, hits: list[IndexHit], texts: Texts) -> list[IndexHit]:
+    def _with_related(self, state: _SearchState, best: Indices, hits: list[IndexHit], texts: Texts) -> list[IndexHit]:
         """Add to the best hits what else was said about the same, later statements first."""
         leading = [n for n, hit in enumerate(hits[: ranking.MAX_WITH_RELATED]) if not hit.weak]
         if not leading:
@@ -528,7 +561,9 @@ class Index:
     def _dim(query: Query) -> int:
         return 0 if query.vector is None else len(query.vector)
 
-    def _apply_reranker(self, state: _SearchState, weights: reranker.RerankerWeights, chosen: Places, now: int) -> None:
+    def _apply_reranker(
+        self, state: _SearchState, weights: reranker.RerankerWeights, chosen: Indices, now: int
+    ) -> None:
         """Add the learned change to the scores of these candidates; 0 for the others."""
         rows, query = state.candidates.rows[chosen], state.query
         gains = np.zeros(len(rows))
@@ -549,7 +584,7 @@ class Index:
         state.parts["learned"][chosen] = weights.score_deltas(gains, features)
         state.total = rounded(state.total + state.parts["learned"])
 
-    def _hits(self, state: _SearchState, chosen: Places, max_score: float) -> list[IndexHit]:
+    def _hits(self, state: _SearchState, chosen: Indices, max_score: float) -> list[IndexHit]:
         rows, parts, cover = state.candidates.rows[chosen], state.parts, state.cover
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
         signals |= {"vector": state.candidates.compared[chosen]}
@@ -578,14 +613,14 @@ class Index:
             vectors[known] = store.floats(first[known])
         return vectors, known
 
-    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vector_index.VectorIndex | None]:
+    def _first(self, model: str, dim: int, rows: Indices) -> tuple[Indices, Mask, vector_index.VectorIndex | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
         first, counts = store.spans(rows)
         return np.minimum(first, len(store) - 1), counts > 0, store
 
-    def _answer_type_boost(self, query: Query, rows: Places) -> Doubles:
+    def _answer_type_boost(self, query: Query, rows: Indices) -> Doubles:
         """Boost of events on the days that a query names, and of texts with the kind of answer that it asks for."""
         boost: Doubles = np.zeros(len(rows))
         if query.days:
@@ -604,7 +639,7 @@ class Index:
             boost += ranking.NAME_ANSWER_BOOST * self._terms.contains_other_names(rows, map(term_hash, sorted(known)))
         return boost
 
-    def _role_penalty(self, query: Query, visible: VisibleRows, rows: Places) -> Doubles:
+    def _role_penalty(self, query: Query, visible: VisibleRows, rows: Indices) -> Doubles:
         """Penalty of an assistant's message if the query asks for the user's words, and the other way round."""
         others = other_roles(query.text) if visible.roles else frozenset()
         other = [code for code, name in visible.roles.items() if name in others]

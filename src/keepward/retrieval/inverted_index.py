@@ -2,7 +2,8 @@
 
 Invariants
 (1) A posting is hash << 32 | row << 8 | count; a segment is a sorted array of postings, so a term is one slice. Each
-    segment is at least twice as long as the next, so an append costs O(log n) amortised.
+    segment is at least twice as long as the next, so an append costs O(log n) amortised. The postings of a file are a
+    segment of their own, the first.
 (2) Rows of removed memories stay until `renumber`; readers mask them out first. Statistics are computed of visible
     rows only, so a hidden memory changes neither scores nor order.
 (3) A score is a share of the maximum: the sum of the idf of all query terms, unseen ones included, and of one further
@@ -12,7 +13,7 @@ Invariants
 (5) Additions happen term by term in hash order, so a score does not depend on the row number.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.core.principals import Trust
-from keepward.retrieval.columns import Columns, Floats, GrowableArray, Mask, Places, RowFilter, Rows
+from keepward.ports.index_parts import Part, StoredPart
+from keepward.retrieval.columns import (
+    Columns,
+    Floats,
+    GrowableArray,
+    Indices,
+    Mask,
+    RowFilter,
+    Rows,
+    SortedArray,
+    sorted_parts,
+)
 from keepward.retrieval.tokenizer import is_gram, term_hash, unpack_many
 from keepward.retrieval.vector_index import SignStatistics
 
@@ -52,12 +64,14 @@ UNSEEN_GRAM_WEIGHT: Final = 0.1
 class InvertedIndex:
     """Postings of one tenant. Names are stored again by ascending row, so the names of a row are one slice."""
 
-    __slots__ = ("_named", "_naming", "_segments", "_tail", "_tail_len")
+    __slots__ = ("_named", "_naming", "_segments", "_stored", "_tail", "_tail_len")
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Mapping[str, StoredPart] | None = None) -> None:
+        stored = parts or {}
         #: Hashes of names, and the row that has each.
-        self._named = GrowableArray(np.uint32)
-        self._naming = GrowableArray(np.int32)
+        self._named = GrowableArray(np.uint32, stored=stored.get("named"))
+        self._naming = GrowableArray(np.int32, stored=stored.get("naming"))
+        self._stored = None if parts is None else SortedArray(parts["postings"], parts["postings.firsts"])
         self._segments: list[Postings] = []
         self._tail: list[Postings] = []
         self._tail_len = 0
@@ -99,10 +113,12 @@ class InvertedIndex:
 
     def _slices(self, term: int) -> list[Postings]:
         # No posting has all of the last 32 bits: counts stop below that.
-        ends = np.array((term << 32, (term << 32) | 0xFFFF_FFFF), dtype=np.uint64)
-        return [s[slice(*s.searchsorted(ends).tolist())] for s in self._merge_tail()]
+        low, high = term << 32, (term << 32) | 0xFFFF_FFFF
+        ends = np.array((low, high), dtype=np.uint64)
+        found = [] if self._stored is None else [self._stored.between(low, high)]
+        return found + [s[slice(*s.searchsorted(ends).tolist())] for s in self._merge_tail()]
 
-    def postings(self, term: int) -> tuple[Places, Floats]:
+    def postings(self, term: int) -> tuple[Indices, Floats]:
         """Rows that contain the term hash and their counts, by segment and ascending row."""
         slices = [found for found in self._slices(term) if len(found)]
         if not slices:
@@ -110,17 +126,19 @@ class InvertedIndex:
         found = slices[0] if len(slices) == 1 else np.concatenate(slices)
         return ((found >> np.uint64(8)) & _ROW).astype(np.intp), (found & np.uint64(0xFF)).astype(np.float32)
 
-    def contains_terms(self, rows: Places, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
+    def contains_terms(self, rows: Indices, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row contains each term hash: shape (terms, rows)."""
         keys = (np.array([*terms], dtype=np.uint64) << np.uint64(24))[:, None] | rows.astype(np.uint64)
         found = np.zeros(keys.shape, dtype=np.bool_)
+        if self._stored is not None and len(self._stored):
+            found |= self._stored.last_before((keys << np.uint64(8)) | np.uint64(0xFF)) >> np.uint64(8) == keys
         for segment in filter(len, self._merge_tail()):
             # Counts are at least 1, so a posting sorts right behind the same posting without a count.
             indices = np.minimum(segment.searchsorted(keys << np.uint64(8)), len(segment) - 1)
             found |= segment[indices] >> np.uint64(8) == keys
         return found
 
-    def contains_other_names(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
+    def contains_other_names(self, rows: Indices, others: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row contains a name whose hash is not among `others`."""
         sought, naming = rows.astype(np.int32), self._naming.view
         first, last = naming.searchsorted(sought), naming.searchsorted(sought, side="right")
@@ -140,15 +158,39 @@ class InvertedIndex:
 
     def renumber(self, new_rows: Rows) -> None:
         """Change the row numbers; ``new_rows`` maps old to new, and to -1 for rows to drop."""
-        moved: list[Postings] = []
-        for segment in self._merge_tail():
-            rows = new_rows[((segment >> np.uint64(8)) & _ROW).astype(np.int64)]
-            base = segment[rows >= 0] & np.uint64(0xFFFF_FFFF_0000_00FF)
-            moved.append(base | (rows[rows >= 0].astype(np.uint64) << np.uint64(8)))
-        self._segments = [np.sort(np.concatenate(moved))] if moved else []
+        self._segments, self._stored = [np.concatenate([*self._moved(new_rows)])], None
         naming = new_rows[self._naming.view]
         self._named.put(self._named.view[naming >= 0])
         self._naming.put(naming[naming >= 0])
+
+    def _moved(self, new_rows: Rows) -> Iterator[Postings]:
+        """Yield all postings in order, a part at a time, with changed row numbers."""
+        segments, taken = self._merge_tail(), [0] * (len(self._segments))
+        stored = iter(()) if self._stored is None else self._stored.chunks()
+        chunk = next(stored, None)
+        while chunk is not None or any(at < len(s) for at, s in zip(taken, segments, strict=True)):
+            following = next(stored, None)
+            parts = [] if chunk is None else [chunk]
+            # What is merged with a chunk of the file ends where the next one begins.
+            for number, segment in enumerate(segments):
+                end = len(segment) if following is None else int(segment.searchsorted(following[0]))
+                parts.append(segment[taken[number] : end])
+                taken[number] = end
+            merged = np.concatenate(parts)
+            rows = new_rows[((merged >> np.uint64(8)) & _ROW).astype(np.intp)]
+            moved = merged[rows >= 0] & np.uint64(0xFFFF_FFFF_0000_00FF)
+            moved |= rows[rows >= 0].astype(np.uint64) << np.uint64(8)
+            moved.sort(kind="stable")
+            yield moved
+            chunk = following
+        yield np.zeros(0, dtype=np.uint64)
+
+    def parts(self, new_rows: Rows) -> Iterator[Part]:
+        """Yield what a file has; ``new_rows`` maps each row to its new number, or to -1 for rows to drop."""
+        naming = new_rows[self._naming.view]
+        yield Part(name="named", chunks=[self._named.view[naming >= 0]], grows=True)
+        yield Part(name="naming", chunks=[naming[naming >= 0]], grows=True)
+        yield from sorted_parts("postings", self._moved(new_rows))
 
 
 def idf(count: int, df: int) -> float:
@@ -371,7 +413,7 @@ def bm25_shares(terms: tuple[str, ...], postings: InvertedIndex, visible: Visibl
 
 
 def _window(
-    rows: Places, counts: Floats, gain: np.float32, visible: VisibleRows, full: Floats, scratch: Floats
+    rows: Indices, counts: Floats, gain: np.float32, visible: VisibleRows, full: Floats, scratch: Floats
 ) -> None:
     """Add one term's share of the window to `full`. `scratch` (one cell more than rows) is zero before and after."""
     last = len(scratch) - 1

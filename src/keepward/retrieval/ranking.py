@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.retrieval import vector_index
-from keepward.retrieval.columns import Doubles, Floats, Mask, Places
+from keepward.retrieval.columns import Doubles, Floats, Indices, Mask
 from keepward.retrieval.inverted_index import Bm25Shares, VisibleRows, idf
 
 #: Minimum number of candidates by words, and by vectors.
@@ -85,7 +85,7 @@ RELATED_COSINE: Final = 0.45
 MAX_NAME_MEMORIES: Final = 3
 
 
-def max_pool_penalty(counts: Places) -> Doubles:
+def max_pool_penalty(counts: Indices) -> Doubles:
     """Reduction of the best cosine of n passages; 0 for a single one."""
     long_text = LONG_TEXT_PENALTY * np.log(np.maximum(counts / LONG_TEXT_FROM_PASSAGES, 1.0))
     return np.asarray(MAX_POOL_PENALTY * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + long_text, dtype=np.float64)
@@ -199,7 +199,7 @@ def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int)
     return np.where(session < sessions, best[session], scores)
 
 
-def top_k(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k: int) -> Places:
+def top_k(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k: int) -> Indices:
     """Indices of the k highest scores, in any order. Of equal scores the higher positions count."""
     n = len(scores)
     if n <= k:
@@ -217,7 +217,7 @@ def top_k(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k:
 class Candidates:
     """Rows in ascending order, and their cosines."""
 
-    rows: Places
+    rows: Indices
     #: Cosine of each row's best passage.
     cosine: Doubles
     #: Whether the row has a vector of the query's model.
@@ -238,7 +238,7 @@ class Candidates:
 
 
 def with_cosines(
-    store: vector_index.VectorIndex | None, direction: CentredQuery | None, rows: Places, mean: float
+    store: vector_index.VectorIndex | None, direction: CentredQuery | None, rows: Indices, mean: float
 ) -> Candidates:
     """Return the rows, in ascending order, with their cosines. Without vectors, all get the mean cosine."""
     if store is None or direction is None:
@@ -252,7 +252,7 @@ def with_cosines(
 
 
 def average_two_views(
-    store: vector_index.VectorIndex, direction: CentredQuery, near: Candidates, preferences: Places
+    store: vector_index.VectorIndex, direction: CentredQuery, near: Candidates, preferences: Indices
 ) -> Candidates:
     """Return the candidates; a preference with two vectors, of its text and of its topic, gets their mean cosine."""
     first, counts = store.spans(near.rows)

@@ -9,15 +9,16 @@ Invariants
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from keepward.ports.index_parts import Part, StoredPart
 from keepward.ports.store import VECTORS_HEADER
-from keepward.retrieval.columns import Floats, GrowableArray, Mask, Places, Rows
+from keepward.retrieval.columns import BLOCK_BYTES, Floats, GrowableArray, Indices, Mask, Rows
 
 Counts = npt.NDArray[np.int64]
 
@@ -56,7 +57,7 @@ def pack(units: Floats) -> bytes:
     )
 
 
-def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArray[np.int8], Floats]]:
+def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Indices, npt.NDArray[np.int8], Floats]]:
     """Yield for each dimension among packed blobs the blob number of each vector, all codes and all steps.
 
     Raises:
@@ -143,13 +144,32 @@ class VectorIndex:
 
     __slots__ = ("_bits", "_codes", "_ones", "_owners", "_steps", "dim")
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, parts: Mapping[str, StoredPart] | None = None, name: str = "") -> None:
+        """Make an index without vectors, or that of a file, whose parts have names that begin with ``name``."""
+        stored = {part.removeprefix(name): each for part, each in (parts or {}).items() if part.startswith(name)}
         self.dim = dim
-        self._codes = GrowableArray(np.int8, (dim,))
-        self._steps = GrowableArray(np.float32)
-        self._owners = GrowableArray(np.int32)
-        self._bits = [GrowableArray(np.uint64) for _ in range(-(-dim // 64))]
-        self._ones = np.zeros(dim, dtype=np.int64)
+        self._codes = GrowableArray(np.int8, (dim,), stored=stored.get("codes"))
+        self._steps = GrowableArray(np.float32, stored=stored.get("steps"))
+        self._owners = GrowableArray(np.int32, stored=stored.get("owners"))
+        self._bits = [GrowableArray(np.uint64, stored=stored.get(f"bits {n}")) for n in range(-(-dim // 64))]
+        ones = GrowableArray(np.int64, stored=stored.get("ones"))
+        self._ones = ones.view.copy() if len(ones) else np.zeros(dim, dtype=np.int64)
+
+    def parts(self, name: str, new_rows: Rows) -> Iterator[Part]:
+        """Yield what a file has. ``new_rows`` maps each row to its new number, or to -1 for rows to drop."""
+        moved = new_rows[self.owners]
+        units, dropped = np.flatnonzero(moved >= 0), np.flatnonzero(moved < 0)
+        yield Part(
+            name=f"{name}codes",
+            chunks=self._codes.chunks(units),
+            block=max(BLOCK_BYTES // self.dim, 1),
+            grows=True,
+        )
+        yield Part(name=f"{name}steps", chunks=self._steps.chunks(units), grows=True)
+        yield Part(name=f"{name}owners", chunks=[moved[units]], grows=True)
+        for number, growable in enumerate(self._bits):
+            yield Part(name=f"{name}bits {number}", chunks=growable.chunks(units), grows=True)
+        yield Part(name=f"{name}ones", chunks=[self._ones - self._ones_of(dropped)])
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -184,8 +204,15 @@ class VectorIndex:
         chosen = mask[self.owners]
         count = int(np.count_nonzero(chosen))
         if 2 * count < len(chosen):
-            return SignStatistics(_ones(self._codes.view[chosen]), count)
-        return SignStatistics(self._ones - _ones(self._codes.view[~chosen]), count)
+            return SignStatistics(self._ones_of(np.flatnonzero(chosen)), count)
+        return SignStatistics(self._ones - self._ones_of(np.flatnonzero(~chosen)), count)
+
+    def _ones_of(self, units: Indices) -> Counts:
+        """By component, the number of these units that are not negative."""
+        total = np.zeros(self.dim, dtype=np.int64)
+        for codes in self._codes.chunks(units):
+            total += _ones(codes)
+        return total
 
     def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
         """Number of sign bits of every unit that differ from the query's, 0..dim."""
@@ -196,7 +223,7 @@ class VectorIndex:
             distance += np.bitwise_count(growable.view ^ bits[column])
         return distance
 
-    def cosines(self, query: Floats, units: Places) -> Floats:
+    def cosines(self, query: Floats, units: Indices) -> Floats:
         """Cosine of each of these units to the query, error below 0.002; exact sums, see invariant (2)."""
         norm = math.sqrt(float(np.dot(query.astype(np.float64), query.astype(np.float64))))
         if norm == 0.0 or not len(units):
@@ -204,33 +231,33 @@ class VectorIndex:
         # The norm of a code vector is at most 128 * sqrt(dim); the query gets the rest of 2**24, less its own rounding.
         scale = _EXACT / (128.0 * math.sqrt(self.dim)) - math.sqrt(self.dim)
         scaled_query = np.rint(query.astype(np.float64) * (scale / norm)).astype(np.float32)
-        dots = self._codes.view.take(units, axis=0).astype(np.float32) @ scaled_query
+        dots = self._codes.take(units).astype(np.float32) @ scaled_query
         half = 0.5 * float(scaled_query.sum(dtype=np.float64))
         return np.asarray(
             (dots.astype(np.float64) + half) * (self._steps.view[units].astype(np.float64) / scale),
             dtype=np.float32,
         )
 
-    def pairwise_cosines(self, units: Places) -> npt.NDArray[np.float64]:
+    def pairwise_cosines(self, units: Indices) -> npt.NDArray[np.float64]:
         """Cosine of each pair of these units, (n, n); exact sums, see invariant (2)."""
-        codes = self._codes.view[units].astype(np.float64)
+        codes = self._codes.take(units).astype(np.float64)
         sums = codes.sum(axis=1)
         steps = self._steps.view[units].astype(np.float64)
         dots = codes @ codes.T + 0.5 * (sums[:, None] + sums[None, :]) + 0.25 * self.dim
         return np.asarray(dots * (steps[:, None] * steps[None, :]), dtype=np.float64)
 
-    def floats(self, units: Places) -> Floats:
+    def floats(self, units: Indices) -> Floats:
         """Return these units as float32 (n, dim), equal to the originals within 1 % of a component."""
-        return _floats(self._codes.view[units], self._steps.view[units])
+        return _floats(self._codes.take(units), self._steps.view[units])
 
-    def spans(self, rows: Places) -> tuple[Places, Places]:
+    def spans(self, rows: Indices) -> tuple[Indices, Indices]:
         """Return the first unit of each row and its number of units. A row without units gets that of a later row."""
         # With another integer type, numpy would convert all owners first.
         sought, owners = rows.astype(np.int32), self.owners
         first = owners.searchsorted(sought)
         return first, owners.searchsorted(sought, side="right") - first
 
-    def best(self, query: Floats, rows: Places) -> tuple[Floats, Places]:
+    def best(self, query: Floats, rows: Indices) -> tuple[Floats, Indices]:
         """Highest cosine among the units of each row, and its number of units (without units: cosine 0)."""
         first, counts = self.spans(rows)
         best = np.zeros(len(rows), dtype=np.float32)
@@ -242,7 +269,7 @@ class VectorIndex:
         return best, counts
 
 
-def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
+def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Indices:
     """Units with the k smallest distances, and all that are equal to the last of them, in row order."""
     if len(distance) <= k:
         return np.arange(len(distance))

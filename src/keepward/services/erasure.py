@@ -193,7 +193,7 @@ def _apply(
     except Conflict as exc:
         raise Conflict(_PLAN_CHANGED) from exc
     session.engine.uses.forget(session.tenant, ids)
-    session.indexes.drop(session.tenant)
+    session.indexes.erase(session.store, session.tenant)
     session.engine.rerankers.clear()
     return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
 

@@ -2,9 +2,11 @@
 
 At every search an index is brought up to the head of the journal, commits of other processes included, so that the next
 recall finds what was just written. An index contains active memories only; expiry is checked at search.
-The indexes of all tenants share a limit of bytes: the least recently searched leave first, and are rebuilt when they
+The indexes of all tenants share a limit of bytes: the least recently searched leave first, and are loaded when they
 are searched again. The one that is searched stays, however large.
-Memories are added in batches, so that a cold start needs little more memory than the index itself.
+A large index is stored in a file next to the store, and again when it has changed enough. A process begins with the
+file and applies the changes since. Without a file memories are read in batches, so that a cold start needs little more
+memory than the index itself.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from keepward.core.memory import Record, Status
 from keepward.core.query import EVERYTHING
 from keepward.errors import ModelUnavailable, StoreUnavailable
 from keepward.locks import ForkSafeLock
+from keepward.ports.index_parts import DamagedIndex, IndexedState
 from keepward.ports.store import Features, IndexedMemory, RankingRow
 from keepward.retrieval.chunking import CURRENT_VERSIONS, PROVIDED, PROVIDED_PREFIX
 from keepward.services.search_features import (
@@ -30,10 +34,13 @@ from keepward.services.search_features import (
     with_vectors,
 )
 from keepward.storage.reads import Reader
+from keepward.storage.rows import MAX_EVENTS_PER_COMMIT
 
 if TYPE_CHECKING:
-    from keepward.retrieval.index import Index
+    from keepward.retrieval.index import Index, Query
     from keepward.services.request_context import Engine, RequestContext
+    from keepward.storage.index_files import IndexFile
+    from keepward.storage.store import EventStore
 
 _log = logging.getLogger(__name__)
 #: Cached indexes of past states.
@@ -42,8 +49,17 @@ MAX_PAST_INDEXES = 2
 MAX_BYTES = 1 << 30
 #: Memories that are added together.
 _READ_BATCH = 2_000
+#: The smallest index that is stored: reading it takes as long as building it.
+MIN_STORED = 2_000
+#: An index is stored again after this many changes, or a share of it.
+MAX_CHANGES, MAX_CHANGED_SHARE = 1_000, 0.02
+#: Bytes that an index of a file counts, for what it takes in addition to its arrays.
+_MAPPED_BYTES = 4 << 20
 #: Memories embedded between two writes of ``reindex``.
 EMBEDDING_BATCH = 64
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -52,8 +68,31 @@ class _Live:
     #: Seq of the last commit that it includes.
     seq: int = 0
     position: int = 0
-    #: Bytes after the last update.
-    size: int = 0
+    #: The file that it began with.
+    file: IndexFile | None = None
+    #: Erasures when it was brought up to date.
+    erasures: int = 0
+    #: Memories that have changed since it was stored.
+    changes: int = 0
+    #: Whether it could not be stored.
+    unwritable: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes in memory."""
+        return self.index.nbytes + (0 if self.file is None else _MAPPED_BYTES)
+
+    def is_due(self) -> bool:
+        """Whether it has changed enough to be stored."""
+        if self.unwritable:
+            return False
+        if self.file is None:
+            return len(self.index) >= MIN_STORED
+        return self.changes > _most_changes(len(self.index))
+
+
+def _most_changes(entries: int) -> int:
+    return max(MAX_CHANGES, int(entries * MAX_CHANGED_SHARE))
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -64,8 +103,8 @@ class IndexCache:
     max_bytes: int = MAX_BYTES
     #: The least recently searched first.
     _live: OrderedDict[str, _Live] = field(default_factory=OrderedDict)
-    #: Tenants whose memories all had stored vectors when they were last read.
-    _embedded: set[str] = field(default_factory=set)
+    #: Tenants whose memories all had stored vectors of a model when they were last read.
+    _embedded: set[tuple[str, str]] = field(default_factory=set)
     _past: OrderedDict[tuple[str, int], Index] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
@@ -75,32 +114,113 @@ class IndexCache:
         """Drop everything."""
         self._live, self._embedded, self._past = OrderedDict(), set(), OrderedDict()
 
-    def current(self, store: Reader, tenant: str) -> Index:
-        """Return the index of the tenant's present state; the caller must hold ``lock``."""
+    def current(self, store: EventStore, tenant: str) -> Index:
+        """Return the index of the tenant's present state; the caller must hold ``lock``.
+
+        Raises:
+            DamagedIndex: see ``retrying``.
+        """
+        state = store.indexed_state(tenant)
+        live = self._live.get(tenant)
+        if live is not None and live.file is not None and not live.file.is_unchanged():
+            # Another process wrote a newer file, or this one was changed.
+            live = None
+        if live is None:
+            live = self._opened(store, tenant) or self._empty()
+        self._live[tenant] = live
+        self._live.move_to_end(tenant)
+        if state.seq != live.seq or live.is_due():
+            # What was erased must not stay in the file that an index reads.
+            must_store = live.file is not None and live.erasures != state.erasures
+            state = self._apply_changes(store, tenant, live)
+            if must_store or live.is_due():
+                stored = self._store(store, tenant, live, state)
+                if stored is None and must_store:
+                    self.drop(store, tenant)
+                    stored = self._empty(unwritable=True)
+                    self._apply_changes(store, tenant, stored)
+                live = self._live[tenant] = stored or live
+            self._free_bytes()
+        return live.index
+
+    @staticmethod
+    def _empty(*, unwritable: bool = False) -> _Live:
         from keepward.retrieval.index import Index
 
-        live = self._live.get(tenant)
-        if live is None:
-            live = self._live[tenant] = _Live(Index())
-        self._live.move_to_end(tenant)
-        head = store.head(tenant)
-        if head.seq != live.seq:
+        return _Live(Index(), unwritable=unwritable)
+
+    def _apply_changes(self, store: EventStore, tenant: str, live: _Live) -> IndexedState:
+        """Bring an index up to the present state, and return that."""
+        with store.read_snapshot(tenant):
+            state = store.indexed_state(tenant)
             for added, removed, position in _index_changes(store, tenant, store.profiles(tenant, after=live.position)):
                 live.index.apply(added, removed)
                 live.position = max(live.position, position)
-            live.seq, live.size = head.seq, live.index.nbytes
-            while len(self._live) > 1 and sum(live.size for live in self._live.values()) > self.max_bytes:
-                self._live.popitem(last=False)
-        return live.index
+                live.changes += len(added) + len(removed)
+        live.seq, live.erasures = state.seq, state.erasures
+        live.position = max(live.position, (state.seq + 1) * MAX_EVENTS_PER_COMMIT - 1)
+        return state
 
-    def containing(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:
-        """Return an index of the present state with at least these memories; the caller must hold ``lock``."""
+    def _free_bytes(self) -> None:
+        while len(self._live) > 1 and sum(live.nbytes for live in self._live.values()) > self.max_bytes:
+            self._live.popitem(last=False)
+
+    def _opened(self, store: EventStore, tenant: str, *, erased: bool = False) -> _Live | None:
+        """Return the index of the newest file that can be believed; with ``erased`` also from before an erasure."""
         from keepward.retrieval.index import Index
 
-        if not uses_database_index(engine, tenant):
-            return self.current(engine.store, tenant)
+        files = store.index_files()
+        if files is None or not files.usable:
+            return None
+        file = files.open(tenant, _release(), lambda state: store.was_at(tenant, state, erased=erased))
+        if file is None:
+            return None
+        index = Index.from_parts(file.parts, [(model, dim) for model, dim in file.facts["spaces"]])
+        self._embedded.update((tenant, model) for model in file.facts["embedded"])
+        state = file.state
+        return _Live(index, seq=state.seq, position=file.facts["position"], file=file, erasures=state.erasures)
+
+    def _store(self, store: EventStore, tenant: str, live: _Live, state: IndexedState) -> _Live | None:
+        """Write an index to a file; return the one that begins with it, or None."""
+        files = store.index_files()
+        live.unwritable = True
+        if files is None or not files.usable or store.has_damage(tenant):
+            return None
+        entries = len(live.index)
+        facts = {"spaces": live.index.spaces, "position": live.position}
+        facts |= {"embedded": [model for name, model in sorted(self._embedded) if name == tenant]}
+        try:
+            files.write(
+                *(tenant, _release(), state, facts, live.index.parts()),
+                entries=entries,
+                spare=_most_changes(entries) * 5 // 4,
+                is_present=lambda: store.erasures(tenant) == state.erasures,
+            )
+        except OSError as exc:
+            _log.info("an index was not stored: %s", exc.strerror, extra={"action": "index_not_stored"})
+            return None
+        stored = self._opened(store, tenant)
+        if stored is not None and stored.seq != live.seq:
+            # Another process was faster by a commit.
+            return None
+        return stored
+
+    def retrying(self, store: EventStore, tenant: str, read: Callable[[], _T]) -> _T:
+        """Call a function that reads a tenant's index; call it again if the file of the index proved to be damaged."""
+        try:
+            return read()
+        except DamagedIndex as exc:
+            _log.warning("an index file was dropped and is built again: %s", exc, extra={"action": "index_dropped"})
+            self.drop(store, tenant)
+            return read()
+
+    def containing(self, store: EventStore, tenant: str, ids: Collection[str]) -> Index:
+        """Return an index of these memories in the present state."""
+        from keepward.retrieval.index import Index
+
         index = Index()
-        index.apply(engine.store.profiles_at(tenant, ids=ids))
+        for added, _, _ in _index_changes(store, tenant, store.profiles_of(tenant, ids)):
+            index.apply(added)
         return index
 
     def is_small(self, tenant: str, limit: int) -> bool:
@@ -108,19 +228,23 @@ class IndexCache:
         live = self._live.get(tenant)
         return live is not None and len(live.index) <= limit
 
-    def reload_needed(self, tenant: str, *, complete: bool) -> bool:
-        """Record whether the store has all vectors; return whether an index without some of them must be reloaded.
+    def reload_vectors(self, store: EventStore, tenant: str, query: Query, *, complete: bool) -> None:
+        """Read again the memories that lack a vector for a query, once the store has all of them.
 
         Vectors that another process computed do not move the head, so the index cannot notice them.
         """
+        space = tenant, str(query.vector_model)
         if not complete:
-            self._embedded.discard(tenant)
-            return False
-        if tenant in self._embedded:
-            return False
-        self.drop(tenant)
-        self._embedded.add(tenant)
-        return True
+            self._embedded.discard(space)
+            return
+        if space in self._embedded:
+            return
+        live = self._live[tenant]
+        rows = store.profiles_of(tenant, live.index.ids_to_embed(query))
+        for added, removed, _ in _index_changes(store, tenant, rows):
+            live.index.apply(added, removed)
+            live.changes += len(added) + len(removed)
+        self._embedded.add(space)
 
     def at(self, store: Reader, tenant: str, seq: int) -> Index:
         """Return the index of the state after a commit; the caller must hold ``lock``."""
@@ -138,12 +262,41 @@ class IndexCache:
             self._past.move_to_end((tenant, seq))
         return past
 
-    def drop(self, tenant: str) -> None:
-        """Drop a tenant's indexes; the next search rebuilds them."""
+    def drop(self, store: EventStore, tenant: str) -> None:
+        """Drop a tenant's indexes and their files; the next search rebuilds them."""
         with self.lock:
-            self._live.pop(tenant, None)
-            for key in [key for key in self._past if key[0] == tenant]:
-                del self._past[key]
+            self._forget(tenant)
+            if (files := store.index_files()) is not None:
+                files.drop(tenant)
+
+    def _forget(self, tenant: str) -> None:
+        self._live.pop(tenant, None)
+        for key in [key for key in self._past if key[0] == tenant]:
+            del self._past[key]
+
+    def erase(self, store: EventStore, tenant: str) -> None:
+        """Drop what was erased from a tenant's indexes and their files, after the erasure was stored."""
+        files = store.index_files()
+        with self.lock:
+            live = self._live.get(tenant)
+            self._forget(tenant)
+            if live is None or live.file is None or not live.file.is_unchanged():
+                live = self._opened(store, tenant, erased=True)
+            with suppress(DamagedIndex):
+                if live is not None:
+                    stored = self._store(store, tenant, live, self._apply_changes(store, tenant, live))
+                    self._live |= {} if stored is None else {tenant: stored}
+            if files is not None:
+                live = self._live.get(tenant)
+                files.drop(tenant, but=None if live is None or live.file is None else live.file.path)
+
+
+def _release() -> str:
+    """Return what an index depends on apart from the store."""
+    from keepward.retrieval import index, tokenizer, vector_index
+
+    layouts = (index.LAYOUT, tokenizer.PACK_VERSION, vector_index.PACK_VERSION)
+    return " ".join(map(str, (*layouts, *CURRENT_VERSIONS)))
 
 
 def wants_database_index(engine: Engine, tenant: str) -> bool:
@@ -214,7 +367,7 @@ def _index_changes(
 def rebuild(session: RequestContext) -> int:
     """Recompute the tenant's records from the journal; return how many there are."""
     count = session.store.rebuild(session.tenant)
-    session.indexes.drop(session.tenant)
+    session.indexes.drop(session.store, session.tenant)
     return count
 
 
@@ -268,7 +421,7 @@ def reindex(
         _write_features(session, records, computed)
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
-    session.indexes.drop(session.tenant)
+    session.indexes.drop(session.store, session.tenant)
     sync_database_index(session.engine, session.tenant, before_batch)
     return len(stale)
 

@@ -244,13 +244,16 @@ def rank(
         records = session.store.records(session.tenant, ids, as_of=at.seq).records
         return {record.id: record.text for record in records}
 
-    with nullcontext() if database else session.indexes.lock:
-        index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
-        weights = reranker.weights if reranker else None
-        ranked = index.search(
-            parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, related=related
-        )
-        visible = index.count_visible(allowed)
+    def searched() -> tuple[list[IndexHit], int, int]:
+        with nullcontext() if database else session.indexes.lock:
+            index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
+            weights = reranker.weights if reranker else None
+            ranked = index.search(
+                parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, related=related
+            )
+            return ranked, index.count_visible(allowed), lacking
+
+    ranked, visible, lacking = session.indexes.retrying(session.store, session.tenant, searched)
     if lacking:
         count = "1 visible memory has" if lacking == 1 else f"{lacking} visible memories have"
         note = f"{count} no vector of this embedder ({parsed.vector_model}); found by words alone"
@@ -347,8 +350,8 @@ def _index(
         return index, lacking
     # Load the vectors that were computed meanwhile.
     complete = not lacks_embedding(session)
-    if not database and session.indexes.reload_needed(session.tenant, complete=complete):
-        index = session.indexes.current(session.store, session.tenant)
+    if not database:
+        session.indexes.reload_vectors(session.store, session.tenant, parsed, complete=complete)
     if not complete:
         session.engine.wake(wrote=False)
     return index, 0 if complete else lacking

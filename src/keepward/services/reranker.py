@@ -264,27 +264,26 @@ def training_examples(session: RequestContext) -> list[Example]:
     vectors = query_vectors_of(embedder, texts) if embedder and texts else np.zeros((len(texts), 0), dtype=np.float32)
     queries = dict(zip(texts, vectors, strict=True))
     examples = []
-    with session.indexes.lock:
-        index = session.indexes.containing(session.engine, session.tenant, named)
-        for feedback in chosen:
-            if (receipt := receipts[feedback.receipt]) is None:
-                continue
-            inputs = receipt["inputs"]
-            items = {name: item for name, item in items_of(receipt).items() if "score" in item and name in records}
-            ids = [name for name in (*feedback.used, *feedback.ignored) if name in items]
-            example = Example(
-                held_out=feedback.n in held_out,
-                from_agent=not (feedback.by_person or equal_share),
-                receipt=feedback.receipt,
-                query=queries[inputs["objective"]],
-                vectors=index.own_vectors(ids, model, dim)[0],
-                # Scores before reranking: earlier weights must not teach later ones.
-                fused=np.array([items[name]["parts"].get("fused", items[name]["score"]) for name in ids]),
-                features=_features([(items[name]["parts"], records[name]) for name in ids], int(inputs["now"])),
-                used=np.array([name in feedback.used for name in ids], dtype=np.bool_),
-            )
-            if example.pairs:
-                examples.append(example)
+    index = session.indexes.containing(session.store, session.tenant, named)
+    for feedback in chosen:
+        if (receipt := receipts[feedback.receipt]) is None:
+            continue
+        inputs = receipt["inputs"]
+        items = {name: item for name, item in items_of(receipt).items() if "score" in item and name in records}
+        ids = [name for name in (*feedback.used, *feedback.ignored) if name in items]
+        example = Example(
+            held_out=feedback.n in held_out,
+            from_agent=not (feedback.by_person or equal_share),
+            receipt=feedback.receipt,
+            query=queries[inputs["objective"]],
+            vectors=index.own_vectors(ids, model, dim)[0],
+            # Scores before reranking: earlier weights must not teach later ones.
+            fused=np.array([items[name]["parts"].get("fused", items[name]["score"]) for name in ids]),
+            features=_features([(items[name]["parts"], records[name]) for name in ids], int(inputs["now"])),
+            used=np.array([name in feedback.used for name in ids], dtype=np.bool_),
+        )
+        if example.pairs:
+            examples.append(example)
     return examples
 
 

@@ -75,6 +75,10 @@ class IntegrityMonitor:
         with self._lock:
             self._suspect.setdefault(tenant, None)
 
+    def is_suspect(self, tenant: str) -> bool:
+        """Whether a number of records was wrong, or a damaged one was found."""
+        return tenant in self._suspect
+
     def is_counted(self, tenant: str) -> bool:
         """Whether a tenant's records were counted and none is suspect; see (1)."""
         return tenant in self._counted and tenant not in self._suspect

@@ -25,6 +25,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
+from keepward.ports.index_parts import IndexedState
 from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult, ScopeRange
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
@@ -102,6 +103,18 @@ class MemoryReads(Snapshot):
     def head(self, tenant: str) -> Head:
         """Return the tenant's head; seq 0 without a commit."""
         return self._tenant_row(tenant).head
+
+    def indexed_state(self, tenant: str) -> IndexedState:
+        """Return the state that an index of the tenant would be of now."""
+        row = self._tenant_row(tenant)
+        return IndexedState(seq=row.head.seq, hash=row.head.hash, erasures=row.erasures())
+
+    def was_at(self, tenant: str, state: IndexedState, *, erased: bool = False) -> bool:
+        """Whether the tenant was in a state, and nothing was erased since; ``erased`` allows erasures."""
+        with self._reading(tenant) as db:
+            row = tenants.read(db, self._sealer, tenant)
+            known = db.run("commit_hash_at", tenant=tenant, seq=state.seq).fetchone()
+        return (erased or state.erasures == row.erasures()) and known is not None and known[0] == state.hash
 
     def tally(self, tenant: str) -> dict[str, int]:
         """Return the number of active memories by tier, in constant time."""
@@ -329,6 +342,14 @@ class MemoryReads(Snapshot):
                     if row.status == "active" and (profile := profile_of(self._sealer, tenant, row, features)) is None:
                         self._on_damaged_row(tenant)
                     yield row.id, profile
+
+    def profiles_of(self, tenant: str, ids: Collection[str]) -> Iterator[tuple[str, RankingRow | None]]:
+        """Yield (id, ranking row) of some memories, in no stated order; None if it is not active or is damaged."""
+        with self._reading(tenant) as db:
+            rows = db.run("profiles_by_id", tenant=tenant, ids=json_array(ids)).fetchall()
+            for row, features in map(split_record_row, rows):
+                active = row.status == "active"
+                yield row.id, profile_of(self._sealer, tenant, row, features) if active else None
 
     def _on_damaged_row(self, tenant: str) -> None:
         """Called when a read of all rows leaves out a damaged one."""

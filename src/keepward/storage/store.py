@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepward import deadline
 from keepward.core.commit import Commit, Event, Head
@@ -32,11 +32,13 @@ from keepward.core.journal import Fault
 from keepward.core.query import Filter
 from keepward.core.serialization import tenant_digest
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.folders import data_folder
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import ScopeRange, UnreadableMemory
 from keepward.ports.world import Anchor, BlobStore
 from keepward.storage import rebuild
 from keepward.storage import tenant as tenants
+from keepward.storage.driver import sidecar_path
 from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
 from keepward.storage.integrity import IntegrityMonitor
@@ -48,6 +50,9 @@ from keepward.storage.sqlite import SqliteDatabase, create_schema
 from keepward.storage.tenant import TenantHead, compare_head_with_anchor, head_of_row
 from keepward.storage.verify import NotedHeads, check_store
 from keepward.storage.writer import UnitOfWork
+
+if TYPE_CHECKING:
+    from keepward.storage.index_files import IndexFiles
 
 #: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
@@ -319,6 +324,30 @@ class EventStore(Reader):
                 f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}"
             )
         return notes
+
+    def index_files(self) -> IndexFiles | None:
+        """Return the files of search indexes: next to the store, or in this user's data folder for a database.
+
+        None for a store in memory.
+        """
+        from keepward.storage.index_files import IndexFiles
+
+        if isinstance(self._database, SqliteDatabase):
+            if self._database.in_memory:
+                return None
+            folder = sidecar_path(self._database.path, ".index")
+        else:
+            folder = Path(data_folder(os.environ)) / "indexes" / self.store_id
+        return IndexFiles(folder, self.store_id, self._sealer)
+
+    def erasures(self, tenant: str) -> int:
+        """Return a number that rises with each erasure, as of now, also within ``read_snapshot``."""
+        with self._thread_note(snapshot=None):
+            return self.indexed_state(tenant).erasures
+
+    def has_damage(self, tenant: str) -> bool:
+        """Whether a read found missing or damaged records of a tenant."""
+        return self._watch.is_suspect(tenant)
 
     def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what several servers of this store share between requests; None for a file or an unsealed store."""

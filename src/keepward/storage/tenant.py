@@ -100,6 +100,11 @@ class TenantHead:
                 content = pack("records", self.tenant, row[:-1])
                 self.records.add(sealer, "records", f"{row.tier} {row.status}", content, sign)
 
+    def erasures(self) -> int:
+        """Return a number that rises with each erasure of content."""
+        erased = (count for kind, count in self.records.counts.items() if kind.split()[1] == Status.ERASED)
+        return sum(erased) + self.documents.counts["erased"]
+
     def active(self) -> dict[str, int]:
         """Return how many active memories there are by tier."""
         pairs = (kind.split() for kind in sorted(self.records.counts))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from contextlib import nullcontext
 
 import pytest
 
+from keepward.ports.index_parts import IndexedState
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, Query, RowFilter
@@ -40,8 +41,14 @@ class Store:
         self.broken_at: int | None = None
         self.asked: list[int] = []
 
-    def head(self, tenant):
-        return SimpleNamespace(seq=1)
+    def indexed_state(self, tenant):
+        return IndexedState(seq=1, hash=b"", erasures=0)
+
+    def read_snapshot(self, tenant):
+        return nullcontext()
+
+    def index_files(self):
+        return None
 
     def profiles(self, tenant, *, after):
         self.asked.append(after)
