@@ -165,8 +165,7 @@ class ListsSuite(Ground):
     ) -> None:
         used = {record.id: n % 3 for n, record in enumerate(stored)}
         with store.write() as writer:
-            for n in (1, 2):
-                writer.count_use(TENANT, [name for name, uses in used.items() if uses >= n], make.now)
+            writer.count_uses(TENANT, {name: (uses, make.now) for name, uses in used.items() if uses})
         later, free = make.now + timedelta(days=9), [each for each in stored if each.status is Status.ACTIVE]
         free = [record for record in free if not record.pinned and record.tier is Tier.ARCHIVAL]
 

@@ -120,7 +120,7 @@ def clean_backups(session: RequestContext) -> list[dict[str, str]]:
 def _clean_backup(session: RequestContext, file: Path, entries: Sequence[dict[str, Any]]) -> str:
     """Apply the listed erasures to a backup; return in words how far it is clean."""
     try:
-        # Unlike ``exists``, this tells a missing file from a folder that cannot be entered.
+        # Unlike ``exists``, this distinguishes a missing file from a folder that cannot be entered.
         file.stat()
         erased = apply_erasures_to(session, file, entries)
     except (FileNotFoundError, NotADirectoryError):

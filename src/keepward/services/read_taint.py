@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TAINT_WINDOW = timedelta(hours=1)
 #: A receipt may become visible this much later than one that was made after it: its transaction waited.
 _LATE = timedelta(minutes=1)
-#: Most actors, counted once for each trust that they read, whose reads of one tenant are kept apart.
+#: Most actors, counted once for each trust that they read, whose reads of one tenant are stored apart.
 MAX_READERS = 10_000
 _BY_LABEL = {trust.label: trust for trust in Trust}
 _LOW = tuple(trust for trust in Trust if trust < Trust.AGENT)

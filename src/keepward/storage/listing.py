@@ -226,8 +226,8 @@ class _Condition:
 
     def _any(self, column: str, values: Iterable[Any]) -> None:
         """Require one of some values; none of them requires nothing."""
-        if marks := [self._value(value) for value in values]:
-            self._parts.append(f"{column} IN ({', '.join(marks)})")
+        if names := [self._value(value) for value in values]:
+            self._parts.append(f"{column} IN ({', '.join(names)})")
 
     def _any_scope(self, filters: Filter) -> None:
         if filters.below == SHARED_SCOPE or not (filters.scopes or filters.below):

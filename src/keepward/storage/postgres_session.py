@@ -123,7 +123,7 @@ def to_postgres_sql(text: str) -> str:
             lambda match, array=array: f"unnest({array}) AS {match[1] or 'item'}(value)",  # type: ignore[misc]
             text,
         )
-    # A new table has no statistics. This form makes the planner look up features by the full key.
+    # A new table has no statistics. This form makes the planner find features by the full key.
     keyed = r"LEFT JOIN features f ON (f\.tenant = \S+ AND f\.id = \S+ AND f\.version = \S+)"
     text = re.sub(keyed, r"LEFT JOIN LATERAL (SELECT * FROM features f WHERE \1 OFFSET 0) AS f ON TRUE", text)
     text = text.replace("lower(r.scope)", "r.folded").replace("lower(j.value)", 'lower(j.value COLLATE "C")')
@@ -139,7 +139,7 @@ def _arrays(query: str) -> tuple[tuple[str, str], ...]:
 
 
 def _with_arrays(query: str, values: Values) -> Values:
-    """Return values with arrays in place of lists written in JSON."""
+    """Return values with arrays instead of lists written in JSON."""
     arrays = _arrays(query)
     if not arrays or not isinstance(values, Mapping):
         return values

@@ -311,7 +311,7 @@ def _worth(status: str, body: Body) -> int | None:
     """Return the order in which a full tier archives memories, the least first; None for what it never archives.
 
     It is the logarithm of the decayed importance at any later time, in 1/10**9 and apart from a sum that is equal for
-    all: what decays at one rate keeps its order. A use raises it; see ``least_worth``.
+    all: the order of what decays at one rate stays. A use raises it; see ``least_worth``.
     """
     since = body.idle_since
     if status != "active" or since is None:
