@@ -378,6 +378,7 @@ def test_policy_says_how_long_a_decided_body_is_stored(opened, clock):
 HOLDS = {
     "commits.payload", "commits.receipt", "events.payload", "records.key", "records.session", "records.subject",
     "records.category", "records.body",
+    "listed.key", "listed.session", "listed.subject", "listed.category", "listed.tags", "listed.job",
     "features.digest", "features.marks", "features.trait", "features.terms", "features.vectors", "links.name",
     "documents.id", "documents.refs", "documents.body",
 }  # fmt: skip
@@ -390,6 +391,8 @@ NEVER_STORED = {
     "features": "tenant id version model recipe units seal",
     "records": "tenant id version position arrival status tier kind scope sensitivity trust created_at expires_at "
     "standing seal",
+    "listed": "tenant arrival id position scope status sensitivity tier kind trust content_type source author model recipe "
+    "expires_at written_at happened_at importance idle_since confidence reinforced_at person worth",
     "tenants": "tenant seq hash restored writes tallies sums seal",
 }  # fmt: skip
 
