@@ -206,6 +206,8 @@ def test_store_moves_to_a_database_and_back_with_heads(run, filled, address, tmp
     back = run("store", "migrate", "--to", str(tmp_path / "new.db"), "--db", address)
     assert (there.code, back.code) == (0, 0)
     assert heads(run, filled) == heads(run, address) == heads(run, str(tmp_path / "new.db"))
+    exported = [run("export", "--db", each).out for each in (filled, address, str(tmp_path / "new.db"))]
+    assert (exported[0].count("\n") > 1, exported[1:]) == (True, exported[:1] * 2)
 
 
 def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
@@ -245,15 +247,26 @@ def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
     assert (ran.code, "verify" in ran.err, DatabaseUrl(address).exists()) == (8, True, False)
 
 
-@pytest.mark.slow
-def test_a_move_that_was_killed_goes_on(run, filled, address, tmp_path):
-    script = """
+def test_a_third_move_brings_what_was_written_since_the_second(run, filled, address):
+    for text in ("Bo prefers spaces", "Cy prefers neither"):
+        run("store", "migrate", "--to", address, "--db", filled)
+        run("remember", text, "--db", filled, "--tenant", "other", "--as", "operator")
+    again = run("store", "migrate", "--to", address, "--db", filled, "--json").json
+    assert [each["carried"] for each in again["tenants"]] == [False, True]
+    assert heads(run, filled) == heads(run, address)
+
+
+MOVE_UNTIL_KILLED = """
 import os, sys
 from keepward import Actor, Memory
 mem = Memory.open(sys.argv[1], embedder=None, actor=Actor.operator(), config_dir=sys.argv[3])
 mem.move_store(sys.argv[2], on_progress=lambda done, steps: os.kill(os.getpid(), 9) if done == 1 else None)
 """
-    command = [sys.executable, "-c", script, filled, address, str(tmp_path / "home")]
+
+
+@pytest.mark.slow
+def test_a_move_that_was_killed_goes_on(run, filled, address, tmp_path):
+    command = [sys.executable, "-c", MOVE_UNTIL_KILLED, filled, address, str(tmp_path / "home")]
     killed = subprocess.run(command, capture_output=True, check=False).returncode
     again = run("store", "migrate", "--to", address, "--db", filled, "--json").json
     assert (killed, [each["carried"] for each in again["tenants"]]) == (-9, [False, True])
@@ -261,3 +274,36 @@ mem.move_store(sys.argv[2], on_progress=lambda done, steps: os.kill(os.getpid(),
         heads(run, address),
         True,
     )
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_half_a_move_is_opened_by_the_next_move_alone(run, filled, address, tmp_path, to_file):
+    place = str(tmp_path / "half.db") if to_file else address
+    command = [sys.executable, "-c", MOVE_UNTIL_KILLED, filled, place, str(tmp_path / "home")]
+    subprocess.run(command, capture_output=True, check=False)
+    run("remember", "Another store", "--db", "another.db", "--as", "operator")
+    commands = (
+        ("remember", "Bo prefers spaces", "--as", "operator"),
+        *(("recall", "tabs"), ("status",), ("verify",), ("adopt",), ("export", "half.jsonl"), ("jobs",), ("doctor",)),
+    )
+    refused = [run(*each, "--db", place) for each in commands]
+    assert [("half a copy" in each.out + each.err, each.code != 0) for each in refused] == [(True, True)] * len(refused)
+    other = run("store", "migrate", "--to", place, "--db", "another.db")
+    assert (other.code, "interrupted" in other.err) == (4, True)
+    assert run("store", "migrate", "--to", place, "--db", filled).code == 0
+    assert (run("verify", "--db", place).code, heads(run, place)) == (0, heads(run, filled))
+
+
+def test_a_refused_move_leaves_the_other_store_in_use(run, filled, address):
+    run("remember", "Written there", "--db", address, "--as", "operator")
+    assert run("store", "migrate", "--to", address, "--db", filled).code == 4
+    assert run("status", "--db", address).code == 0
+
+
+def test_a_move_of_many_rows_reports_each_thousand(address, tmp_path):
+    given = {"embedder": None, "actor": Actor.operator("ana"), "config_dir": tmp_path / "home"}
+    with Memory.open(tmp_path / "many.db", **given) as memory:
+        memory.remember_many([f"The crate {n} went to the shed of house {n * 7}" for n in range(1_500)])
+        told = []
+        memory.move_store(address, on_progress=lambda done, steps: told.append((done, steps)))
+    assert (len(told) > 4, told == sorted(told), told[-1][0]) == (True, True, told[-1][1])

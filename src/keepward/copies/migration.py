@@ -3,7 +3,8 @@
 Invariants
 (1) The source is only read, and must be intact: a store with a fault is not migrated.
 (2) A tenant is copied in one transaction. After an interruption, the next run copies the missing tenants, and copies
-    again those that have changed since.
+    again those that have changed since. Until a run has copied and verified everything, only the next run opens the new
+    store.
 (3) The heads are those of the source; the seals are the new store's own.
 (4) Later writes to the source are not copied, and the owner is warned of them.
 """
@@ -25,7 +26,7 @@ from keepward.services.request_context import Engine
 from keepward.storage.store import EventStore, open_store
 
 _log = logging.getLogger(__name__)
-#: Progress: done and total of tenants, blobs and verified tenants.
+#: Progress: done and total of steps, which are a thousand rows of a tenant, a blob or a verified tenant.
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -45,20 +46,24 @@ def migrate_store(
             place=str(target), tenants=tuple(_migrated_tenant(engine.store, each, carried=False) for each in names)
         )
     migrated, blob_paths = [], blobs.files_of(engine).paths() if engine.store.blob_tenants() else []
-    steps = 2 * len(names) + len(blob_paths)
-    with closing(open_store(address_of(target), anchor=trust_store_in(config_dir))) as store:
+    each, done = {name: engine.store.copy_steps(name) for name in names}, 0
+    steps = sum(each.values()) + len(blob_paths) + len(names)
+    anchor = trust_store_in(config_dir)
+    with closing(open_store(address_of(target), anchor=anchor, continues_copy=True)) as store:
+        store.begin_copy(engine.store, names)
         for name in names:
             # Blobs come last: while rows are copied, no read looks for their files.
-            carried = store.copy_tenant(engine.store, name)
+            carried = store.copy_tenant(engine.store, name, _counting(report, done, each[name], steps))
             migrated.append(_migrated_tenant(store, name, carried=carried))
-            report(len(migrated), steps)
+            done += each[name]
+            report(done, steps)
         files = store.blob_store() or blobs_of(address_of(target))
         with blobs.translate_file_errors(), blobs.files_of(engine).locked(), files.locked():
             for n, path in enumerate(blob_paths):
                 content = blobs.files_of(engine).read(path)
                 if content is not None:
                     files.save(path, content)
-                report(len(names) + n + 1, steps)
+                report(done + n + 1, steps)
         for n, tenant in enumerate(migrated):
             report(steps - len(names) + n, steps)
             _, faults = store.verify(tenant.tenant)
@@ -68,6 +73,7 @@ def migrate_store(
             if faults or differs or store.head(tenant.tenant).name != tenant.head:
                 raise Tampered(f"the copy of the tenant {tenant.tenant} is damaged; move again")
         restore_erasure_list(bare_engine(store, config_dir=config_dir, clock=engine.clock, ids=engine.ids))
+        store.end_copy()
         report(steps, steps)
         if behind := [each.tenant for each in migrated if engine.store.head(each.tenant).name != each.head]:
             text = "these tenants changed during the move: %s; stop all writers of the old store, then move again"
@@ -75,6 +81,19 @@ def migrate_store(
         return MigrationResult(
             place=str(target), store_id=store.store_id, tenants=tuple(migrated), blobs=len(blob_paths)
         )
+
+
+def _counting(report: ProgressCallback, done: int, most: int, steps: int) -> Callable[[], None]:
+    """Return what reports one more step at each call, but not the last of the ``most`` steps."""
+    taken = 0
+
+    def count() -> None:
+        nonlocal taken
+        taken = min(taken + 1, most - 1)
+        if taken:
+            report(done + taken, steps)
+
+    return count
 
 
 def _require_verified(store: EventStore, names: list[str]) -> None:

@@ -97,9 +97,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- drop_features --
 DELETE FROM features WHERE tenant = ? AND id = ?;
 
--- all_features --
-SELECT {{feature_columns}} FROM features f WHERE f.tenant = :tenant ORDER BY f.id;
-
 -- stray_features --
 -- Features of no memory at its newest version.
 SELECT f.id FROM features f

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from keepward.core.commit import EMPTY_HASH, Commit, Event, EventPosition, Head, event_hash, recompute_commit_hash
 from keepward.core.memory import Status
@@ -15,7 +16,6 @@ from keepward.storage.erasing import empty_positions
 from keepward.storage.journal import payload_matches_event, walk_chain
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
-    CommitRow,
     EventRow,
     FeatureRow,
     listed_row,
@@ -74,59 +74,81 @@ def adopt(database: Database, anchor: Anchor, note: tuple[str, str] | None) -> S
     return sealer
 
 
+def _sealed_commit(sealer: Sealer, tenant: bytes, row: Row) -> Row:
+    # Idempotency keys are hashed under the previous key, so no request could match them.
+    *cells, receipt, _, _, _ = row
+    return (*cells, receipt, None, None, sealer.commit(tenant, row[1], row[10], receipt))
+
+
+def _sealed_event(sealer: Sealer, tenant: bytes, row: Row) -> Row:
+    _, seq, n, op, memory_id, version, _, _, payload_commit, _ = row
+    return (*row[:-1], sealer.event(tenant, seq, n, event_hash(n, op, memory_id, version, payload_commit)))
+
+
+def _sealed_document(sealer: Sealer, tenant: bytes, row: Row) -> Row:
+    return StoredDocument._make(row).sealed(sealer)
+
+
+def _sealed_features(sealer: Sealer, tenant: bytes, row: Row) -> Row:
+    return (row[0], *FeatureRow._make(row[1:]).sealed(sealer, row[0]))
+
+
+#: By table that ``compute`` does not write: what seals one of its rows, and the statement and key that change its seal.
+_SEALED: dict[str, tuple[Callable[[Sealer, bytes, Row], Row], str, int]] = {
+    "commits": (_sealed_commit, "set_commit_seal", 2),
+    "events": (_sealed_event, "set_event_seal", 3),
+    "documents": (_sealed_document, "set_document_seal", 3),
+    "features": (_sealed_features, "set_feature_seal", 2),
+}
+
+
 def reseal(db: Connection, sealer: Sealer, tenant: str) -> None:
     """Reseal the rows of a tenant that ``compute`` does not write: its journal, documents and features."""
     raw = tenant.encode()
-    # Idempotency keys are hashed under the previous key, so no request could match them.
     db.run("forget_requests", tenant=tenant)
-
-    def commit(row: Row) -> Row:
-        each = CommitRow._make(row)
-        return (sealer.commit(raw, each.seq, each.hash, each.receipt), tenant, each.seq)
-
-    def event(row: Row) -> Row:
-        each = EventRow._make(row)
-        hashed = event_hash(each.n, each.op, each.memory_id, each.version, each.payload_commit)
-        return (sealer.event(raw, each.seq, each.n, hashed), tenant, each.seq, each.n)
-
-    def document(row: Row) -> Row:
-        return (StoredDocument._make(row).sealed(sealer).seal, *row[:3])
-
-    def features(row: Row) -> Row:
-        each = FeatureRow._make(row).sealed(sealer, tenant)
-        return (each.seal, tenant, each.id)
-
-    _paged(db, "set_commit_seal", map(commit, db.stream("commits_after", tenant=tenant, after=-1)))
-    _paged(db, "set_event_seal", map(event, db.stream("events_from", tenant=tenant, after=-1)))
-    _paged(db, "set_document_seal", map(document, db.stream("all_documents", tenant=tenant)))
-    _paged(db, "set_feature_seal", map(features, db.stream("all_features", tenant=tenant)))
+    for table, (sealed, statement, width) in _SEALED.items():
+        rows = db.stream(f"all_of_{table}", tenant=tenant)
+        _paged(db, statement, ((sealed(sealer, raw, row)[-1], *row[:width]) for row in rows))
 
 
-def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
-    """Run a named statement for rows, a thousand at a time."""
-    page: list[Row] = []
-    for row in rows:
-        page.append(row)
-        if len(page) == _PAGE:
-            db.run_many(name, page)
-            page = []
-    db.run_many(name, page)
+def _paged(db: Connection, name: str, rows: Iterable[Row], report: Callable[[], None] = lambda: None) -> int:
+    """Run a named statement for rows, a thousand at a time, and report each thousand; return their number."""
+    count, waiting = 0, iter(rows)
+    while page := list(islice(waiting, _PAGE)):
+        db.run_many(name, page)
+        count += len(page)
+        report()
+    return count
 
 
-def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
+def _analyze(db: Connection, table: str, count: int) -> None:
+    """Let the planner know that a table got many rows: inside a transaction it takes a new table for empty."""
+    if db.has_statistics and count >= _PAGE:
+        db.execute(f"ANALYZE {table}")
+
+
+def copy_tenant(
+    source: Connection,
+    writer: UnitOfWork,
+    sealer: Sealer,
+    tenant: str,
+    source_head: TenantHead,
+    report: Callable[[], None],
+) -> None:
     """Replace all rows of a tenant by the source's rows, resealed with this store's key.
 
-    ``source_head`` is the tenant's row in the source.
+    ``source_head`` is the tenant's row in the source. ``report`` is called after each thousand rows.
     """
-    state, db = writer.state(tenant), writer.session
+    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
     writer.forget_candidates(tenant)
     for table in COLUMN_COUNTS:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
-        if table not in _COMPUTED:
-            _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
+    for table, (sealed, _, _) in _SEALED.items():
+        rows = source.stream(f"all_of_{table}", tenant=tenant)
+        count = _paged(db, f"put_into_{table}", (sealed(sealer, raw, row) for row in rows), report)
+        _analyze(db, table, count)
     state.head, state.restored = source_head.head, source_head.restored
-    reseal(db, sealer, tenant)
-    compute(db, sealer, tenant)
+    compute(db, sealer, tenant, report)
     tenants.recount(db, sealer, state)
 
 
@@ -145,29 +167,54 @@ def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
     return count
 
 
-def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
-    """Compute records, links, marks and deliveries from the journal and the receipts; see ``rebuild``."""
-    raw, count = tenant.encode(), 0
+def compute(db: Connection, sealer: Sealer, tenant: str, report: Callable[[], None] = lambda: None) -> int:
+    """Compute records, links, marks and deliveries from the journal and the receipts; see ``rebuild``.
+
+    ``report`` is called after each thousand memories.
+    """
+    raw = tenant.encode()
     for table in _COMPUTED:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
-    for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
-        event = EventRow._make(cells)
-        record = record_at(sealer, raw, event)
-        if arrival is None or event.payload is None:
-            raise Tampered("the first version of a memory is missing; run `keepward verify`")
-        row = record_row(sealer, tenant, event.seq * MAX_EVENTS_PER_COMMIT + event.n, arrival, record, event.payload)
-        db.run("add_record", (tenant, *row))
-        db.run_many("add_link", link_rows(tenant, [record]))
-        count += 1
+    links: list[Row] = []
+
+    def records() -> Iterator[Row]:
+        for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+            event = EventRow._make(cells)
+            record = record_at(sealer, raw, event)
+            if arrival is None or event.payload is None:
+                raise Tampered("the first version of a memory is missing; run `keepward verify`")
+            links.extend(link_rows(tenant, [record]))
+            position = event.seq * MAX_EVENTS_PER_COMMIT + event.n
+            yield (tenant, *record_row(sealer, tenant, position, arrival, record, event.payload))
+
+    def save_links() -> None:
+        db.run_many("add_link", links)
+        links.clear()
+        report()
+
+    count = _paged(db, "add_record", records(), save_links)
+    _analyze(db, "records", count)
     dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
+    listed, marks = list[Row](), list[Row]()
+
+    def save() -> None:
+        db.run_many("add_listed", listed)
+        add_minhashes(db, marks)
+        listed.clear()
+        marks.clear()
+        report()
+
     for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
         if features is not None and not features.has_valid_seal(sealer, tenant):
             dropped.append(row.id)
-            db.run_many("add_listed", [listed_row(tenant, row, None)])
+            listed.append(listed_row(tenant, row, None))
             continue
-        db.run_many("add_listed", [listed_row(tenant, row, features)])
+        listed.append(listed_row(tenant, row, features))
         if row.status == Status.ACTIVE:
-            add_minhashes(db, minhash_rows(tenant, row, features))
+            marks += minhash_rows(tenant, row, features)
+        if len(listed) == _PAGE:
+            save()
+    save()
     db.run_many("drop_features", [(tenant, memory_id) for memory_id in dropped])
     _paged(db, "add_delivery", project_deliveries(db, sealer, tenant))
     return count

@@ -283,8 +283,8 @@ def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None) -> Row:
 
 #: The migration that makes ``listed``, and what it reads to fill it.
 LISTED = "listed"
-RECORDS_WITH_FEATURES = """
-    SELECT r.*, f.* FROM records r
+RECORDS_WITH_FEATURES = f"""
+    SELECT r.tenant, {", ".join(f"r.{name}" for name in RecordRow._fields)}, f.* FROM records r
       LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version"""
 
 

@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 #: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
+#: Name in ``meta`` of the id of the store that is being copied to this one.
+COPYING = "copying"
 #: Tables that are empty in a new store.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
 UNKNOWN_STORE = (
@@ -77,13 +79,18 @@ _ELSEWHERE = (
 
 
 def open_store(
-    url: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False
+    url: str | Path,
+    *,
+    anchor: Anchor | None = None,
+    create: bool = True,
+    read_only: bool = False,
+    continues_copy: bool = False,
 ) -> EventStore:
     """Open the store in a file or in a PostgreSQL database, or a new one in ``:memory:``.
 
     A file without write permission is opened read-only. ``anchor`` stores the sealing key and the heads outside the
     store's folder; without it a file is not sealed. A store unknown to the anchor is opened as untrusted: see
-    ``foreign``.
+    ``foreign``. ``continues_copy`` opens a store to which a migration was interrupted as well.
 
     Raises:
         StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
@@ -102,6 +109,7 @@ def open_store(
 
         database = PostgresDatabase(str(url), create=create, read_only=read_only)
         try:
+            _require_whole(database, continues_copy)
             return EventStore(database, database.store_id, resolve_key(database, database.store_id, anchor, None))
         except BaseException:
             database.close()
@@ -111,10 +119,25 @@ def open_store(
     connections = SqliteDatabase(str(file), mode=mode)
     try:
         store_id = migrate_and_check_id(connections, file)
+        _require_whole(connections, continues_copy)
         return EventStore(connections, store_id, resolve_key(connections, store_id, anchor, file))
     except BaseException:
         connections.close()
         raise
+
+
+def _require_whole(database: Database, continues_copy: bool) -> None:
+    """Refuse a store to which a migration was interrupted; see ``EventStore.begin_copy``.
+
+    Raises:
+        StoreUnavailable: it is half a copy, unless ``continues_copy``.
+    """
+    with database.reading() as db:
+        if db.run("meta", name=COPYING).fetchone() is not None and not continues_copy:
+            raise StoreUnavailable(
+                "this store is half a copy, since a migration to it was interrupted: run `keepward store migrate` "
+                "from the old store again"
+            )
 
 
 def open_copy(file: Path) -> EventStore:
@@ -406,26 +429,61 @@ class EventStore(Reader):
         with self.write() as writer:
             return rebuild.restore(writer, self._sealer, tenant, commits)
 
-    def copy_tenant(self, source: EventStore, tenant: str) -> bool:
+    def begin_copy(self, source: EventStore, names: Iterable[str]) -> None:
+        """Note that this store is half a copy until ``end_copy``: until then only a continued migration opens it.
+
+        Raises:
+            Conflict: a tenant has a history of its own in this store, or another store is being copied to it.
+        """
+        with source._everywhere() as theirs, self.write() as writer:
+            row = writer.session.run("meta", name=COPYING).fetchone()
+            if row is not None and row[0] != source.store_id:
+                raise Conflict("a migration of another store to this one was interrupted; run that one again")
+            for tenant in names:
+                self._is_to_copy(writer, source, tenants.read(theirs, source._sealer, tenant))
+            writer.session.run("set_meta", name=COPYING, value=source.store_id)
+
+    def copy_steps(self, tenant: str) -> int:
+        """Return how many steps of a thousand rows the copy of a tenant takes, about; see ``copy_tenant``."""
+        row = self._tenant_row(tenant)
+        rows = row.head.seq + row.documents.counts.total() + 4 * row.records.counts.total()
+        return 1 + rows // 1_000
+
+    def end_copy(self) -> None:
+        """Note that all of the other store was copied."""
+        with self.write() as writer:
+            writer.session.run("drop_meta", name=COPYING)
+
+    def copy_tenant(self, source: EventStore, tenant: str, report: Callable[[], None]) -> bool:
         """Copy all rows of a tenant from another store, under the seals of this one, in one transaction.
 
-        Returns False if both stores already have the same head and as many rows of each kind.
+        Returns False if both stores already have the same head and as many rows of each kind. ``report`` is called
+        after each thousand rows.
 
         Raises:
             Conflict: the tenant has a history of its own in this store.
         """
-        name = f"carried_{tenant}"
-        stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
         with source._reading(tenant) as theirs, self.write() as writer:
-            source_row, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
-            if (own.head, own.tallies()) == (source_row.head, source_row.tallies()):
+            source_row = tenants.read(theirs, source._sealer, tenant)
+            if not self._is_to_copy(writer, source, source_row):
                 return False
-            row = writer.session.run("meta", name=name).fetchone()
-            if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
-                raise Conflict(stays)
-            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, source_row)
+            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, source_row, report)
             # This transaction counts as well.
-            writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
+            value = f"{source.store_id} {writer.state(tenant).writes + 1}"
+            writer.session.run("set_meta", name=f"carried_{tenant}", value=value)
+        return True
+
+    @staticmethod
+    def _is_to_copy(writer: UnitOfWork, source: EventStore, source_row: TenantHead) -> bool:
+        """Whether a tenant differs from the source's row and may be replaced; see ``copy_tenant``."""
+        tenant, own = source_row.tenant, writer.unchanged_state(source_row.tenant)
+        if (own.head, own.tallies()) == (source_row.head, source_row.tallies()):
+            return False
+        row = writer.session.run("meta", name=f"carried_{tenant}").fetchone()
+        if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
+            raise Conflict(
+                f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
+            )
         return True
 
     def scrub_pending(self) -> bool:

@@ -49,7 +49,7 @@ from keepward.storage.writer import link_rows
 
 #: The recorded heads of a tenant's journal and of its sums.
 NotedHeads: TypeAlias = tuple[Head | None, Head | None]
-_KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING}
+_KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING, "copying"}
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
 _COMPUTED = ("listed", "marks", "lineage", "aliases", "attachments")
 #: Fields in the body of a memory that name another memory or a blob.

@@ -81,6 +81,10 @@ class UnitOfWork(UseWrites, Reader):
         """The connection of this transaction, for rebuilding the rows of a tenant."""
         return self._db
 
+    def unchanged_state(self, tenant: str) -> TenantHead:
+        """Return the row of a tenant to look at."""
+        return self._tenant_row(tenant)
+
     def state(self, tenant: str) -> TenantHead:
         """Return the row of a tenant for changes; it is written when the transaction ends."""
         state = self._tenant_row(tenant)
