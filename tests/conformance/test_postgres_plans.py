@@ -41,7 +41,7 @@ WHOLE = {
     *("facts_journal", "facts_journal_in", "facts_records", "facts_usage", "find", "indexed_as_of", "listed_as_of"),
     *("misordered", "newest_as_of", "payloads_with_blobs", "profiles", "proposal_fingerprints", "records_to_verify"),
     *("requested_commits", "scopes", "stray_features", "superseded_bodies", "tenants", "unrecorded"),
-    *("candidates_seen", "candidate_sample", "lapsed", "least_worth_of_tier", "unembedded"),
+    *("candidates_seen", "candidate_sample", "lapsed", "unembedded", "alike", "least_worth_of_tier"),
     # Fragments of others.
     *("commit_row", "event_row", "profile", "record_row", "select_documents"),
 }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
 from msgspec.structs import replace
 
 from keepward import Actor, Memory
@@ -12,37 +16,49 @@ from keepward.core.principals import Trust
 from keepward.core.proposal import digest_of
 from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer
+from keepward.services.search_features import text_features
 
 CHUNK = 100
 
 
 def many_memories(owner: Memory, count: int) -> None:
     """Put facts into a store, a hundred a commit; their texts are ``Shelf N holds flour ...``."""
+    texts = [f"Shelf {n} holds flour {n * 7} of the mill at house {n % 97}." for n in range(count)]
+    put_records(owner, texts, features=_words_alone)
+
+
+def _words_alone(record: Record) -> Features:
+    return Features(terms=tokenizer.pack(record.text.lower().rstrip(".").split()), model=None, vectors=b"", units=0)
+
+
+def put_records(
+    owner: Memory,
+    texts: Sequence[str],
+    *,
+    ttl_days: int | None = None,
+    features: Callable[[Record], Features] = text_features,
+    **fields: Any,
+) -> list[Record]:
+    """Put archival facts of the owner into a store, a hundred a commit, with other fields as named; return them."""
     session, ids = owner._session, RandomIds()
     now = owner.now
-    for start in range(0, count, CHUNK):
-        texts = [
-            f"Shelf {n} holds flour {n * 7} of the mill at house {n % 97}."
-            for n in range(start, min(count, start + CHUNK))
-        ]
-        records = [
-            Record(
-                id=ids.new_id(now),
-                version=1,
-                tier=Tier.ARCHIVAL,
-                kind=Kind.FACT,
-                text=text,
-                scope="/",
-                source="operator",
-                trust=Trust.OWNER,
-                confidence=1.0,
-                importance=0.5,
-                author="operator:ana",
-                created_at=now,
-                reinforced_at=now,
-            )
-            for text in texts
-        ]
+    made: list[Record] = []
+    for start in range(0, len(texts), CHUNK):
+        given: dict[str, Any] = {
+            "version": 1,
+            "tier": Tier.ARCHIVAL,
+            "kind": Kind.FACT,
+            "scope": "/",
+            "source": "operator",
+            "trust": Trust.OWNER,
+            "confidence": 1.0,
+            "importance": 0.5,
+            "author": "operator:ana",
+            "created_at": now,
+            "reinforced_at": now,
+            "expires_at": None if ttl_days is None else now + timedelta(days=ttl_days),
+        }
+        records = [Record(id=ids.new_id(now), text=text, **(given | fields)) for text in texts[start : start + CHUNK]]
         stage = PendingCommit(
             commit_id=ids.new_id(now),
             at=now,
@@ -50,15 +66,14 @@ def many_memories(owner: Memory, count: int) -> None:
             actor_kind="operator",
             details=CommitDetails(actor="operator:ana", reason="stock", receipt=ids.new_id(now), policy="0" * 16),
             steps=tuple(Step(op="insert", before=None, after=each) for each in records),
-            features=tuple(
-                Features(terms=tokenizer.pack(text.lower().rstrip(".").split()), model=None, vectors=b"", units=0)
-                for text in texts
-            ),
+            features=tuple(map(features, records)),
             base={},
             salts=tuple(ids.salt() for _ in range(len(records) + 1)),
         )
         with session.store.write() as writer:
             writer.append(session.tenant, stage)
+        made += records
+    return made
 
 
 def many_waiting(owner: Memory, count: int) -> None:

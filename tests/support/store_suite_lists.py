@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections import Counter
@@ -185,6 +186,43 @@ class ListsSuite(Ground):
         normal = {record.id for record in free if record.scope in scopes and record.sensitivity is Sensitivity.NORMAL}
         found = list(store.least_worth(TENANT, "archival", scopes))
         assert set(found) == {name for name in normal if by_id[name].trust < Trust.USER}
+
+    def test_what_jobs_look_for_is_what_the_records_say(
+        self, store: EventStore, make: RecordFactory, stored: list[Record]
+    ) -> None:
+        now, used = make.now + timedelta(days=20), {record.id for record in stored[::3]}
+        with store.write() as writer:
+            writer.count_uses(TENANT, dict.fromkeys(used, (1, make.now)))
+        live = [record for record in stored[::-1] if record.is_live(now) and not record.pinned]
+        faded = [each for each in live if confidence_at(each, now) < 0.4 and importance_at(each, now) < 0.3]
+        assert store.faded(TENANT, to_micros(now), confidence=0.4, importance=0.3) == [each.id for each in faded]
+        before = make.now - timedelta(hours=2)
+        facts = [
+            each.id
+            for each in live
+            if each.kind is Kind.FACT and each.id not in used and importance_at(each, now) < 0.3
+            if each.text_at < before and each.reinforced_at <= each.text_at
+        ]
+        assert facts == store.unused_facts(TENANT, to_micros(now), before=to_micros(before), importance=0.3)
+        passing = [
+            each.id
+            for each in stored[::-1]
+            if each.is_live(make.now) and each.expires_at and each.key is None and each.tier is not Tier.CORE
+            if each.reinforced_at <= before
+        ]
+        assert (len(faded) > 0, len(facts) > 0, len(passing) > 0) == (True, True, True)
+        assert store.passing(TENANT, make.now, until=before) == passing
+
+    def test_memories_with_the_same_words_are_found_together(self, store: EventStore, make: RecordFactory) -> None:
+        same = [make.record(), make.record(tier=Tier.EPISODIC), make.record(expires_at=make.now)]
+        others = [make.record("coffee"), make.record(key="k"), make.record(kind=Kind.EVENT), make.record("none known")]
+        for record in [*same, *others]:
+            trait = b"" if record is others[-1] else record.text.encode()[:8]
+            with store.write() as writer:
+                stage = make.stage(record)
+                features = make.features(record.text, trait=trait)
+                writer.append(TENANT, dataclasses.replace(stage, features=(features,)))
+        assert [each.record for each in store.alike(TENANT, make.now)] == same[:2]
 
     def test_status_counts_what_the_records_say(
         self, store: EventStore, make: RecordFactory, stored: list[Record]

@@ -47,7 +47,7 @@ from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
-from keepward.gates.detectors.near_duplicate import compare
+from keepward.gates.detectors.near_duplicate import NormalizedText, compare, ratio
 from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
@@ -119,7 +119,7 @@ class JobContext:
         """Yield those of some memories that are active and that a job may change, in order."""
         names = iter(ids)
         while page := list(islice(names, CHANGES_PER_COMMIT)):
-            for record in self.reader.records(self.tenant, page).records:
+            for record in paced(self.reader.records(self.tenant, page).records):
                 if record.is_live(self.now) and self.may_modify(record):
                     yield record
 
@@ -505,7 +505,9 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     return events
 
 
-def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | None = None) -> list[Alike]:
+def similar_pairs(
+    context: JobContext, memories: Iterable[IndexedMemory], *, floor: float, scopes: Iterable[str] | None = None
+) -> list[Alike]:
     """Return pairs of unkeyed memories that score ``floor`` or more or state the same, best first, ties by id.
 
     Candidates share minhashes, so that the work grows with the memories and not with their pairs. If more than
@@ -514,7 +516,7 @@ def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | 
     visible = None if scopes is None else frozenset(scopes)
     entries = [
         memory
-        for memory in paced(context.reader.indexed(context.tenant))
+        for memory in paced(memories)
         if memory.record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
         and memory.record.kind is not Kind.EVENT
         and memory.record.key is None
@@ -523,6 +525,7 @@ def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | 
         and context.may_modify(memory.record)
     ]
     entries.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
+    forms = [NormalizedText(entry.record.text) for entry in entries]
     buckets: dict[tuple[Any, ...], list[int]] = {}
     pairs: list[Alike] = []
     for n, entry in enumerate(paced(entries)):
@@ -535,15 +538,21 @@ def similar_pairs(context: JobContext, *, floor: float, scopes: Iterable[str] | 
             weight = MIN_SHARED_MINHASHES if isinstance(fingerprint, bytes) else 1
             shared.update(dict.fromkeys(bucket[-MAX_HOLDERS_PER_MINHASH:], weight))
             bucket.append(n)
-        likely = (entries[other] for other in sorted(shared) if shared[other] >= MIN_SHARED_MINHASHES)
-        pairs += filter(None, (_compare_pair(context, other, entry, floor) for other in likely))
+        for other in sorted(shared):
+            if shared[other] >= MIN_SHARED_MINHASHES:
+                pair = _compare_pair(context, (entries[other], forms[other]), (entry, forms[n]), floor)
+                pairs += [] if pair is None else [pair]
     return sorted(pairs, key=lambda pair: (-pair.score, pair.first.id, pair.second.id))
 
 
-def _compare_pair(context: JobContext, a: IndexedMemory, b: IndexedMemory, floor: float) -> Alike | None:
+_Compared = tuple[IndexedMemory, NormalizedText]
+
+
+def _compare_pair(context: JobContext, first: _Compared, other: _Compared, floor: float) -> Alike | None:
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
     from keepward.retrieval.vector_index import unpack
 
+    (a, text), (b, other_text) = first, other
     policy, model, cosine = context.policy, context.model, None
     if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:
         # Rounded, so that a floor copied from a shown score includes that pair.
@@ -551,7 +560,10 @@ def _compare_pair(context: JobContext, a: IndexedMemory, b: IndexedMemory, floor
     equal = a.features.digest == b.features.digest
     if cosine is not None and not equal and cosine < min(floor, policy.merge_cosine):
         return None
-    like = compare(a.record.text, b.record.text)
+    # To name what differs takes longer than to measure how much does.
+    if cosine is None and not equal and ratio(text, other_text) < min(floor, policy.similarity_threshold):
+        return None
+    like = compare(text, other_text)
     same = equal or (
         not like.differs
         and like.ratio >= policy.similarity_threshold
@@ -569,12 +581,14 @@ def consolidate(context: JobContext) -> Iterator[ProposedBatch]:
     for batch in _duplicate_batches(context):
         changed |= {change.id for change in batch.changes}
         yield batch
+    since = context.now - context.policy.merge_after
     old = [
         record
-        for record in context.active(Tier.EPISODIC, Tier.ARCHIVAL)
+        for record in sorted(
+            context.modifiable(context.reader.passing(context.tenant, context.now, until=since)),
+            key=lambda record: (record.created_at, record.id),
+        )
         if record.stability is Stability.VOLATILE
-        and record.reinforced_at <= context.now - context.policy.merge_after
-        and record.key is None
         and record.id not in changed
         # Events of a session are summarised by session.
         and not (record.kind is Kind.EVENT and record.session)
@@ -593,7 +607,9 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
     """Yield batches that archive all but one of memories that state the same, which gets their evidence."""
     records: dict[str, Record] = {}
     near: dict[str, set[str]] = {}
-    for pair in similar_pairs(context, floor=context.policy.merge_cosine):
+    # What states the same has the same words.
+    memories = context.reader.alike(context.tenant, context.now)
+    for pair in similar_pairs(context, memories, floor=context.policy.merge_cosine):
         if pair.same:
             for record, other in ((pair.first, pair.second), (pair.second, pair.first)):
                 records[record.id] = record
@@ -617,10 +633,12 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
         if not others:
             continue
         taken |= {best.id, *(other.id for other in others)}
-        changes = _archive_changes(others)
         evidence = {item for other in others if other.trust >= best.trust for item in other.evidence}
         added = {*best.evidence, *evidence}
+        changes = _archive_changes(others)
         if evidence - set(best.evidence) and len(added) <= MAX_SOURCES:
             changes.append(Replace(id=best.id, evidence=tuple(sorted(added)), if_version=best.version))
         reason = f"memory {best.id} states the same"
-        yield ProposedBatch(changes=tuple(changes), reason=reason, atomic=True, heir=best.id)
+        for start in range(0, len(changes), CHANGES_PER_COMMIT):
+            part = tuple(changes[start : start + CHANGES_PER_COMMIT])
+            yield ProposedBatch(changes=part, reason=reason, atomic=True, heir=best.id)

@@ -73,10 +73,10 @@ def _embed(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], N
         sync_database_index(session.engine, session.tenant, keep_lease)
 
 
-def _learn(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    uses, commit = learn_importance(session)
+def _learn(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    uses, commits = learn_importance(session, keep_lease)
     tally.counts.update(reinforced=len(uses), uses=sum(uses.values()))
-    tally.commits += (commit,) if commit else ()
+    tally.commits += commits
 
 
 def _train(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
@@ -90,9 +90,9 @@ def _train(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> 
     tally.commits += (found.commit.id,) if found.commit else ()
 
 
-def _sweep(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    dropped = review.drop_old_contents(session)
-    tally.counts.update(blobs.sweep(session.engine, session.tenant), proposals=dropped)
+def _sweep(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    dropped = review.drop_old_contents(session, keep_lease)
+    tally.counts.update(blobs.sweep(session.engine, session.tenant, keep_lease), proposals=dropped)
 
 
 def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:

@@ -38,7 +38,7 @@ from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quar
 from keepward.core.query import EVERYTHING, Filter
 from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
-from keepward.jobs.planners import JobContext, ProposedBatch, similar_pairs
+from keepward.jobs.planners import CHANGES_PER_COMMIT, JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
 from keepward.services.browse import list_page
 from keepward.services.index_cache import lacks_embedding
@@ -50,7 +50,7 @@ from keepward.services.write import propose, propose_each
 logger = logging.getLogger(__name__)
 
 #: Most changes of one proposal to a person.
-MAX_ASKED = 500
+MAX_ASKED = CHANGES_PER_COMMIT
 #: Most reasons of quarantined or refused changes in a receipt, so that it stays readable.
 _MAX_REASONS = 20
 #: Lowest score of a pair that may be a contradiction.
@@ -373,7 +373,9 @@ def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = 
 
 def candidates(session: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
     """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``."""
-    pairs = similar_pairs(_job_context(session, "consolidate"), floor=floor, scopes=session.reader.scopes)
+    context = _job_context(session, "consolidate")
+    memories = context.reader.indexed(session.tenant)
+    pairs = similar_pairs(context, memories, floor=floor, scopes=session.reader.scopes)
     # Both memories of a pair have the same sensitivity.
     return [pair for pair in pairs if session.reader.can_read(pair.first)][:limit]
 

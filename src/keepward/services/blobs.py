@@ -13,7 +13,7 @@ upload at the earliest. The row is deleted first, in a transaction that sees all
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +44,8 @@ from keepward.services.request_context import Engine, RequestContext
 from keepward.services.unpack import Budget, unpack_files, unpack_parts
 from keepward.storage.reads import Reader
 
+#: Blobs that one transaction of a sweep deletes.
+SWEPT_AT_ONCE = 200
 _NOT_FOUND = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
 
 
@@ -247,9 +249,10 @@ class CopyResult:
     faulty: tuple[str, ...]
 
 
-def sweep(engine: Engine, tenant: str) -> dict[str, int]:
+def sweep(engine: Engine, tenant: str, before_part: Callable[[], None] = lambda: None) -> dict[str, int]:
     """Delete a tenant's blobs without a reference for ``UNREFERENCED_GRACE``, and files without a row.
 
+    ``before_part`` is called before each transaction, of at most ``SWEPT_AT_ONCE`` blobs.
     Returns the number of ``blobs``, their ``bytes``, and ``strays``: files that interrupted writes left behind.
 
     Raises:
@@ -263,16 +266,21 @@ def sweep(engine: Engine, tenant: str) -> dict[str, int]:
         if stored.last_upload <= now - UNREFERENCED_GRACE
     ]
     if not all(engine.store.blob_holders(tenant, ref) for ref in old):
-        with engine.store.write() as writer:
-            # No other process writes meanwhile, so no reference can be added.
-            referred = writer.blob_refs(tenant) | pending_refs(writer, tenant, now)
-            deleted = [
-                stored
-                for stored in writer.documents(StoredBlob, tenant).list()
-                if stored.blob.ref not in referred
-                and stored.last_upload <= now - UNREFERENCED_GRACE
-                and writer.drop_blob(tenant, stored.blob.ref)
-            ]
+        with engine.store.read_snapshot(tenant):
+            seq, referred = engine.store.head(tenant).seq, engine.store.blob_refs(tenant)
+        unused = [ref for ref in old if ref not in referred]
+        for start in range(0, len(unused), SWEPT_AT_ONCE):
+            before_part()
+            with engine.store.write() as writer:
+                # No other process writes meanwhile, so no reference can be added.
+                added = writer.blob_refs(tenant, after=seq) | pending_refs(writer, tenant, now)
+                deleted += [
+                    stored
+                    for stored in writer.documents(StoredBlob, tenant).list(ids=unused[start : start + SWEPT_AT_ONCE])
+                    if stored.blob.ref not in added
+                    and stored.last_upload <= now - UNREFERENCED_GRACE
+                    and writer.drop_blob(tenant, stored.blob.ref)
+                ]
     size, strays = sum(stored.blob.bytes for stored in deleted), max(0, remove_orphans(engine) - len(deleted))
     return {"blobs": len(deleted), "bytes": size, "strays": strays}
 

@@ -8,7 +8,7 @@ parts gives the same importance, except for rounding to 1/10,000; it is at most 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -100,19 +100,35 @@ def record_feedback(
 
 #: Share of the distance to 1 that each use adds to the importance.
 GAIN_PER_USE = 0.02
+#: Memories in one commit that learns from their uses.
+LEARNED_AT_ONCE = 200
 
 
-def learn_importance(session: RequestContext) -> tuple[dict[str, int], str | None]:
-    """Turn the uses counted since the last time into importance, in one commit.
+def learn_importance(
+    session: RequestContext, before_part: Callable[[], None] = lambda: None
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Turn the uses counted since the last time into importance, at most ``LEARNED_AT_ONCE`` memories in a commit.
 
-    Returns the uses learned from, by memory, and the id of the commit; None if there was nothing to learn.
+    Returns the uses learned from, by memory, and the ids of the commits. ``before_part`` is called before each commit;
+    if it raises, what was committed stays.
 
     Raises:
         Conflict: a memory changed meanwhile; run it again.
     """
+    used, learned, commits = list(session.store.unlearned_uses(session.tenant)), dict[str, int](), list[str]()
+    for start in range(0, len(used), LEARNED_AT_ONCE):
+        before_part()
+        uses, commit = _learn_from(session, used[start : start + LEARNED_AT_ONCE])
+        learned |= uses
+        commits += [commit] if commit else []
+    return learned, tuple(commits)
+
+
+def _learn_from(session: RequestContext, names: Sequence[str]) -> tuple[dict[str, int], str | None]:
+    """Learn from the uses of some memories in one commit; see ``learn_importance``."""
 
     def decide(session: RequestContext) -> _LearningSteps:
-        counted = session.store.unlearned_uses(session.tenant)
+        counted = session.store.unlearned_uses(session.tenant, names)
         records = session.store.records(session.tenant, list(counted)).records if counted else []
         change_context = session.change_context()
         now = change_context.now

@@ -59,6 +59,8 @@ _PROPOSER_FIELDS: dict[Any, tuple[str, ...]] = {
 }
 _Result = TypeVar("_Result")
 _review = reasons_of("review")
+#: Proposals whose content one transaction drops.
+DROPPED_AT_ONCE = 200
 #: Replaces the reason of a proposal whose content was dropped.
 DROPPED_TEXT = "[no longer kept]"
 _NO_DECIDER = "deciding takes a reviewer or the owner; an agent cannot approve or reject"
@@ -521,8 +523,10 @@ def notices(session: RequestContext) -> list[Proposal]:
     return with_review_state(session, session.reader.hide_proposal_content(unnotified))
 
 
-def drop_old_contents(session: RequestContext) -> int:
+def drop_old_contents(session: RequestContext, before_part: Callable[[], None] = lambda: None) -> int:
     """Drop the content of proposals that were decided longer ago than policy retains it; return how many.
+
+    ``before_part`` is called before each transaction, of at most ``DROPPED_AT_ONCE`` proposals.
 
     An expired proposal counts as decided from now on: the clock may have jumped, and it can still be reopened. The
     digest, the state and the decider of each proposal stay.
@@ -531,12 +535,13 @@ def drop_old_contents(session: RequestContext) -> int:
     items = [item for item in session.store.documents(Proposal, session.tenant).list() if item.steps]
     expired = [item for item in items if item.state == "pending" and item.expires_at <= now]
     old = [item for item in items if item.decided_at and item.decided_at <= now - session.policy.review_keep]
-    if old or expired:
+    changed = [(replace(item, state="expired", decided_at=now), "pending") for item in expired]
+    changed += [(replace(item, reason=DROPPED_TEXT, reasons=(), steps=()), item.state) for item in old]
+    for start in range(0, len(changed), DROPPED_AT_ONCE):
+        before_part()
         with session.store.write() as writer:
-            for item in expired:
-                writer.put(replace(item, state="expired", decided_at=now), was="pending")
-            for item in old:
-                writer.put(replace(item, reason=DROPPED_TEXT, reasons=(), steps=()), was=item.state)
+            for item, state in changed[start : start + DROPPED_AT_ONCE]:
+                writer.put(item, was=state)
     return len(old)
 
 

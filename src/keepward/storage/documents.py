@@ -453,10 +453,10 @@ class DocumentReads(Snapshot):
         """Return the sorted ids of memories whose newest version refers to a blob, in any status."""
         return [name for (name,) in self._run("blob_holders", tenant, ref=ref)]
 
-    def blob_refs(self, tenant: str) -> set[str]:
-        """Return the blobs that any unerased version in the journal refers to."""
+    def blob_refs(self, tenant: str, *, after: int = 0) -> set[str]:
+        """Return the blobs that any unerased version in the journal refers to, or any after a commit."""
         with self._reading(tenant) as db:
-            return refs_in(db, tenant)
+            return refs_in(db, tenant, after)
 
     def blob_tenants(self) -> list[str]:
         """Return the names of tenants with blobs, sorted; for maintenance only."""
@@ -570,10 +570,13 @@ class DocumentWrites(DocumentReads):
         return True
 
 
-def refs_in(db: Connection, tenant: str) -> set[str]:
-    """Return the blobs of all versions in the journal. The check of the chain reports unreadable payloads."""
+def refs_in(db: Connection, tenant: str, after: int = 0) -> set[str]:
+    """Return the blobs of all versions in the journal, or of those after a commit.
+
+    The check of the chain reports unreadable payloads.
+    """
     refs = set()
-    for (payload,) in db.stream("payloads_with_blobs", tenant=tenant):
+    for (payload,) in db.stream("payloads_with_blobs", tenant=tenant, after=after):
         try:
             refs.add(json.loads(payload).get("blob"))
         except (ValueError, AttributeError, UnicodeDecodeError):

@@ -125,6 +125,21 @@ SELECT {{record_columns}}, {{feature_columns}}
 -- Every memory changed after a position, oldest change first, with its features.
 {{profile}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
 
+-- alike --
+-- Memories that a job may merge, of which more than one has the same words in any capitals.
+SELECT f.id FROM features f CROSS JOIN records r
+ WHERE f.tenant = :tenant AND f.trait IN (SELECT trait FROM features WHERE tenant = :tenant AND trait <> :none
+                                           GROUP BY trait HAVING count(*) > 1)
+   AND r.tenant = f.tenant AND r.id = f.id AND r.version = f.version AND r.tier IN ('archival', 'episodic')
+   AND r.kind <> 'event' AND r.key IS NULL AND {{live}}
+ ORDER BY f.trait, f.id;
+
+-- passing --
+-- Volatile memories of no key that were not confirmed since an instant.
+SELECT l.id FROM listed l
+ WHERE l.tenant = :tenant AND l.tier IN ('archival', 'episodic') AND l.status = 'active' AND l.expires_at > :now
+   AND l.key IS NULL AND l.reinforced_at <= :until ORDER BY l.arrival;
+
 -- profiles_by_id --
 {{profile}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
@@ -571,7 +586,7 @@ SELECT DISTINCT a.name FROM links a LEFT JOIN records r ON r.tenant = a.tenant A
 -- payloads_with_blobs --
 -- Payloads of the journal in which a blob is named; a quotation mark inside a text is escaped.
 SELECT payload FROM events
- WHERE tenant = :tenant AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
+ WHERE tenant = :tenant AND seq > :after AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
 
 -- content_at --
 SELECT payload_commit FROM events WHERE tenant = :tenant AND seq = :seq AND n = :n AND payload IS NOT NULL;

@@ -65,6 +65,8 @@ MAX_DUPLICATE_CANDIDATES = 8
 MIN_SHARED_MINHASHES = 2
 #: Most memories that are counted for one minhash, those changed last.
 MAX_HOLDERS_PER_MINHASH = 32
+#: Memories that a statement reads by their ids.
+_READ_AT_ONCE = 500
 #: Memories whose uses are read at once, to find what a full tier archives.
 _FIRST_BY_WORTH, _MORE_BY_WORTH = 16, 500
 #: Tiers whose memories are all in the index of ``standing``.
@@ -320,16 +322,33 @@ class MemoryReads(Snapshot):
     def indexed(self, tenant: str) -> Iterator[IndexedMemory]:
         """Yield every active memory with its features, the longest unchanged first."""
         with self._reading(tenant) as db:
-            for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
-                if row.status != Status.ACTIVE:
-                    continue
-                try:
-                    record = record_of(self._sealer, tenant, row, row.version)
-                except Tampered as exc:
-                    _log.warning("memory %s was left out: %s", row.id, exc, extra={"action": "damaged"})
-                    continue
-                verified = verified_features(self._sealer, tenant, features)
-                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
+            yield from self._indexed(tenant, map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)))
+
+    def _indexed(self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]) -> Iterator[IndexedMemory]:
+        for row, features in rows:
+            if row.status != Status.ACTIVE:
+                continue
+            try:
+                record = record_of(self._sealer, tenant, row, row.version)
+            except Tampered as exc:
+                _log.warning("memory %s was left out: %s", row.id, exc, extra={"action": "damaged"})
+                continue
+            verified = verified_features(self._sealer, tenant, features)
+            yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
+
+    def alike(self, tenant: str, now: datetime) -> Iterator[IndexedMemory]:
+        """Yield the archival and episodic memories, no events and without a key, whose words another memory has."""
+        ids = [name for (name,) in self._run("alike", tenant, now=to_micros(now), none=b"")]
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            part = json_array(ids[start : start + _READ_AT_ONCE])
+            with self._reading(tenant) as db:
+                rows = db.run("profiles_by_id", tenant=tenant, ids=part).fetchall()
+            yield from self._indexed(tenant, map(split_record_row, rows))
+
+    def passing(self, tenant: str, now: datetime, *, until: datetime) -> list[str]:
+        """Return the ids of active volatile memories without a key that were not confirmed since an instant."""
+        values = {"now": to_micros(now), "until": to_micros(until)}
+        return [name for (name,) in self._run("passing", tenant, **values)]
 
     def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """Yield (id, ranking row) for every memory changed after a position, oldest first; None if it is not active."""

@@ -35,11 +35,15 @@ class UseReads(DocumentReads):
             counted = use_counts(db, self._sealer, tenant, frozenset(ids))
         return {name: (count, from_micros(last)) for name, (count, last) in sorted(counted.items())}
 
-    def unlearned_uses(self, tenant: str) -> dict[str, int]:
-        """Return, by memory id in order, the uses that importance has not learned from."""
+    def unlearned_uses(self, tenant: str, ids: Collection[str] | None = None) -> dict[str, int]:
+        """Return, by memory id in order, the uses that importance has not learned from, of all or of some memories."""
         with self._reading(tenant) as db:
-            rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_UNLEARNED)
-            counts = {row.id: _counts(row) for row in rows}
+            if ids is None:
+                rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_UNLEARNED)
+            else:
+                names = json_array(ids)
+                rows = select_verified(db, self._sealer, "documents_by_id", tenant=tenant, kind="usage", ids=names)
+            counts = {row.id: _counts(row) for row in rows if row.state == _UNLEARNED}
         return {name: count - learned for name, (count, learned) in sorted(counts.items())}
 
     def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:

@@ -20,7 +20,7 @@ def test_a_repeated_text_is_found_by_its_digest(tmp_path, name):
     with sqlite3.connect(path) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values)]
     db.close()
-    index = "trait" if name == "known_trust" else "digest"
-    assert f"features_{index} ({index}=? AND tenant=?)" in "".join(plan)
+    found = "trait (tenant=? AND trait=?)" if name == "known_trust" else "digest (digest=? AND tenant=?)"
+    assert f"features_{found}" in "".join(plan)
     # ``f`` is what was found by its digest.
     assert {step for step in plan if step.startswith("SCAN")} <= {"SCAN f", "SCAN json_each VIRTUAL TABLE INDEX 1:"}

@@ -176,17 +176,17 @@ class Similarity:
     differs: tuple[Difference, ...]
 
 
-def compare(a: str, b: str) -> Similarity:
+def compare(a: str | NormalizedText, b: str | NormalizedText) -> Similarity:
     """Measure the similarity of two texts and name their differences.
 
     ``overlap`` is |A & B| / min(|A|, |B|) over sets of tokens; when either is empty, 1.0 for equal texts and
     else 0.0. The measures read the first ``MAX_COMPARED_CHARS`` characters; in longer texts any inequality is the
     difference "value". "order" means the same tokens in another order.
     """
-    first, other = NormalizedText(a), NormalizedText(b)
+    first, other = _as_normalized(a), _as_normalized(b)
     if first.plain == other.plain:
         return Similarity(overlap=1.0, ratio=1.0, differs=())
-    return Similarity(overlap=_overlap(first, other), ratio=_ratio(first, other), differs=_differences(first, other))
+    return Similarity(overlap=_overlap(first, other), ratio=ratio(first, other), differs=_differences(first, other))
 
 
 def is_near_duplicate(
@@ -194,7 +194,7 @@ def is_near_duplicate(
 ) -> bool:
     """Whether two texts reach either minimum, whatever differs; the measures are those of ``compare``."""
     first, other = _as_normalized(a), _as_normalized(b)
-    return first.plain == other.plain or _overlap(first, other) >= overlap_floor or _ratio(first, other) >= ratio_floor
+    return first.plain == other.plain or _overlap(first, other) >= overlap_floor or ratio(first, other) >= ratio_floor
 
 
 def match(
@@ -212,7 +212,7 @@ def match(
     for at, other in enumerate(forms):
         if form.tokens != other.tokens or max(len(form.plain), len(other.plain)) > MAX_COMPARED_CHARS:
             continue
-        if _ratio(form, other) >= ratio_floor:
+        if ratio(form, other) >= ratio_floor:
             return at, False
     return None
 
@@ -222,7 +222,8 @@ def _overlap(a: NormalizedText, b: NormalizedText) -> float:
     return len(a.distinct_tokens & b.distinct_tokens) / smaller if smaller else 0.0
 
 
-def _ratio(a: NormalizedText, b: NormalizedText) -> float:
+def ratio(a: NormalizedText, b: NormalizedText) -> float:
+    """Return ``Similarity.ratio`` alone."""
     return _indel()(a.plain[:MAX_COMPARED_CHARS], b.plain[:MAX_COMPARED_CHARS])
 
 

@@ -45,3 +45,6 @@ CREATE INDEX listed_tags ON listed (tenant, tags, scope, status, sensitivity, ex
 CREATE INDEX listed_worth ON listed (tenant, tier, scope, person, worth, arrival) WHERE worth IS NOT NULL;
 -- The last commits up to an instant, and those of a day.
 CREATE INDEX commits_at ON commits (tenant, at);
+-- Texts with the same words in any capitals, of one tenant: also those that more than one memory has.
+DROP INDEX features_trait;
+CREATE INDEX features_trait ON features (tenant, trait, id);
