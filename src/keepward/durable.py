@@ -71,7 +71,7 @@ def make_folder(folder: Path, *, below: Path | None = None) -> None:
 
 
 def write_all(handle: int, data: bytes, offset: int | None = None) -> None:
-    """Write all bytes at an offset, or at its present one; a disk may take only a part of them at a time.
+    """Write all bytes at an offset, or at the position of the file; a disk may take only a part of them at a time.
 
     Raises:
         OSError: the disk takes no more; a part may be written.

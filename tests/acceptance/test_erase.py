@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from outcomes import brought_back, codes, held, kept, refused
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered
 from keepward.interchange import load, write_vault
+from keepward.storage import documents
+from keepward.storage.driver import SqliteConnection
 from support import tamper
 
 #: What may not be found afterwards: a text, what it becomes on revision, and words of both.
@@ -250,15 +253,27 @@ def test_plan_hides_sensitive_text_without_the_right(owner, ramipril, entering):
     assert (len(shown), [text for text in shown if "diabetes" in text]) == (2, [])
 
 
-def test_quotation_elsewhere_is_listed_for_a_person(owner, number):
-    quoting = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
-    assert owner.plan_erase([number]).quoting == (quoting.id,)
+@pytest.mark.parametrize("text", [SECOND.upper(), f"  {SECOND}.", SECOND.replace("'", "’")])
+def test_a_copy_in_other_capitals_or_signs_goes_with_it(owner, number, tmp_path, text):
+    copy = kept(owner.remember(text, tier="archival", scope="/agents/orion"))
+    erased(owner, number)
+    assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
 
 
-def test_a_memory_whose_fields_hold_the_text_is_listed(owner):
-    number = kept(owner.remember(SECOND, tier="archival")).id
-    quoting = kept(owner.remember("A request", metadata={"parts": [f"Known: {SECOND}"]}, content_type="structured"))
-    assert owner.plan_erase([number]).quoting == (quoting.id,)
+def test_a_note_that_only_repeats_the_words_is_no_part_of_a_plan(owner, number):
+    note = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
+    plan = owner.plan_erase([number])
+    assert (plan.candidates, [target.id for target in plan.targets]) == ((), [number])
+    owner.erase(plan.digest, [number])
+    assert [hit.memory.id for hit in owner.recall(SECOND)][:1] == [note.id]
+
+
+def test_a_citation_that_was_replaced_no_longer_counts(owner, ramipril):
+    message, fact = ramipril
+    other = kept(owner.remember("Ana was at the doctor", kind="event")).id
+    with owner.draft(reason="cited wrongly") as draft:
+        draft.replace(fact, "Ana takes Ramipril at noon", evidence=[other])
+    assert (owner.plan_erase([message]).candidates, owner.plan_erase([other]).candidates[0].id) == ((), fact)
 
 
 def test_what_another_user_said_stays_and_is_listed(owner):
@@ -506,6 +521,81 @@ def test_a_proposal_that_comes_in_while_erasing_voids_the_plan(number, owner, en
     assert owner.get(number).text == SECOND
     erased(owner, number)
     assert traces(tmp_path) == []
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The first words of every statement, in order; ``run_many`` is one."""
+    told: list[str] = []
+    run, many = SqliteConnection.execute, SqliteConnection.executemany
+
+    def execute(self: SqliteConnection, text: str, *values: Any) -> Any:
+        told.append(text[:15])
+        return run(self, text, *values)
+
+    def executemany(self: SqliteConnection, text: str, rows: Any) -> Any:
+        told.append(text[:15])
+        return many(self, text, rows)
+
+    monkeypatch.setattr(SqliteConnection, "execute", execute)
+    monkeypatch.setattr(SqliteConnection, "executemany", executemany)
+    return told
+
+
+def written(told: list[str]) -> list[str]:
+    """Return the statements of the first transaction that writes."""
+    return told[told.index("BEGIN IMMEDIATE") + 1 : told.index("COMMIT")]
+
+
+@pytest.mark.parametrize("many", [2, 300])
+def test_a_user_is_erased_by_few_statements_whatever_was_said(owner, statements, many):
+    ana = owner.user("ana")
+    told = [
+        {"text": f"Ana's number {n} is {n * 7919}", "tier": "archival", "evidence": ["mail:7"]} for n in range(many)
+    ]
+    assert {outcome.outcome for outcome in ana.remember_many(told)} == {"committed"}
+    ana.context("Ana's number")
+    kept(owner.user("bo").remember("Ana's number 1 is 7919"))
+    statements.clear()
+    plan = ana.erase()
+    planned = list(statements)
+    statements.clear()
+    ana.erase(plan.digest)
+    assert (len(plan.targets), len(plan.candidates)) == (many, 1)
+    assert (planned.count("BEGIN"), len(planned) <= 30, len(written(statements)) <= 30) == (1, True, True)
+    assert len(statements) < 110
+
+
+@pytest.mark.parametrize("asked", [[], ["when are deploys"], ["when are deploys", SECOND]])
+def test_within_the_transaction_only_new_receipts_are_unpacked(owner, number, other, monkeypatch, asked):
+    unpacked: list[bytes] = []
+    unpack, write = documents.decompress_body, owner._engine.store.write
+    for query in ("when are deploys", "deploys on which day", "private number"):
+        owner.recall(query, limit=1, receipt=True)
+    plan = owner.plan_erase([number])
+    shown = [each for each in plan.receipts if owner.receipt(each)["kind"] == "recall"]
+
+    def late(**options: Any) -> Any:
+        owner._engine.store.write = write
+        for query in asked:
+            owner.recall(query, limit=1, kinds=["event"], receipt=True)
+        unpacked.clear()
+        return write(**options)
+
+    def counted(body: bytes) -> bytes:
+        unpacked.extend([body] if body[:1] == b"x" else [])
+        return unpack(body)
+
+    monkeypatch.setattr(documents, "decompress_body", counted)
+    owner._engine.store.write = late
+    if SECOND in asked:
+        # The new receipt repeats the text, so the plan lacks it.
+        with pytest.raises(Conflict):
+            owner.erase(plan.digest, [number])
+    else:
+        owner.erase(plan.digest, [number])
+    assert len(shown) == 1
+    assert len(unpacked) == (len(asked) + len(shown) if asked else 0)
 
 
 def test_a_tombstone_says_nothing_without_the_key_of_this_machine(owner, number, tmp_path):

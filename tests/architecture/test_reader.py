@@ -14,7 +14,8 @@ MODULES = [path for folder in ("services", "jobs") for path in sorted((SOURCE / 
 #: What reads contents of memories, commits, proposals or receipts from the store.
 READS = {
     "ids_with_prefix", "commit", "commits", "contents", "events", "find", "histories", "history", "duplicate_candidates", "receipt",
-    "receipts", "receipts_before", "records", "steps", "superseded",
+    "receipts", "receipts_before", "records", "steps", "superseded", "versions", "naming", "replaced_texts", "details_at",
+    "receipt_texts", "receipts_of_commits", "erasures",
 }  # fmt: skip
 #: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
 WITHOUT_READER = {
@@ -29,11 +30,22 @@ WITHOUT_READER = {
     "ingest": {"Proposal"},
     # They work on the whole tenant, for its owner or for upkeep.
     "registry": {"find"},
-    "erasure": {"Proposal", "events", "find", "receipts", "records", "steps"},
+    "erasure": {
+        "Proposal",
+        "details_at",
+        "events",
+        "find",
+        "naming",
+        "receipt_texts",
+        "receipts_of_commits",
+        "records",
+        "replaced_texts",
+        "versions",
+    },
     "planners": {"find", "records", "steps"},
     "provenance": {"Proposal", "commit", "events", "history"},
     "runner": {"Proposal"},
-    "erasure_references": {"commit", "events", "history"},
+    "erasure_references": {"commit", "erasures", "history"},
     # They find and rank, count tokens and bytes, or find the instant of a commit.
     "blobs": {"Proposal"},
     "index_cache": {"find", "records"},

@@ -243,7 +243,7 @@ class StoreSuite(ReadSuite, ListsSuite, JobsSuite):
                 (page,) = writer.compactable_receipts(TENANT, make.now, after=(names or [""])[-1], limit=1)
                 names.append(page["id"])
             assert names == sorted((lent.id, plain.id))
-            writer.rewrite_receipt(TENANT, lent.id, {**lent.as_dict(), "compacted_at": "now"})
+            writer.rewrite_receipts(TENANT, {lent.id: {**lent.as_dict(), "compacted_at": "now"}})
             (left,) = writer.compactable_receipts(TENANT, make.now, after="", limit=9)
         assert (left["id"], store.low_trust_deliveries(TENANT, "")) == (plain.id, [])
         assert store.verify(TENANT)[1] == []

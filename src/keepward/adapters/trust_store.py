@@ -68,7 +68,7 @@ def _read_file(path: Path) -> bytes | None:
 
 
 def _make_folder(config_dir: Path, *names: str) -> None:
-    """Create a folder in the configuration directory; every entry down to it is on disk, also of others."""
+    """Create a folder in the configuration directory; every entry down to it is on disk."""
     folder = config_dir.joinpath(*names)
     durable.make_folder(folder)
     for each in (folder, *folder.parents[: len(names)]):
@@ -205,7 +205,7 @@ class TrustStore:
                 try:
                     durable.write_all(handle, fresh, 0)
                 except OSError:
-                    # A partial record would pass for a damaged one.
+                    # A part of a record would seem damaged.
                     os.ftruncate(handle, len(stored))
                     durable.write_all(handle, stored, 0)
                     raise

@@ -78,11 +78,11 @@ def finish_erasures(session: RequestContext) -> None:
 
     Each step is taken even if one before it fails.
     """
-    open_ones = []
-    for tenant in session.store.tenants():
-        for commit, events in certificate.erasing_commits(session.engine, tenant):
-            if session.store.artefact(tenant, certificate.CERTIFICATE_KIND, commit.id) is None:
-                open_ones.append((commit, events))
+    store, open_ones = session.store, []
+    for tenant in store.tenants():
+        if erasing := set(store.erasing(tenant)):
+            certified = store.artefact_names(tenant, certificate.CERTIFICATE_KIND)
+            open_ones += store.erasures(tenant, erasing - certified)
     entries = [certificate.erasure_list_entry(session.engine, commit, events) for commit, events in open_ones]
     outcomes: list[dict[str, str]] = []
     finished = [
@@ -94,11 +94,12 @@ def finish_erasures(session: RequestContext) -> None:
     if not all(finished):
         return
     with session.store.write() as writer:
-        for commit, events in open_ones:
+        for (commit, events), entry in zip(open_ones, entries, strict=True):
             issued = certificate.certificate(
                 session.engine,
                 commit,
                 events,
+                entry,
                 file="the file was rewritten from its live rows, and its log emptied",
                 backups=outcomes,
             )
@@ -175,12 +176,7 @@ def restore_erasure_list(engine: Engine) -> None:
     """Add to this machine's list the erasures of the journal that the list has lost."""
     known = {entry.get("commit") for entry in engine.erasures.entries()} if engine.erasures else set()
     for tenant in engine.store.tenants():
-        if known.issuperset(engine.store.erasing(tenant)):
-            continue
-        add_to_erasure_list(
-            engine,
-            [
-                certificate.erasure_list_entry(engine, commit, events)
-                for commit, events in certificate.erasing_commits(engine, tenant)
-            ],
-        )
+        missing = set(engine.store.erasing(tenant)) - known
+        if missing:
+            erasures = engine.store.erasures(tenant, missing)
+            add_to_erasure_list(engine, [certificate.erasure_list_entry(engine, *each) for each in erasures])

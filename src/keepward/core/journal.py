@@ -130,7 +130,7 @@ class Candidate(Data):
     """A memory or proposal that is not erased unless it is selected."""
 
     id: str
-    #: ``derived`` from a target, ``cites`` it as evidence, or ``quotes`` its text.
+    #: ``derived`` from a target; ``cites`` it as evidence; ``quotes`` it as another user's copy, or shows its blob.
     why: str
     #: The beginning of its newest text; empty in the result of an erasure.
     text: str
@@ -150,7 +150,7 @@ class ErasePlan(Value):
     shortened: tuple[Shortened, ...] = ()
     #: Ids of memories derived from a target with a text of their own; select them to erase them too.
     derived: tuple[str, ...]
-    #: Ids of other memories with a version that quotes a target.
+    #: Ids of other memories that say the same for another user, or show the same blob.
     quoting: tuple[str, ...]
     #: Positions to erase: versions of memories, then details of commits.
     versions: tuple[EventPosition, ...]

@@ -110,10 +110,13 @@ def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Cal
             with_feedback = (
                 {feedback.receipt for feedback in writer.documents(Feedback, session.tenant).list()} if page else set()
             )
-            for receipt in page:
-                if receipt["kind"] == "compile" and receipt["id"] not in with_feedback:
-                    writer.rewrite_receipt(session.tenant, receipt["id"], _compact_receipt(receipt, now.isoformat()))
-                    tally.counts["receipts"] += 1
+            compacted = {
+                receipt["id"]: _compact_receipt(receipt, now.isoformat())
+                for receipt in page
+                if receipt["kind"] == "compile" and receipt["id"] not in with_feedback
+            }
+            writer.rewrite_receipts(session.tenant, compacted)
+            tally.counts["receipts"] += len(compacted)
         if not page:
             return
         after = page[-1]["id"]

@@ -162,7 +162,7 @@ class DuplicateCandidate(NamedTuple):
 class Destruction:
     """Content that a transaction destroys in addition to the commit that it has appended."""
 
-    #: Erased memories: their features, links and uses are deleted.
+    #: Erased memories: their uses are deleted. Their commit has deleted their features and links.
     ids: tuple[str, ...] = ()
     #: Events whose payload and salt are deleted.
     events: tuple[EventPosition, ...] = ()

@@ -5,21 +5,28 @@ commit elsewhere in the tenant does not void it.
 An erasure is a commit of kind ``erase`` with one tombstone for each erased memory; its details name every event
 position whose content was destroyed. The chain stays intact, and no operation restores the content.
 Everything happens in one transaction: features, uses, proposals, receipts, stored texts and learned weights go as well.
-Exact copies are erased with the original, except those of other users. Such copies are candidates, and so are memories
-that derive from it, cite it or quote it, and proposals that cite it: they stay unless they are named.
-``include_citing`` adds those that derive from it or cite it.
+Equal texts, in normal form without case, are erased with the original, except those of other users. Such copies are
+candidates, and so are memories that derive from it or cite it, and proposals that cite it: they stay unless they are
+named. ``include_citing`` adds those that derive from it or cite it. No text is searched for words of a target.
 What quotes, merges or sums up a target is a target too, by its provenance; see ``services.following``. A summary of
 quotes only loses the lines of the targets: it gets a new version, and its versions with these lines are destroyed.
 Pending and decided proposals are targets like memories: by subject, source, session, lineage or their own text.
+A plan reads one snapshot, by indexes: only stored receipts and replaced versions are read completely. The number of
+statements does not grow with the targets. Within the transaction only what came since the plan is read.
 The same state gives the same plan. The texts in a plan are for a person to read: no digest covers them, and the result
 of an erasure has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -29,7 +36,6 @@ from keepward.core.commit import (
     ERASED,
     Commit,
     CommitDetails,
-    Event,
     EventPosition,
     Step,
     decode_details,
@@ -42,12 +48,13 @@ from keepward.core.principals import RESERVED_SCOPE, user_of
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Feedback
 from keepward.core.quotes import lines_by_source
-from keepward.core.serialization import decode_record, digest, encode
+from keepward.core.serialization import digest, encode
 from keepward.core.value import plain_name
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from keepward.gates.detectors.near_duplicate import fold
 from keepward.ports.store import Destruction
 from keepward.services.access import descendants, items_of
-from keepward.services.blobs import blob_ref_of, refs_of
+from keepward.services.blobs import refs_of
 from keepward.services.erasure_references import (
     CERTIFICATE_KIND,
     COUNTS_KIND,
@@ -55,8 +62,8 @@ from keepward.services.erasure_references import (
     erased_text_of,
     erasure_counts,
     fingerprints,
-    fold_text,
     mentions_content,
+    objective_in,
     receipt_without_content,
     residual_details,
 )
@@ -153,11 +160,20 @@ def _apply(
     weights = [name for kind, name in plan.artefacts if kind == RERANKER]
     if weights and (step := stop_step(session)) is not None:
         steps.append(step)
-    places = [*plan.versions, *((seq, DETAILS) for seq in plan.details)]
+    positions = [*plan.versions, *((seq, DETAILS) for seq in plan.details)]
 
     def destroy(writer: UnitOfWork) -> None:
         # No other process writes meanwhile: if the side tables are not as planned, the plan is void.
-        again = scan_side_tables(session.for_transaction(writer), ids | found.rewritten, found.traces, found.queued)
+        again = found.side_tables
+        if writer.writes(session.tenant) != found.writes:
+            again = scan_side_tables(
+                session.for_transaction(writer),
+                ids | found.rewritten,
+                found.traces,
+                found.queued,
+                seqs=found.seen.seqs,
+                known=found.side_tables,
+            )
         if again.content() != found.side_tables.content():
             raise Conflict(_PLAN_CHANGED)
         writer.destroy(
@@ -186,7 +202,7 @@ def _apply(
             base={step.after.id: step.after.version - 1 for step in steps},
             reason=plan.reason,
             kind="erase",
-            details={"erased": tuple(format_event_position(place) for place in places)},
+            details={"erased": tuple(format_event_position(position) for position in positions)},
             receipt_kind="erase",
             also=destroy,
         )
@@ -256,7 +272,7 @@ def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
     empty = ErasureScope(seen=JournalHits(), side_tables=SideTableHits(), traces=erased_text_of(()), histories={})
     gathered = collect_scope(session, Selection(ids=ids), "other") if ids else empty
     seen = gathered.seen
-    seen.events |= {place for place in cells if place[1] != DETAILS}
+    seen.events |= {position for position in cells if position[1] != DETAILS}
     seen.details = own | seen.details
     gathered.plan = body = _complete_plan(session.tenant, gathered, gathered.plan)
     _apply(session, gathered, unchanged=None if ids else session.reader.fetch(min(cells.values())))
@@ -269,14 +285,14 @@ _NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER})
 
 @dataclass(slots=True)
 class JournalHits:
-    """The findings of one pass over the journal."""
+    """The findings in the journal."""
 
     copies: set[str] = field(default_factory=set)
     quoting: set[str] = field(default_factory=set)
     events: set[EventPosition] = field(default_factory=set)
     details: dict[int, CommitDetails] = field(default_factory=dict)
-    #: By blob, the event positions and memories that refer to it.
-    blobs: dict[str, set[tuple[EventPosition, str]]] = field(default_factory=dict)
+    #: The commits that made a version of a target.
+    seqs: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -287,12 +303,19 @@ class SideTableHits:
     proposals: list[Proposal] = field(default_factory=list)
     artefacts: list[tuple[str, str]] = field(default_factory=list)
     feedback: tuple[Feedback, ...] = ()
+    #: How many receipts without a commit there were, and the highest id of one.
+    receipt_count: int = 0
+    newest_receipt: str = ""
 
     def content(self) -> tuple[Any, ...]:
         """Return what would be written, without times."""
         return [item.id for item in self.proposals], self.receipts, self.artefacts, self.feedback
 
 
+#: Versions of a memory by position, oldest first.
+Versions: TypeAlias = dict[EventPosition, Record]
+#: Texts of a receipt in quotation marks, without those that need an escape.
+_QUOTED = re.compile(rb'"([^"\\]*)"')
 #: The plan before the journal was read.
 _EMPTY_PLAN = ErasePlan(
     digest="",
@@ -317,70 +340,81 @@ class ErasureScope:
     #: The summaries of quotes that stay, and the ids of those that have a version with a line of a target.
     following: Followers = field(default_factory=Followers)
     rewritten: frozenset[str] = frozenset()
+    #: How many transactions had changed the tenant.
+    writes: int = 0
     plan: ErasePlan = _EMPTY_PLAN
 
 
 def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> ErasureScope:
+    """Return what an erasure destroys, read from one snapshot."""
+    with nullcontext() if session.writer else session.store.read_snapshot(session.tenant):
+        return _collect_scope(session, chosen, reason)
+
+
+def _collect_scope(session: RequestContext, chosen: Selection, reason: str) -> ErasureScope:
     named, queued, named_proposals = _select_ids(session, chosen)
     proposed = _proposed_records(session, chosen, queued, named_proposals)
-    copies: set[str] = set()
     #: By id, why a memory is included.
-    included: dict[str, str] = {}
-    every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+    why = dict.fromkeys(named, "named")
+    histories: dict[str, Versions] = {}
     while True:
-        ids = named | copies | included.keys()
-        histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
+        ids = set(why)
+        histories |= _histories(session, ids - histories.keys())
         held = [record for versions in proposed.values() for record in versions]
         held += editions_of(session, ids, queued)
-        traces = erased_text_of([*(record for versions in histories.values() for record in versions), *held])
+        traces = erased_text_of([*(record for name in sorted(ids) for record in histories[name].values()), *held])
         following = followers(session, ids, ended=True)
         if following.removed:
-            included |= dict.fromkeys(following.removed, "quotes")
+            why |= dict.fromkeys(following.removed, "quotes")
             continue
         extracts = {*following.shortened, *following.clean}
         lineage = set(descendants(session, ids)) - ids - extracts
-        names = _citing_names(every, histories | proposed, lineage)
-        citing = {record.id for record in every if record.id in names} - ids - lineage - extracts
+        names = {*ids, *proposed, *(alias for each in held for alias in each.aliases)}
+        names |= {alias for name in ids for record in histories[name].values() for alias in record.aliases}
+        citing = _citing(session, names) - ids - lineage - extracts
         citing_proposals = _citing_proposals(session, names, {*ids, *lineage, *extracts, *citing}, queued)
         if chosen.include_citing and (lineage or citing or citing_proposals):
-            included |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
+            why |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= citing_proposals.keys()
             proposed |= _proposed_records(session, chosen, set(citing_proposals), set(citing_proposals))
             continue
-        quoting = _versions_with_lines(session, following, ids)
-        seen = _scan_journal(session, ids, lineage, traces, quoting)
-        if seen.copies <= copies:
+        seen = _scan_copies(session, ids | extracts, lineage, traces)
+        if not seen.copies:
             break
-        copies |= seen.copies
-    histories |= proposed
+        why |= dict.fromkeys(seen.copies, "copy")
+    quoting = _versions_with_lines(session, following, ids)
+    _scan_journal(session, {name: histories[name] for name in ids}, traces, seen)
+    seen.events |= {position for versions in quoting.values() for position in versions}
     rewritten = frozenset(name for name, versions in quoting.items() if versions)
-    side_tables = scan_side_tables(session, {*ids, *proposed, *rewritten}, traces, queued)
-    blobs = _blobs_to_erase(session, seen, side_tables)
-    why = {**dict.fromkeys(copies, "copy"), **included, **dict.fromkeys(named, "named")}
+    side_tables = scan_side_tables(session, {*ids, *proposed, *rewritten}, traces, queued, seqs=seen.seqs)
+    blobs = _blobs_to_erase(session, {name: histories[name] for name in ids}, seen, side_tables)
+    records = {name: list(histories[name].values()) for name in ids} | proposed
     why |= dict.fromkeys(proposed, "proposed")
     targets = tuple(
         Target(
             id=name,
-            versions=0 if name in proposed else len(histories[name]),
+            versions=0 if name in proposed else len(records[name]),
             why=why[name],
-            text=_excerpt(session, histories[name][-1]),
+            text=_excerpt(session, records[name][-1]),
         )
-        for name in sorted({*ids, *proposed})
+        for name in sorted(records)
     )
     found = ErasureScope(
         seen=seen,
         side_tables=side_tables,
         traces=traces,
-        histories=histories,
+        histories=records,
         proposed=frozenset(proposed),
         queued=frozenset(queued),
         following=following,
         rewritten=rewritten,
+        writes=session.store.writes(session.tenant),
     )
     derived, quotes = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
     stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
     stay = {**dict.fromkeys(quotes, "quotes"), **stay}
-    texts = {record.id: _excerpt(session, record) for record in every if record.id in stay}
+    staying = session.store.records(session.tenant, list(stay)).records if stay else []
+    texts = {record.id: _excerpt(session, record) for record in staying}
     erased_proposals = {item.id for item in side_tables.proposals}
     asked = {name: _excerpt(session, after) for name, after in citing_proposals.items() if name not in erased_proposals}
     stay, texts = {**stay, **dict.fromkeys(asked, "cites")}, texts | asked
@@ -404,44 +438,40 @@ def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> Er
     return found
 
 
-def _versions_with_lines(session: RequestContext, found: Followers, targets: Collection[str]) -> dict[str, set[int]]:
-    """Return, by id of each summary of quotes that stays, its versions with a line of a target."""
-    histories = [
-        [step.after for step in session.store.steps(session.tenant, name)] for name in (*found.shortened, *found.clean)
-    ]
+def _histories(session: RequestContext, ids: Collection[str]) -> dict[str, Versions]:
+    """Return, by memory, its versions by position, oldest first."""
+    if not ids:
+        return {}
+    found = session.store.versions(session.tenant, sorted(ids))
+    return {name: {position: step.after for position, step in steps} for name, steps in found.items()}
+
+
+def _versions_with_lines(
+    session: RequestContext, found: Followers, targets: Collection[str]
+) -> dict[str, list[EventPosition]]:
+    """Return, by id of each summary of quotes that stays, the positions of its versions with a line of a target."""
     #: By id of a summary, the lines of targets that some version has. Sources are older than what quotes them.
     lines: dict[str, set[str]] = {}
-    quoting: dict[str, set[int]] = {}
-    for versions in sorted(histories, key=lambda versions: (versions[-1].created_at, versions[-1].id)):
-        name = versions[-1].id
-        own, places = lines.setdefault(name, set()), quoting.setdefault(name, set())
-        for version in versions:
+    quoting: dict[str, list[EventPosition]] = {}
+    histories = _histories(session, {*found.shortened, *found.clean}).items()
+    newest = {name: [*versions.values()][-1] for name, versions in histories}
+    for name, versions in sorted(histories, key=lambda each: (newest[each[0]].created_at, each[0])):
+        own, positions = lines.setdefault(name, set()), quoting.setdefault(name, [])
+        for position, version in versions.items():
             _, parts = lines_by_source(version) or ([], [])
             for source, part in zip(version.derived_from, parts, strict=False):
                 taken = part if source in targets else [line for line in part if line in lines.get(source, ())]
-                if taken:
-                    own.update(taken)
-                    places.add(version.version)
+                own.update(taken)
+                if taken and position not in positions:
+                    positions.append(position)
     return quoting
 
 
-def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
-    """Return the names of these memories and of those that cite one of them, over any number of steps."""
-    cited_by: dict[str, set[str]] = {}
-    for record in every:
-        if record.status is Status.ERASED or record.scope == RESERVED_SCOPE:
-            continue
-        for name in (*record.evidence, *record.derived_from):
-            cited_by.setdefault(name, set()).add(record.id)
-    names = {record.id: record.aliases for record in every}
-    fresh = {*histories, *lineage}
-    fresh |= {alias for versions in histories.values() for record in versions for alias in record.aliases}
-    found: set[str] = set()
-    while fresh:
-        found |= fresh
-        more = {name for cited in fresh for name in cited_by.get(cited, ())}
-        fresh = {*more, *(alias for name in more for alias in names[name])} - found
-    return found
+def _citing(session: RequestContext, names: Collection[str]) -> set[str]:
+    """Return the ids of memories that cite one of some names."""
+    ids = session.store.citing(session.tenant, names)
+    cites = session.store.records(session.tenant, ids).records if ids else []
+    return {record.id for record in cites if record.status is not Status.ERASED and record.scope != RESERVED_SCOPE}
 
 
 def _citing_proposals(
@@ -493,22 +523,10 @@ def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], s
     """
     if not (chosen.ids or chosen.subject or chosen.source or chosen.user):
         raise InvalidInput("say what to erase: ids, a subject or a source; or ask at a user")
-    found: dict[str, Record] = {}
-    named: set[str] = set()
-    for name in chosen.ids:
-        item = session.store.documents(Proposal, session.tenant).get(name, prefix=True)
-        if item is None:
-            record = session.reader.fetch_only(name)
-            found[record.id] = record
-        elif item.steps:
-            named.add(item.id)
+    found, named = _named_ids(session, chosen.ids)
     queued = set(named)
-    every: Sequence[Record] = ()
     if chosen.subject or chosen.source or chosen.user:
-        every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
-        for record in every:
-            if _is_chosen(record, chosen):
-                found[record.id] = record
+        found |= {record.id: record for record in _selected(session, chosen) if _is_chosen(record, chosen)}
         for item in session.store.documents(Proposal, session.tenant).list():
             if any(_is_chosen(side, chosen) for side in _records_of(item)):
                 queued.add(item.id)
@@ -517,10 +535,44 @@ def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], s
         raise Conflict(f"this was erased already: tombstone {min(found)}")
     if not left and not queued:
         folded = (chosen.subject or chosen.user or "").casefold()
+        every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
         alike = sum(each.subject is not None and each.subject.casefold() == folded for each in every)
         other = f"; {alike} of a subject in other capitals: names count letter by letter" if alike else ""
         raise NotFound(f"nothing here is of that subject, source or user{other}")
     return left, queued, named
+
+
+def _named_ids(session: RequestContext, names: Sequence[str]) -> tuple[dict[str, Record], set[str]]:
+    """Return, by id, the named memories; and the ids of the named proposals."""
+    if not names:
+        return {}, set()
+    proposals = session.store.documents(Proposal, session.tenant)
+    items = {item.id: item for item in proposals.list(ids=names)}
+    known = {record.id: record for record in session.reader.records(list(names)).records}
+    found: dict[str, Record] = {}
+    for name in dict.fromkeys(names):
+        if name in known and name not in items:
+            found[name] = known[name]
+            continue
+        item = items.get(name) or proposals.get(name, prefix=True)
+        if item is None:
+            record = session.reader.fetch_only(name)
+            found[record.id] = record
+        elif item.steps:
+            items[item.id] = item
+    return found, {name for name, item in items.items() if item.steps}
+
+
+def _selected(session: RequestContext, chosen: Selection) -> Iterator[Record]:
+    """Yield memories among which are all of the chosen subject, source or user."""
+    store, tenant = session.store, session.tenant
+    for subject in {chosen.subject, chosen.user} - {None}:
+        yield from store.find(tenant, replace(EVERYTHING, subject=subject), live_at=None, limit=None).records
+    if chosen.source is not None:
+        yield from store.naming(tenant, chosen.source)
+    scopes = [scope for scope in store.scopes(tenant) if user_of(scope) == chosen.user] if chosen.user else []
+    if scopes:
+        yield from store.find(tenant, replace(EVERYTHING, scopes=tuple(scopes)), live_at=None, limit=None).records
 
 
 def _is_chosen(record: Record, chosen: Selection) -> bool:
@@ -553,74 +605,69 @@ def _proposed_records(
     }
 
 
-def _scan_journal(
-    session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText, quoting: Mapping[str, set[int]]
-) -> JournalHits:
-    """Read the journal once: find versions to erase, copies, quotations, and details that mention the content.
+def _scan_copies(session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText) -> JournalHits:
+    """Find versions of other memories that say the same, and of derived ones that repeat it.
 
-    ``quoting`` has the summaries of quotes that stay, with their versions to erase.
+    A memory whose newest version copies a target is a copy; one with an earlier copy loses that version.
     """
-    seen = JournalHits()
-    like: dict[str, tuple[int, bool]] = {}
-    for commit, events in session.store.events(session.tenant):
-        for event in events:
-            if event.payload is None:
-                continue
-            ref = blob_ref_of(event.payload)
-            if ref is not None:
-                seen.blobs.setdefault(ref, set()).add(((event.seq, event.n), event.memory_id))
-            if event.memory_id in ids:
-                seen.events.add((event.seq, event.n))
-                continue
-            if event.memory_id in quoting:
-                if event.version in quoting[event.memory_id]:
-                    seen.events.add((event.seq, event.n))
-                continue
-            _scan_event(event, like, lineage, traces, seen)
-        details = _details_of(commit)
-        own = [event.memory_id in ids for event in events]
-        if details is not None and mentions_content(details, traces, own=any(own), only=all(own)):
-            seen.details[commit.seq] = residual_details(details)
-    # A memory whose newest version copies a target is erased; one with an earlier copy loses that version.
-    seen.copies = {name for name, (_, copied) in like.items() if copied}
+    seen, store, tenant = JournalHits(), session.store, session.tenant
+    alike = sorted(set(store.with_traits(tenant, traces.traits)) - ids - lineage)
+    for record in store.records(tenant, alike).records if alike else ():
+        if _is_copy(record, traces, seen, derived=False):
+            seen.copies.add(record.id)
+    for name, versions in _histories(session, lineage).items():
+        copies = {position for position, version in versions.items() if _is_copy(version, traces, seen, derived=True)}
+        if copies and max(versions) in copies:
+            seen.copies.add(name)
+        seen.events |= copies
+    for position, version in store.replaced_texts(tenant, traces.equals):
+        if version.id not in ids and _is_copy(version, traces, seen, derived=False):
+            seen.events.add(position)
     return seen
 
 
-def _blobs_to_erase(session: RequestContext, seen: JournalHits, side_tables: SideTableHits) -> tuple[str, ...]:
-    """Return the blobs of targets without other references; a memory with such a reference counts as quoting."""
-    erased = []
-    stubs = {item.id for item in side_tables.proposals}
-    pending = session.store.documents(Proposal, session.tenant).list(state="pending", refs=seen.blobs)
-    waits = refs_of(item for item in pending if item.id not in stubs)
-    for ref, named in sorted(seen.blobs.items()):
-        if not any(place in seen.events for place, _ in named):
-            continue
-        others = {name for place, name in named if place not in seen.events}
-        seen.quoting |= others
-        if not others and ref not in waits:
-            erased.append(ref)
-    return tuple(erased)
-
-
-def _scan_event(
-    event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], traces: ErasedText, seen: JournalHits
-) -> None:
-    assert event.payload is not None
-    name = event.memory_id
-    record = decode_record(event.payload)
-    text = record.text
-    contained = bool(text) and traces.within(text)
-    # Another picture with the same description is no copy: a person decides on it.
-    own = record.blob is not None and fold_text(record.blob) not in traces.names
-    # What another user said stays, and a person decides on it.
+def _is_copy(record: Record, traces: ErasedText, seen: JournalHits, *, derived: bool) -> bool:
+    """Whether a version of another memory says the same as a target; one that a person decides on is noted."""
+    if not record.text or not (traces.within(record.text) if derived else traces.equals(record.text)):
+        return False
+    # Another picture with the same description is no copy; what another user said stays. A person decides on both.
     other = user_of(record.scope) not in {None, *traces.users}
-    copied = contained and not own and not other and (traces.equals(text) or name in lineage)
-    if name in like or copied:
-        like[name] = (event.version, copied)
-    if copied:
-        seen.events.add((event.seq, event.n))
-    elif contained or traces.quoted_in(record.metadata):
-        seen.quoting.add(name)
+    if other or (record.blob is not None and fold(record.blob) not in traces.names):
+        seen.quoting.add(record.id)
+        return False
+    return True
+
+
+def _scan_journal(
+    session: RequestContext, histories: Mapping[str, Versions], traces: ErasedText, seen: JournalHits
+) -> None:
+    """Find the versions of targets, and the details of their commits that mention the content."""
+    positions = {position: version for versions in histories.values() for position, version in versions.items()}
+    seen.events |= {position for position, version in positions.items() if version.status is not Status.ERASED}
+    own = Counter(seq for seq, _ in positions)
+    seen.seqs = frozenset(own)
+    for seq, (details, events) in session.store.details_at(session.tenant, own).items():
+        if mentions_content(details, traces, only=own[seq] == events):
+            seen.details[seq] = residual_details(details)
+
+
+def _blobs_to_erase(
+    session: RequestContext, histories: Mapping[str, Versions], seen: JournalHits, side_tables: SideTableHits
+) -> tuple[str, ...]:
+    """Return the blobs of targets without other references; a memory with such a reference counts as quoting."""
+    versions = [version for each in histories.values() for version in each.values()]
+    mine = {version.blob for version in versions if version.blob is not None}
+    if not mine:
+        return ()
+    named: dict[str, set[str]] = {}
+    for position, memory_id, ref in session.store.blob_positions(session.tenant):
+        if ref in mine and position not in seen.events:
+            named.setdefault(ref, set()).add(memory_id)
+    seen.quoting |= {name for holders in named.values() for name in holders}
+    stubs = {item.id for item in side_tables.proposals}
+    pending = session.store.documents(Proposal, session.tenant).list(state="pending", refs=mine)
+    waits = refs_of(item for item in pending if item.id not in stubs)
+    return tuple(sorted(ref for ref in mine if ref not in named and ref not in waits))
 
 
 def _details_of(commit: Commit) -> CommitDetails | None:
@@ -630,8 +677,18 @@ def _details_of(commit: Commit) -> CommitDetails | None:
 
 
 def scan_side_tables(
-    session: RequestContext, ids: set[str], traces: ErasedText, queued: Collection[str] = ()
+    session: RequestContext,
+    ids: set[str],
+    traces: ErasedText,
+    queued: Collection[str] = (),
+    *,
+    seqs: Collection[int] = (),
+    known: SideTableHits | None = None,
 ) -> SideTableHits:
+    """Return what an erasure rewrites outside the journal. ``seqs`` are the commits that made a version of a target.
+
+    ``known`` has the findings of an earlier scan: only receipts that came since, or that it rewrites, are unpacked.
+    """
     stored = session.store.documents(ReceiptArtefact, session.tenant).list()
     artefacts = [(kind, version) for _, kind, version, text in stored if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
@@ -641,16 +698,37 @@ def scan_side_tables(
     ]
     documents = {version for _, version in artefacts}
     names = {item.id for item in proposals}
-    receipts, showing = {}, set()
-    for body in session.store.receipts(session.tenant):
+    found = SideTableHits(proposals=proposals, receipt_count=session.store.document_count(session.tenant, "receipts"))
+    wanted, showing = ids | names | documents, set()
+    for body in chain(
+        session.store.receipts_of_commits(session.tenant, seqs), _receipts_naming(session, wanted, traces, found, known)
+    ):
         if not items_of(body).keys().isdisjoint(ids):
             showing.add(body["id"])
         cleaned = receipt_without_content(body, ids, names, documents, traces)
         if cleaned is not body:
-            receipts[body["id"]] = cleaned
-    feedback, weights = training_data_to_remove(session, ids, showing, stored)
-    artefacts += [(RERANKER, name) for name in weights]
-    return SideTableHits(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
+            found.receipts[body["id"]] = cleaned
+    found.feedback, weights = training_data_to_remove(session, ids, showing, stored)
+    found.artefacts = [*artefacts, *((RERANKER, name) for name in weights)]
+    return found
+
+
+def _receipts_naming(
+    session: RequestContext, names: set[str], traces: ErasedText, found: SideTableHits, known: SideTableHits | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the receipts without a commit that hold one of some names, or whose query repeats an erased text."""
+    store, tenant = session.store, session.tenant
+    texts = store.receipt_texts(tenant)
+    if known is not None:
+        fresh = list(store.receipt_texts(tenant, above=known.newest_receipt))
+        # Otherwise a clock ran behind, and new receipts are among the old ones.
+        if known.receipt_count + len(fresh) == found.receipt_count:
+            texts = chain(store.receipt_texts(tenant, ids=known.receipts), fresh)
+    quoted = {name.encode() for name in names}
+    for name, text in texts:
+        found.newest_receipt = max(found.newest_receipt, name)
+        if not quoted.isdisjoint(_QUOTED.findall(text)) or traces.within(objective_in(text)):
+            yield json.loads(text)
 
 
 def _mentions_erased(item: Proposal, ids: set[str], traces: ErasedText) -> bool:

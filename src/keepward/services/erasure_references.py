@@ -1,7 +1,7 @@
 """The parts of an erasure: find erased words elsewhere, tombstones, the erasure list, and certificates.
 
-Texts are compared in normal form without case. A short text is searched only in what was said about the memory itself;
-elsewhere a text such as "tea" would match too much.
+Texts are compared in normal form without case. Words are searched only in what was said about the memory itself, and
+long texts in derived memories, proposals, receipts and stored documents.
 A receipt of a context with an erased memory keeps no digest from which a short text could be guessed.
 Recognising erased content takes the key of this machine. A text is recognised if it has the same normal form, and a
 memory also by an alias or reference, for a handle that sees the scope of the erasure. For other handles a write is like
@@ -16,9 +16,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
+
+import msgspec
 
 from keepward.core.commit import (
     DETAILS,
@@ -38,13 +40,10 @@ from keepward.core.principals import user_of
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, NotFound
-from keepward.gates.detectors.near_duplicate import fold, normalise
+from keepward.gates.detectors.near_duplicate import NormalizedText, fold, normalise
 from keepward.services.access import items_of
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.system_records import RERANKER
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 #: Shortest folded text that is searched inside other texts, in characters.
 MIN_QUOTE_LENGTH = 12
@@ -53,11 +52,6 @@ _DIGESTS = frozenset({"digest", "approved_digest", "context_id"})
 _WORD = re.compile(r"\w{3,}")
 #: Reasons that the program itself writes.
 _BUILTIN_REASONS = frozenset({"remembered", "said again", "confirmed", "import", "imported"})
-
-
-def fold_text(text: str) -> str:
-    """Return the form in which texts are compared here."""
-    return normalise(text).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +68,23 @@ class ErasedText:
     words: frozenset[str]
     #: Users in whose scopes they are.
     users: frozenset[str]
+    #: Traits of the texts, by which the store finds equal ones.
+    traits: frozenset[bytes]
 
     def equals(self, text: str) -> bool:
         """Whether a text equals that of an erased memory."""
-        return fold_text(text) in self.texts
+        return fold(text) in self.texts
 
     def within(self, text: str) -> bool:
         """Whether a text equals or contains that of an erased memory."""
-        plain = fold_text(text)
+        plain = fold(text)
         return plain in self.texts or any(text in plain for text in self.long)
-
-    def quoted_in(self, value: Any) -> bool:
-        """Whether the texts in a value contain a long one of an erased memory."""
-        plain = fold_text("\n".join(_strings(value)))
-        return any(text in plain for text in self.long)
 
     def mentioned_in(self, text: str | None) -> bool:
         """Whether a text about an erased memory uses any of its words."""
         if not text or text in _BUILTIN_REASONS:
             return False
-        return self.within(text) or not self.words.isdisjoint(_WORD.findall(fold_text(text)))
+        return self.within(text) or not self.words.isdisjoint(_WORD.findall(fold(text)))
 
 
 def erased_text_of(records: Iterable[Record]) -> ErasedText:
@@ -101,15 +92,18 @@ def erased_text_of(records: Iterable[Record]) -> ErasedText:
     texts: set[str] = set()
     names: set[str] = set()
     users: set[str] = set()
+    traits: set[bytes] = set()
     for record in records:
         if record.status is Status.ERASED:
             continue
+        if record.text:
+            traits.add(NormalizedText(record.text).token_signature)
         if (user := user_of(record.scope)) is not None:
             users.add(user)
-        texts.add(fold_text(record.text))
-        names.update(fold_text(text) for name in NAME_FIELDS if (text := getattr(record, name)))
-        names.update(fold_text(text) for name in NAME_LIST_FIELDS for text in getattr(record, name))
-        names.update(fold_text(text) for text in _strings(record.metadata))
+        texts.add(fold(record.text))
+        names.update(fold(text) for name in NAME_FIELDS if (text := getattr(record, name)))
+        names.update(fold(text) for name in NAME_LIST_FIELDS for text in getattr(record, name))
+        names.update(fold(text) for text in _strings(record.metadata))
     texts.discard("")
     names.discard("")
     return ErasedText(
@@ -118,6 +112,7 @@ def erased_text_of(records: Iterable[Record]) -> ErasedText:
         names=frozenset(names),
         words=frozenset(word for text in texts | names for word in _WORD.findall(text)),
         users=frozenset(users),
+        traits=frozenset(traits),
     )
 
 
@@ -133,13 +128,11 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(inner)
 
 
-def mentions_content(details: CommitDetails, traces: ErasedText, *, own: bool, only: bool) -> bool:
-    """Whether a commit's details have to be erased.
+def mentions_content(details: CommitDetails, traces: ErasedText, *, only: bool) -> bool:
+    """Whether the details of a commit that made a version of an erased memory have to be erased.
 
-    ``own``: the commit made a version of an erased memory; ``only``: of no other memory.
+    ``only``: it made no version of another memory.
     """
-    if not own:
-        return any(traces.within(text) for text in (details.reason, details.session) if text)
     if details.approved_digest is not None:
         return True
     builtin = details.reason in _BUILTIN_REASONS or bool(details.undoes)
@@ -157,6 +150,26 @@ def residual_details(details: CommitDetails) -> CommitDetails:
         approved_by=details.approved_by,
         undoes=details.undoes,
     )
+
+
+class _Asked(msgspec.Struct, gc=False):
+    objective: str = ""
+
+
+class _Query(msgspec.Struct, gc=False):
+    inputs: _Asked | None = None
+
+
+_query = msgspec.json.Decoder(_Query).decode
+
+
+def objective_in(receipt: bytes) -> str:
+    """Return the query of a receipt of a recall or a context, given as JSON text; empty for any other receipt."""
+    try:
+        asked = _query(receipt).inputs
+    except ValueError:
+        return ""
+    return "" if asked is None else asked.objective
 
 
 def receipt_without_content(
@@ -327,11 +340,6 @@ def erasure_counts(plan: ErasePlan, queued: Iterable[str]) -> str:
     return json.dumps({**counts, "queued": sorted(queued)})
 
 
-def erasing_commits(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
-    """Return the commits of a tenant that erased something, oldest first."""
-    return [(commit, events) for commit, events in engine.store.events(tenant) if commit.kind == "erase"]
-
-
 def find_erasure(session: RequestContext, name: str) -> tuple[Commit, list[Event]]:
     """Return an erasing commit, by the name of an erased memory, or by its own id, number or id prefix.
 
@@ -347,27 +355,13 @@ def find_erasure(session: RequestContext, name: str) -> tuple[Commit, list[Event
     view = session.store.commit(session.tenant, name)
     if view is None or view.commit.kind != "erase":
         raise NotFound("nothing was erased under that name; give an erased memory's id or the commit's")
-    return commit_with_events(session.engine, session.tenant, view.commit.seq)
-
-
-def commit_with_events(engine: Engine, tenant: str, seq: int) -> tuple[Commit, list[Event]]:
-    """Return one commit with its events as stored."""
-    rows = cast("Generator[tuple[Commit, list[Event]], None, None]", engine.store.events(tenant, after=seq - 1))
-    with closing(rows):
-        return next(rows)
+    return session.store.erasures(session.tenant, {view.commit.id})[0]
 
 
 def erasure_list_entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
     """Return the entry of an erasure in the erasure list."""
-    names = decode_details(commit.payload or b"").erased
-    places: list[list[Any]] = []
-    current: tuple[int, Commit | None, dict[int, bytes]] = (0, None, {})
-    for seq, n in sorted(parse_event_position(name) for name in names):
-        if seq != current[0]:
-            erased, own = commit_with_events(engine, commit.tenant, seq)
-            current = (seq, erased, {event.n: event.payload_commit for event in own})
-        commitment = current[1].commitment() if n == DETAILS and current[1] is not None else current[2][n]
-        places.append([seq, n, commitment.hex()])
+    positions = [parse_event_position(name) for name in decode_details(commit.payload or b"").erased]
+    commitments = engine.store.commitments_at(commit.tenant, positions)
     counts = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
     return {
         "entry": "erasure",
@@ -377,7 +371,7 @@ def erasure_list_entry(engine: Engine, commit: Commit, events: Sequence[Event]) 
         "seq": commit.seq,
         "at": to_micros(commit.at),
         "memories": sorted(event.memory_id for event in events if event.op == "erase"),
-        "places": places,
+        "places": [[*each, commitments[each].hex()] for each in sorted(positions)],
         "proposals": json.loads(counts).get("queued", []) if counts else [],
     }
 
@@ -389,15 +383,24 @@ def certificate_of(session: RequestContext, name: str) -> dict[str, Any]:
     if stored is not None:
         return dict(json.loads(stored))
     file = "not yet: close other readers and open the store again"
-    return certificate(session.engine, commit, events, file=file, backups=())
+    entry = erasure_list_entry(session.engine, commit, events)
+    return certificate(session.engine, commit, events, entry, file=file, backups=())
 
 
 def certificate(
-    engine: Engine, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
+    engine: Engine,
+    commit: Commit,
+    events: Sequence[Event],
+    entry: dict[str, Any],
+    *,
+    file: str,
+    backups: Sequence[dict[str, str]],
 ) -> dict[str, Any]:
-    """Return the certificate as JSON values; ``file`` and ``backups`` say in words how far these are clean."""
+    """Return the certificate as JSON values; ``file`` and ``backups`` say in words how far these are clean.
+
+    ``entry`` is that of the erasure list.
+    """
     details = decode_details(commit.payload or b"")
-    entry = erasure_list_entry(engine, commit, events)
     versions = sum(1 for _, n, _ in entry["places"] if n != DETAILS)
     stored = engine.store.artefact(commit.tenant, COUNTS_KIND, events[0].memory_id) if events else None
     counts = json.loads(stored) if stored else {}

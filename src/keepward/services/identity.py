@@ -276,8 +276,8 @@ def is_edition(item: Proposal) -> bool:
 
 def editions_of(session: RequestContext, ids: Collection[str], proposals: Collection[str]) -> list[Record]:
     """Return the editions that an erasure includes: those of these proposals, and all if their record is erased."""
-    items = [session.store.documents(Proposal, session.tenant).get(name, prefix=True) for name in sorted(proposals)]
-    proposed = [step.after for item in items if item is not None and is_edition(item) for step in item.steps]
+    items = session.store.documents(Proposal, session.tenant).list(ids=sorted(proposals)) if proposals else []
+    proposed = [step.after for item in items if is_edition(item) for step in item.steps]
     record = _identity_record(session.store, session.tenant)
     if record is None or record.id not in ids:
         return proposed

@@ -194,7 +194,7 @@ class IndexCache:
                 *(tenant, _release(), state, facts, live.index.parts()),
                 entries=entries,
                 spare=_most_changes(entries) * 5 // 4,
-                is_present=lambda: store.erasures(tenant) == state.erasures,
+                is_present=lambda: store.erasure_count(tenant) == state.erasures,
             )
         except OSError as exc:
             _log.info("an index was not stored: %s", exc.strerror, extra={"action": "index_not_stored"})

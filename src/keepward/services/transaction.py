@@ -162,7 +162,7 @@ class Transaction:
                 **extra,
             ),
             steps=tuple(steps),
-            features=tuple(self._features(decision, step) if _changes_search_fields(step) else None for step in steps),
+            features=tuple(self._new_features(decision, step) for step in steps),
             base=base or {},
             salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
             receipt=receipt,
@@ -173,7 +173,12 @@ class Transaction:
         self.wrote = True
         return CommitResult(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
-    def _features(self, decision: Decision, step: Step) -> Features:
+    def _new_features(self, decision: Decision, step: Step) -> Features | None:
+        """Return the features that a step changes, nothing for an erased memory; None if it changes none."""
+        if step.after.status is Status.ERASED:
+            return Features(terms=b"")
+        if not _changes_search_fields(step):
+            return None
         features = decision.features(step.after)
         embedded = self.vectors.get(_searched_text(step.after)) if self.vectors else None
         if embedded is None:

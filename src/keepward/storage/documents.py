@@ -21,7 +21,7 @@ import hmac
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from keepward.core.blob import StoredBlob
-from keepward.core.commit import Receipt
+from keepward.core.commit import EventPosition, Receipt
 from keepward.core.job import JobRow
 from keepward.core.principals import Token, principal_of
 from keepward.core.proposal import Proposal, proposal_from_dict, proposal_to_dict
@@ -382,6 +382,36 @@ class DocumentReads(Snapshot):
         with self._reading(tenant) as db:
             yield from _bodies(heapq.merge(*receipts_in(db, self._sealer, tenant, "between", **prefix_range(prefix))))
 
+    def receipts_of_commits(self, tenant: str, seqs: Iterable[int]) -> list[dict[str, Any]]:
+        """Return the receipts of some commits; one whose seal does not match is left out and logged."""
+        raw, rows = tenant.encode(), self._run("commit_receipts_at", tenant, seqs=str(sorted(seqs)))
+        own = ((row[0], self._sealer.matches_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
+        return list(_bodies(own))
+
+    def receipt_texts(
+        self, tenant: str, *, above: str = "", ids: Collection[str] | None = None
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield id and JSON text of the receipts without a commit, by id: those above an id, or only some.
+
+        Raises:
+            Tampered: one is damaged. One whose seal does not match is left out and logged.
+        """
+        given: dict[str, Any] = {"tenant": tenant, "kind": "receipts"}
+        which, chosen = "documents_between", {"low": f"{above} ", "high": MAX_CHARACTER}
+        if ids is not None:
+            which, chosen = "documents_by_id", {"ids": json_array(ids)}
+        with self._reading(tenant) as db:
+            for row in select_verified(db, self._sealer, which, **given, **chosen):
+                try:
+                    yield row.id, decompress_body(row.body)
+                except zlib.error as exc:
+                    raise Tampered("a row of receipts is damaged; run `keepward verify`") from exc
+
+    def artefact_names(self, tenant: str, kind: str) -> set[str]:
+        """Return the versions of the texts of a kind that receipts name."""
+        names = (name.partition("/") for (name,) in self._run("document_ids", tenant, kind="artefacts"))
+        return {version for own, _, version in names if own == kind}
+
     def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
         """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
 
@@ -458,6 +488,11 @@ class DocumentReads(Snapshot):
         with self._reading(tenant) as db:
             return refs_in(db, tenant, after)
 
+    def blob_positions(self, tenant: str) -> list[tuple[EventPosition, str, str]]:
+        """Return position, memory and blob of every unerased version that refers to a blob."""
+        with self._reading(tenant) as db:
+            return list(blob_positions(db, tenant))
+
     def blob_tenants(self) -> list[str]:
         """Return the names of tenants with blobs, sorted; for maintenance only."""
         with self._everywhere() as db:
@@ -486,10 +521,13 @@ class DocumentWrites(DocumentReads):
                 return
         self._put(document, anyway=isinstance(value, JobRow))
 
-    def delete(self, kind: type[DocumentValue], tenant: str, name: str) -> None:
-        """Delete the document of a kind with an id, if it exists."""
-        for row in self.documents(kind, tenant).rows(id=name):
-            self._drop(row)
+    def put_all(self, values: Iterable[DocumentValue]) -> None:
+        """Store values of one tenant and kind, instead of those with their ids."""
+        self._put_all([document_of(value) for value in values])
+
+    def delete(self, kind: type[DocumentValue], tenant: str, *names: str) -> None:
+        """Delete the documents of a kind with these ids, if they exist."""
+        self._drop(KINDS[kind], tenant, names)
 
     def _put(self, document: StoredDocument, *, new: bool = False, anyway: bool = False) -> None:
         """Write a document in place of the one with its kind and id; ``new`` if there is none.
@@ -506,9 +544,29 @@ class DocumentWrites(DocumentReads):
         if state is not None:
             state.replace_document(self._sealer, document.kind, before and before[-1], sealed.seal)
 
-    def _drop(self, document: StoredDocument) -> None:
-        self._db.run("drop_document", tenant=document.tenant, kind=document.kind, id=document.id)
-        self.state(document.tenant).replace_document(self._sealer, document.kind, document.seal, None)
+    def _put_all(self, documents: Sequence[StoredDocument]) -> None:
+        """Write documents of one tenant and kind, instead of those with their ids."""
+        if not documents:
+            return
+        tenant, kind = documents[0].tenant, documents[0].kind
+        state, sealed = self.state(tenant), [each.sealed(self._sealer) for each in documents]
+        before = {each.id: each.seal for each in self._rows(kind, tenant, [each.id for each in documents])}
+        self._db.run_many("put_document", sealed)
+        for each in sealed:
+            state.replace_document(self._sealer, kind, before.get(each.id), each.seal)
+
+    def _rows(self, kind: str, tenant: str, ids: Iterable[str]) -> list[StoredDocument]:
+        rows = self._db.run("documents_by_id", tenant=tenant, kind=kind, ids=json_array(ids)).fetchall()
+        return [StoredDocument._make(row) for row in rows]
+
+    def _drop(self, kind: str, tenant: str, ids: Collection[str]) -> None:
+        """Delete the documents of a kind with these ids, if they exist."""
+        state = self.state(tenant)
+        rows = self._rows(kind, tenant, ids) if ids else []
+        if rows:
+            self._db.run("drop_documents", tenant=tenant, kind=kind, ids=json_array(row.id for row in rows))
+        for row in rows:
+            state.replace_document(self._sealer, kind, row.seal, None)
 
     def put_receipt(self, receipt: Receipt) -> None:
         """Store a receipt of a decision without a commit; for commits see ``PendingCommit.receipt``.
@@ -527,20 +585,26 @@ class DocumentWrites(DocumentReads):
         document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, None, body)
         self._put(document, new=True, anyway=True)
 
-    def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
-        """Replace a receipt by the part of it that may stay."""
-        row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
-        if row is not None:
-            old = StoredDocument._make(row)
-            state = None if "compacted_at" in body else old.state
-            encoded = encode_body(body)
-            fresh = compress_body(encoded) if old.body[:1] == b"x" else encoded
-            self._put(old._replace(state=state, refs=None, body=fresh))
+    def rewrite_receipts(self, tenant: str, bodies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace receipts, by id, by the part of them that may stay."""
+        self.state(tenant)
+        encoded, fresh = {name: encode_body(body) for name, body in bodies.items()}, []
+        for old in self._rows("receipts", tenant, bodies) if bodies else ():
+            state = None if "compacted_at" in bodies[old.id] else old.state
+            text = encoded.pop(old.id)
+            packed = compress_body(text) if old.body[:1] == b"x" else text
+            fresh.append(old._replace(state=state, refs=None, body=packed))
+        self._put_all(fresh)
+        if not encoded:
             return
-        key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
-        _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
-        encoded = encode_body(body)
-        self._db.run("set_receipt", (encoded, self._sealer.commit(tenant.encode(), seq, hashed, encoded), tenant, seq))
+        raw, rows = tenant.encode(), self._db.run("commit_receipts_by_id", tenant=tenant, ids=json_array(encoded))
+        self._db.run_many(
+            "set_receipt",
+            [
+                (encoded[name], self._sealer.commit(raw, seq, hashed, encoded[name]), tenant, seq)
+                for name, seq, hashed, *_ in rows.fetchall()
+            ],
+        )
 
     def put_feedback(self, given: Feedback) -> Feedback:
         """Store feedback; return it with its number. A second one of an actor on a receipt replaces the first.
@@ -571,14 +635,16 @@ class DocumentWrites(DocumentReads):
 
 
 def refs_in(db: Connection, tenant: str, after: int = 0) -> set[str]:
-    """Return the blobs of all versions in the journal, or of those after a commit.
+    """Return the blobs of all versions in the journal, or of those after a commit."""
+    return {ref for _, _, ref in blob_positions(db, tenant, after)}
 
-    The check of the chain reports unreadable payloads.
-    """
-    refs = set()
-    for (payload,) in db.stream("payloads_with_blobs", tenant=tenant, after=after):
+
+def blob_positions(db: Connection, tenant: str, after: int = 0) -> Iterator[tuple[EventPosition, str, str]]:
+    """Yield position, memory and blob of the versions after a commit, without unreadable ones."""
+    for seq, n, memory_id, payload in db.stream("payloads_with_blobs", tenant=tenant, after=after):
         try:
-            refs.add(json.loads(payload).get("blob"))
+            ref = json.loads(payload).get("blob")
         except (ValueError, AttributeError, UnicodeDecodeError):
             continue
-    return {ref for ref in refs if isinstance(ref, str)}
+        if isinstance(ref, str):
+            yield (seq, n), memory_id, ref

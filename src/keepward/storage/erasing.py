@@ -10,13 +10,14 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from keepward.core.commit import DETAILS, Commit, EventPosition, decode_details, parse_event_position
 from keepward.core.journal import Fault
 from keepward.errors import KeepwardError, Tampered
 from keepward.storage.documents import StoredDocument, encode_body
+from keepward.storage.rows import CommitRow, json_array
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection
 
@@ -26,11 +27,11 @@ SCRUB_PENDING = "note_erasing"
 def erased_positions(db: Connection, tenant: str) -> dict[EventPosition, int]:
     """Return the positions that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
     positions: dict[EventPosition, int] = {}
-    for seq, payload, _ in db.run("commits_of_kind", tenant=tenant, kind="erase"):
+    for row in map(CommitRow._make, db.run("erasing_commits", tenant=tenant)):
         try:
-            names = decode_details(payload).erased
+            names = decode_details(row.payload or b"").erased
             for position in map(parse_event_position, names):
-                positions.setdefault(position, seq)
+                positions.setdefault(position, row.seq)
         except (KeepwardError, TypeError):
             continue  # The check of the chain reports the commit.
     return positions
@@ -69,10 +70,30 @@ def erased_details(db: Connection, sealer: Sealer, tenant: str, seq: int) -> tup
     document = _at(db, tenant, seq)
     if document is None:
         raise Tampered("content is missing and no erasure names it; run `keepward verify`")
-    if not document.has_valid_seal(sealer) or document.at <= seq:
-        raise Tampered("an erasure does not match its seal; run `keepward verify`")
+    _check_document(sealer, document, seq)
     remains = document.json()["remains"]
     return commitment_of(db, tenant, seq), None if remains is None else remains.encode()
+
+
+def _check_document(sealer: Sealer, document: StoredDocument, seq: int) -> None:
+    if not document.has_valid_seal(sealer) or document.at <= seq:
+        raise Tampered("an erasure does not match its seal; run `keepward verify`")
+
+
+def erased_commitments(db: Connection, sealer: Sealer, tenant: str, seqs: Collection[int]) -> dict[int, bytes]:
+    """Return, by seq, the commitments to the erased details of commits.
+
+    Raises:
+        Tampered: the seal of a document does not match.
+    """
+    found = {}
+    ids = json_array(f"{seq}/{DETAILS}" for seq in seqs)
+    rows = db.run("documents_by_id", tenant=tenant, kind="erased", ids=ids) if seqs else ()
+    for document in map(StoredDocument._make, rows):
+        seq = int(document.id.partition("/")[0])
+        _check_document(sealer, document, seq)
+        found[seq] = bytes.fromhex(document.json()["promise"])
+    return found
 
 
 def check(db: Connection, tenant: str) -> Iterator[Fault]:

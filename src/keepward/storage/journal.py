@@ -8,7 +8,7 @@ memory, and trusts no row before it has recomputed the hash.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,12 +28,12 @@ from keepward.core.commit import (
 )
 from keepward.core.journal import CommitView, Fault
 from keepward.core.memory import Record, Status
-from keepward.core.serialization import canonical, decode_record, digest
+from keepward.core.serialization import canonical, commitment, decode_record, digest
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
-from keepward.storage.erasing import commitment_of, erased_details, erased_positions
+from keepward.storage.erasing import commitment_of, erased_commitments, erased_details, erased_positions
 from keepward.storage.rows import (
     CommitRow,
     ContentMissing,
@@ -43,6 +43,7 @@ from keepward.storage.rows import (
     has_event_types,
     json_array,
     record_at,
+    text_in,
 )
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, prefix_range
@@ -157,8 +158,66 @@ class JournalReads(Snapshot):
 
     def steps(self, tenant: str, memory_id: str) -> list[Step]:
         """Return all versions of one memory, oldest first, each checked against its own seal, without commits."""
+        return [step for _, step in self.versions(tenant, [memory_id])[memory_id]]
+
+    def versions(self, tenant: str, ids: Iterable[str]) -> dict[str, list[tuple[EventPosition, Step]]]:
+        """Return, by memory, all its versions with their positions, as in ``steps``; none of an unknown memory."""
         with self._reading(tenant) as db:
-            return [step for _, step in self._steps_of(db, tenant, memory_id)]
+            return self._versions(db, tenant, list(ids))
+
+    def replaced_texts(self, tenant: str, matches: Callable[[str], bool]) -> Iterator[tuple[EventPosition, Record]]:
+        """Yield the versions that are not the newest ones and whose text matches, in no order.
+
+        Raises:
+            Tampered: such a version is damaged.
+        """
+        with self._reading(tenant) as db:
+            for row in map(EventRow._make, db.stream("replaced_versions", tenant=tenant)):
+                text = text_in(row.payload or b"")
+                if text is not None and matches(text):
+                    yield (row.seq, row.n), record_at(self._sealer, tenant.encode(), row)
+
+    def details_at(self, tenant: str, seqs: Iterable[int]) -> dict[int, tuple[CommitDetails, int]]:
+        """Return, by seq, the details of commits and their number of events; not of erasures or erased details.
+
+        Raises:
+            Tampered: a commit does not match its hash or seal.
+        """
+        raw, found = tenant.encode(), {}
+        for *cells, events in self._run("commits_at", tenant, seqs=str(sorted(seqs))):
+            row = CommitRow._make(cells)
+            if row.payload is None or row.kind == "erase":
+                continue
+            sealed = self._sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt)
+            if not has_commit_types(row) or _hash(tenant, row, None) != row.hash or not sealed:
+                raise Tampered(f"commit {row.seq} is damaged; run `keepward verify`")
+            found[row.seq] = decode_details(row.payload), events
+        return found
+
+    def commitments_at(self, tenant: str, positions: Iterable[EventPosition]) -> dict[EventPosition, bytes]:
+        """Return the commitments to the content of events and of details of commits, also of erased ones.
+
+        Raises:
+            Tampered: an event, or the document of erased details, does not match its seal; or it is missing.
+        """
+        asked, raw = set(positions), tenant.encode()
+        found: dict[EventPosition, bytes] = {}
+        with self._reading(tenant) as db:
+            seqs = str(sorted({seq for seq, n in asked if n != DETAILS}))
+            for row in map(EventRow._make, db.run("events_at", tenant=tenant, seqs=seqs)):
+                if (row.seq, row.n) in asked:
+                    if (flaw := event_flaw(self._sealer, raw, row)) is not None:
+                        raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
+                    found[row.seq, row.n] = row.payload_commit
+            seqs = str(sorted({seq for seq, n in asked if n == DETAILS}))
+            for seq, salt, payload in db.run("details_at", tenant=tenant, seqs=seqs).fetchall():
+                found[seq, DETAILS] = commitment(salt, payload)
+            erased = {seq for seq, n in asked - found.keys() if n == DETAILS}
+            for seq, promise in erased_commitments(db, self._sealer, tenant, erased).items():
+                found[seq, DETAILS] = promise
+        if asked - found.keys():
+            raise Tampered("content is missing and no erasure names it; run `keepward verify`")
+        return found
 
     def versions_by_op(self, tenant: str, ids: Iterable[str]) -> list[tuple[str, str, int]]:
         """Return (id, op, newest version that the op made) of memories, in no order. The rows are not verified."""
@@ -173,30 +232,28 @@ class JournalReads(Snapshot):
         views: dict[int, tuple[Commit, CommitDetails]] = {}
         found: dict[str, list[tuple[CommitView, Step]]] = {}
         with self._reading(tenant) as db:
-            for memory_id in ids:
-                numbered = self._steps_of(db, tenant, memory_id)
+            for memory_id, numbered in self._versions(db, tenant, list(ids)).items():
                 entries = found[memory_id] = []
-                for seq, step in numbered:
+                for (seq, _), step in numbered:
                     if seq not in views:
                         row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
                         if row is None:
                             raise Tampered("a commit is missing; run `keepward verify`")
                         views[seq] = self._checked(db, tenant, CommitRow._make(row), _events(db, tenant, seq))
                     commit, details = views[seq]
-                    own = tuple(each for at, each in numbered if at == seq)
+                    own = tuple(each for (at, _), each in numbered if at == seq)
                     entries.append((CommitView(commit=commit, details=details, steps=own), step))
         return found
 
-    def _steps_of(self, db: Connection, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
-        steps: list[tuple[int, Step]] = []
-        before = None
-        for row in map(EventRow._make, db.run("versions", tenant=tenant, id=memory_id).fetchall()):
-            record = record_or_erased(db, self._sealer, tenant, row)
+    def _versions(self, db: Connection, tenant: str, ids: Sequence[str]) -> dict[str, list[tuple[EventPosition, Step]]]:
+        found: dict[str, list[tuple[EventPosition, Step]]] = {name: [] for name in ids}
+        for row in map(EventRow._make, db.run("versions", tenant=tenant, ids=json_array(found)).fetchall()):
+            record, steps = record_or_erased(db, self._sealer, tenant, row), found[row.memory_id]
             if record.version != len(steps) + 1:
                 raise Tampered("a version of the memory is missing; run `keepward verify`")
-            steps.append((row.seq, Step(op=row.op, before=before, after=record)))
-            before = record
-        return steps
+            before = steps[-1][1].after if steps else None
+            steps.append(((row.seq, row.n), Step(op=row.op, before=before, after=record)))
+        return found
 
     def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield commits after a seq with their events as stored, oldest first.
@@ -229,7 +286,23 @@ class JournalReads(Snapshot):
     def erasing(self, tenant: str) -> list[str]:
         """Return the ids of the commits that erased something, oldest first."""
         with self._everywhere() as db:
-            return [name for _, _, name in db.run("commits_of_kind", tenant=tenant, kind="erase")]
+            return [CommitRow._make(row).id for row in db.run("erasing_commits", tenant=tenant)]
+
+    def erasures(self, tenant: str, ids: Collection[str]) -> list[tuple[Commit, list[Event]]]:
+        """Return some of the commits that erased something, with their events as stored, oldest first.
+
+        Raises:
+            Tampered: such a commit is damaged.
+        """
+        with self._reading(tenant) as db:
+            rows = [row for row in map(CommitRow._make, db.run("erasing_commits", tenant=tenant)) if row.id in ids]
+            events: dict[int, list[EventRow]] = {row.seq: [] for row in rows}
+            for event in map(EventRow._make, db.run("events_at", tenant=tenant, seqs=str(list(events)))):
+                events[event.seq].append(event)
+            return [
+                (self._checked(db, tenant, row, events[row.seq])[0], [event_of(each) for each in events[row.seq]])
+                for row in rows
+            ]
 
     def _checked(
         self, db: Connection, tenant: str, row: CommitRow, events: list[EventRow]

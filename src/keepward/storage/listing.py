@@ -348,6 +348,10 @@ class ListReads(Snapshot):
         """Return the number of memories that pass by scope."""
         return self.facet_counts(tenant, filters, now, ("scope",))[1]["scope"]
 
+    def scopes(self, tenant: str) -> list[str]:
+        """Return the scopes that have memories, whatever their status."""
+        return [scope for (scope,) in self._run("scopes", tenant)]
+
     def scopes_below(
         self, tenant: str, scope: str, now: datetime, *, include_sensitive: bool, limit: int
     ) -> tuple[dict[str, int], bool]:

@@ -32,6 +32,9 @@ _TENANT_CONDITION = """
     tenant = (SELECT current_setting('keepward.tenant', true))
     OR (SELECT current_setting('keepward.all', true)) = 'on'"""
 
+#: The elements of a list in a body that may be damaged.
+_ELEMENTS = r"json_each\(CASE json_valid\(CAST\((\S+) AS TEXT\)\) .*? END, '\$\.(\w+)'\)"
+
 
 def tables() -> list[str]:
     """Return the names of the tables that belong to tenants; that of vectors may not exist."""
@@ -106,6 +109,8 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
 def _migrate(connection: psycopg.Connection[Row]) -> None:
     """Migrate a store to the newest schema; the caller holds the advisory lock."""
     done = _schema_version(connection) if has_table(connection, "migrations") else 0
+    # A migration changes the rows of all tenants.
+    connection.execute("SELECT set_config('keepward.all', 'on', true)")
     for step in load_migrations():
         if step.number > done:
             _make(connection, step.sql)
@@ -158,6 +163,7 @@ def _make(connection: psycopg.Connection[Row], written: str) -> None:
     """
     for statement in statements(written):
         text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
+        text = re.sub(_ELEMENTS, r"json_array_elements_text(CAST(convert_from(\1, 'UTF8') AS JSON) -> '\2')", text)
         text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
         text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
         connection.execute(text)

@@ -240,8 +240,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO documents (tenant, kind, id, state, actor, at, until, refs, body, seal)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- drop_document --
-DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
+-- drop_documents --
+DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids));
 
 -- document_seals --
 -- The seals that the sum of a tenant's documents is computed from.
@@ -272,6 +272,15 @@ SELECT id, seq, hash, seal, receipt FROM commits
 -- The receipts of the commits with the highest ids below another, highest first.
 SELECT id, seq, hash, seal, receipt FROM commits
  WHERE tenant = :tenant AND id < :before AND receipt IS NOT NULL ORDER BY id DESC LIMIT :limit;
+
+-- commit_receipts_at --
+-- The receipts of some commits.
+SELECT id, seq, hash, seal, receipt FROM commits
+ WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND receipt IS NOT NULL;
+
+-- commit_receipts_by_id --
+SELECT id, seq, hash, seal, receipt FROM commits
+ WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids)) AND receipt IS NOT NULL;
 
 -- set_receipt --
 UPDATE commits SET receipt = ?, seal = ? WHERE tenant = ? AND seq = ?;
@@ -330,6 +339,12 @@ SELECT key, id FROM records
  WHERE r.tenant = :tenant AND r.session IN (SELECT value FROM json_each(:session)) AND {{passes}}
  ORDER BY r.arrival DESC;
 
+-- find_naming --
+-- Memories whose body holds one of some texts in quotation marks.
+{{record_row}}
+ WHERE r.tenant = :tenant AND EXISTS (
+       SELECT 1 FROM json_each(:quoted) WHERE instr(r.body, CAST(value AS BLOB)) > 0) ORDER BY r.arrival DESC;
+
 -- records_by_id --
 {{record_row}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
@@ -360,7 +375,19 @@ SELECT r.id, r.position FROM features f CROSS JOIN records r
 SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal
 
 -- versions --
-{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id ORDER BY e.version;
+{{event_row}} FROM events e
+ WHERE e.tenant = :tenant AND e.memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY e.memory_id, e.version;
+
+-- replaced_versions --
+-- Versions with content that are not the newest ones.
+{{event_row}} FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id AND r.version > e.version
+ WHERE e.tenant = :tenant AND e.payload IS NOT NULL
+   AND e.memory_id IN (SELECT memory_id FROM events WHERE tenant = :tenant AND version = 2);
+
+-- events_at --
+-- Events of some commits.
+{{event_row}} FROM events e
+ WHERE e.tenant = :tenant AND e.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) ORDER BY e.seq, e.n;
 
 -- events_of_commit --
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq = :seq ORDER BY e.n;
@@ -475,6 +502,9 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
        c.receipt
   FROM commits c
 
+-- scopes --
+SELECT DISTINCT scope FROM listed WHERE tenant = :tenant ORDER BY scope;
+
 -- in_scopes --
 -- Fragment: whether the newest version of a memory is in some scopes.
 (r.scope IN (SELECT value FROM json_each(:scopes)) OR (r.scope >= :low AND r.scope < :high))
@@ -518,6 +548,15 @@ SELECT id FROM commits WHERE tenant = :tenant AND id >= :low AND id < :high ORDE
 
 -- commit_by_request --
 SELECT id, request_digest FROM commits WHERE tenant = :tenant AND request_key = :key;
+
+-- commits_at --
+-- Some commits, each with its number of events.
+SELECT c.*, (SELECT count(*) FROM events e WHERE e.tenant = :tenant AND e.seq = c.seq) FROM ({{commit_row}}
+ WHERE c.tenant = :tenant AND c.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs))) AS c ORDER BY c.seq;
+
+-- erasing_commits --
+-- In order; the index has these alone.
+{{commit_row}} WHERE c.tenant = :tenant AND c.kind = 'erase' ORDER BY c.seq;
 
 -- commits_of_kind --
 -- In order.
@@ -568,9 +607,9 @@ SELECT r.id
            AND e.n = r.position % 1048576 AND e.op = 'contain')))
  ORDER BY r.arrival DESC LIMIT 24;
 
--- children --
+-- linked --
 SELECT DISTINCT id FROM links
- WHERE tenant = :tenant AND kind = 'lineage' AND name IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+ WHERE tenant = :tenant AND kind = :kind AND name IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- session_tail --
 SELECT r.id FROM records r INDEXED BY records_session
@@ -585,14 +624,17 @@ SELECT DISTINCT a.name FROM links a LEFT JOIN records r ON r.tenant = a.tenant A
 
 -- payloads_with_blobs --
 -- Payloads of the journal in which a blob is named; a quotation mark inside a text is escaped.
-SELECT payload FROM events
+SELECT seq, n, memory_id, payload FROM events
  WHERE tenant = :tenant AND seq > :after AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
 
--- content_at --
-SELECT payload_commit FROM events WHERE tenant = :tenant AND seq = :seq AND n = :n AND payload IS NOT NULL;
+-- contents_at --
+-- Positions of events with content, in some commits.
+SELECT seq, n FROM events
+ WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND payload IS NOT NULL;
 
 -- details_at --
-SELECT salt, payload FROM commits WHERE tenant = :tenant AND seq = :seq AND payload IS NOT NULL;
+SELECT seq, salt, payload FROM commits
+ WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND payload IS NOT NULL;
 
 -- erase_event --
 UPDATE events SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ? AND n = ?;

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from keepward.core.commit import Head
 from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
-from keepward.core.value import from_micros, to_micros
+from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.index_parts import IndexedState
 from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult, ScopeRange
@@ -71,6 +71,8 @@ _READ_AT_ONCE = 500
 _FIRST_BY_WORTH, _MORE_BY_WORTH = 16, 500
 #: Tiers whose memories are all in the index of ``standing``.
 _LASTING_TIERS = frozenset({"core", "working"})
+#: Most traits that one statement finds.
+_TRAITS_AT_ONCE = 10_000
 _log = logging.getLogger(__name__)
 
 
@@ -126,6 +128,10 @@ class MemoryReads(Snapshot):
         """Return how many transactions have changed the tenant."""
         return self._tenant_row(tenant).writes
 
+    def document_count(self, tenant: str, kind: str) -> int:
+        """Return how many documents of a kind a tenant has, in constant time."""
+        return self._tenant_row(tenant).documents.counts[kind]
+
     def tenants(self) -> list[str]:
         """Return the names of tenants with at least one commit, sorted; for owner tools only."""
         with self._everywhere() as db:
@@ -141,7 +147,23 @@ class MemoryReads(Snapshot):
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
         """Return ids of memories derived directly from any of these, sorted."""
-        return [name for (name,) in self._run("children", tenant, ids=json_array(ids))]
+        return self._linked(tenant, "lineage", ids)
+
+    def citing(self, tenant: str, names: Collection[str]) -> list[str]:
+        """Return the sorted ids of memories whose newest version cites one of these names as evidence."""
+        return self._linked(tenant, "evidence", names)
+
+    def with_traits(self, tenant: str, traits: Collection[bytes]) -> list[str]:
+        """Return the sorted ids of memories, in any status, whose newest text has one of some traits."""
+        asked, found = sorted(traits), set[str]()
+        with self._reading(tenant) as db:
+            for some in (asked[at : at + _TRAITS_AT_ONCE] for at in range(0, len(asked), _TRAITS_AT_ONCE)):
+                query = f"SELECT id FROM features WHERE tenant = ? AND trait IN ({', '.join('?' * len(some))})"
+                found.update(name for (name,) in db.execute(query, [tenant, *some]))
+        return sorted(found)
+
+    def _linked(self, tenant: str, kind: str, names: Collection[str]) -> list[str]:
+        return [name for (name,) in self._run("linked", tenant, kind=kind, ids=json_array(names))]
 
     def unembedded(self, tenant: str, now: datetime, model: str, recipes: Collection[str]) -> bool:
         """Whether a live memory has no vectors of this embedder by one of these recipes."""
@@ -300,6 +322,18 @@ class MemoryReads(Snapshot):
                 if matches_filter(record, filters):
                     found.records.append(record)
         return found
+
+    def naming(self, tenant: str, name: str) -> list[Record]:
+        """Return the newest records, in any status, that hold a name in some field or list, newest arrival first."""
+        quoted = json_array(json.dumps(form, ensure_ascii=False) for form in name_forms([name]))
+        found = ReadResult()
+        with self._reading(tenant) as db:
+            for *cells, newest in db.stream("find_naming", tenant=tenant, quoted=quoted):
+                try:
+                    found.records.append(record_of(self._sealer, tenant, RecordRow._make(cells), newest))
+                except Tampered as exc:
+                    _damaged(found, cells[0], exc)
+        return found.records
 
     def _find_as_of(
         self, tenant: str, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int

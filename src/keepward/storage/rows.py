@@ -185,6 +185,7 @@ class Body(msgspec.Struct, gc=False):
     occurred_at: int | None = None
     superseded_by: str | None = None
     derived_from: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     blob: str | None = None
     #: Label of the trust of its origin.
@@ -217,6 +218,21 @@ def parse_body(payload: object) -> Body | None:
     try:
         return _body(payload)  # type: ignore[arg-type]
     except (ValueError, TypeError, RecursionError):
+        return None
+
+
+class _Said(msgspec.Struct, gc=False):
+    text: str
+
+
+_said = msgspec.json.Decoder(_Said).decode
+
+
+def text_in(payload: bytes) -> str | None:
+    """Return the text in a payload, unchecked; None if it is unreadable."""
+    try:
+        return _said(payload).text
+    except (ValueError, RecursionError):
         return None
 
 

@@ -363,7 +363,7 @@ class EventStore(Reader):
             folder = Path(data_folder(os.environ)) / "indexes" / self.store_id
         return IndexFiles(folder, self.store_id, self._sealer)
 
-    def erasures(self, tenant: str) -> int:
+    def erasure_count(self, tenant: str) -> int:
         """Return a number that rises with each erasure, as of now, also within ``read_snapshot``."""
         with self._thread_note(snapshot=None):
             return self.indexed_state(tenant).erasures

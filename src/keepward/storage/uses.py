@@ -85,8 +85,7 @@ class UseWrites(UseReads, DocumentWrites):
 
     def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
         """Delete the counts of memories; receipts still name the contexts that delivered them."""
-        for row in self._run("documents_by_id", tenant, kind="usage", ids=json_array(ids)):
-            self._drop(StoredDocument._make(row))
+        self._drop("usage", tenant, ids)
 
     def _update_counts(
         self, tenant: str, numbers: Mapping[str, int], change: Any, last: Mapping[str, int], *, make: bool

@@ -28,7 +28,7 @@ from keepward.errors import KeepwardError, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import erasing
 from keepward.storage import tenant as tenants
-from keepward.storage.documents import StoredDocument, refs_in
+from keepward.storage.documents import StoredDocument, blob_positions
 from keepward.storage.journal import walk_chain
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
@@ -51,14 +51,14 @@ from keepward.storage.writer import link_rows
 NotedHeads: TypeAlias = tuple[Head | None, Head | None]
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING, "copying"}
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
-_COMPUTED = ("listed", "marks", "lineage", "aliases", "attachments")
+_COMPUTED = ("listed", "marks", "lineage", "evidence", "aliases", "attachments")
 #: Fields in the body of a memory that name another memory or a blob.
-_REFERENCE_FIELDS = (b'"derived_from":', b'"aliases":', b'"blob":')
+_REFERENCE_FIELDS = (b'"derived_from":', b'"evidence":', b'"aliases":', b'"blob":')
 _PRIME = (1 << 127) - 1
 #: Names of the counts of checked rows.
 _COUNTED = (
     *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
-    *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "listed", "marks"),
+    *("jobs", "blobs", "tokens", "lineage", "evidence", "aliases", "attachments", "listed", "marks"),
 )
 #: Rows between two progress reports.
 _REPORT_EVERY_ROWS = 500
@@ -339,7 +339,7 @@ class _Check:
             if name is not None and name not in receipts:
                 yield Fault(check="receipts", row=f"receipts {self._tenant}/{name}", detail=f"commit {seq} names it")
         known = {name for (name,) in self._db.run("document_ids", tenant=self._tenant, kind="blobs")}
-        for ref in sorted(refs_in(self._db, self._tenant) - known):
+        for ref in sorted({ref for *_, ref in blob_positions(self._db, self._tenant)} - known):
             yield Fault(
                 check="blobs", row=f"blobs {self._tenant}/{ref}", detail="a memory refers to it, and it is missing"
             )

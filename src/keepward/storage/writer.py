@@ -281,29 +281,28 @@ class UnitOfWork(UseWrites, Reader):
         Raises:
             Conflict: a payload is missing or already erased.
         """
-        self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
-        for item in what.proposals:
-            self.put(item)
-        for given in what.feedback:
-            self.put_feedback(given)
-        by_seq = self.state(tenant).head.seq
-        for seq, n in what.events:
-            if self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone() is None:
-                raise Conflict(_ALREADY_ERASED)
-        for seq, residual in what.details.items():
-            row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
-            if row is None:
-                raise Conflict(_ALREADY_ERASED)
-            self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), residual.encode()), new=True)
+        self.put_all(what.proposals)
+        self.put_all(what.feedback)
+        by_seq, seqs = self.state(tenant).head.seq, sorted({seq for seq, _ in what.events})
+        rows = self._db.run("contents_at", tenant=tenant, seqs=str(seqs)).fetchall()
+        if not {(seq, n) for seq, n in rows}.issuperset(what.events):
+            raise Conflict(_ALREADY_ERASED)
+        rows = self._db.run("details_at", tenant=tenant, seqs=str(sorted(what.details))).fetchall()
+        if len(rows) != len(what.details):
+            raise Conflict(_ALREADY_ERASED)
+        self._put_all(
+            [
+                erased_details_document(tenant, seq, by_seq, commitment(salt, payload), what.details[seq].encode())
+                for seq, salt, payload in rows
+            ]
+        )
         self._db.run_many("erase_event", [(tenant, *position) for position in what.events])
         self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
         self._db.run_many("forget_request", [(tenant, seq) for seq in emptied])
         self.forget_uses(tenant, what.ids)
-        for kind, version in what.artefacts:
-            self.delete(ReceiptArtefact, tenant, f"{kind}/{version}")
-        for receipt_id, body in what.receipts.items():
-            self.rewrite_receipt(tenant, receipt_id, body)
+        self.delete(ReceiptArtefact, tenant, *(f"{kind}/{version}" for kind, version in what.artefacts))
+        self.rewrite_receipts(tenant, what.receipts)
         self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)
 
     def clear_scrub_pending(self) -> None:
@@ -350,10 +349,11 @@ def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
 
 
 def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
-    """Return the links of records: their source memories, aliases and blobs."""
+    """Return the links of records: their source memories, evidence, aliases and blobs."""
     rows: list[Row] = []
     for record in records:
         rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]
+        rows += [(tenant, "evidence", cited, record.id) for cited in dict.fromkeys(record.evidence)]
         rows += [(tenant, "aliases", alias, record.id) for alias in record.aliases]
         rows += [(tenant, "attachments", record.blob, record.id)] if record.blob is not None else []
     return rows

@@ -48,3 +48,12 @@ CREATE INDEX commits_at ON commits (tenant, at);
 -- Texts with the same words in any capitals, of one tenant: also those that more than one memory has.
 DROP INDEX features_trait;
 CREATE INDEX features_trait ON features (tenant, trait, id);
+-- Numbers of records by tier and status, which every handle compares with the sealed ones before its first read.
+CREATE INDEX records_tier ON records (tenant, tier, status);
+-- Commits with their times, in the order of the chain; and those that erased something.
+CREATE INDEX commits_time ON commits (tenant, seq, at);
+CREATE INDEX commits_erase ON commits (tenant, seq) WHERE kind = 'erase';
+-- Links of kind 'evidence': what the newest version of each memory cites.
+INSERT INTO links (tenant, kind, name, id)
+SELECT DISTINCT r.tenant, 'evidence', e.value, r.id
+  FROM records r, json_each(CASE json_valid(CAST(r.body AS TEXT)) WHEN 1 THEN CAST(r.body AS TEXT) END, '$.evidence') AS e;

@@ -1,2 +1,0 @@
--- Commits with their times, in the order of the chain.
-CREATE INDEX commits_time ON commits (tenant, seq, at);
