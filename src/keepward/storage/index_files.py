@@ -44,6 +44,8 @@ _DIGEST = 16
 _SUFFIX, _PART = ".index", ".part"
 #: How often an erasure searches for files that another process renames meanwhile.
 _TRIES = 100
+#: Seconds after which nobody writes a file any more.
+_ABANDONED_S = 3_600
 _log = logging.getLogger(__name__)
 
 
@@ -142,9 +144,14 @@ class IndexFiles:
         finally:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
-        for other in self._paths(tenant):
-            if other != path and other.name < path.name:
-                with contextlib.suppress(OSError):
+        self._remove_older(tenant, path)
+
+    def _remove_older(self, tenant: str, path: Path) -> None:
+        """Remove what comes before a file, and what a process that was killed has left. An open file may stay."""
+        for other in self._paths(tenant, with_parts=True):
+            with contextlib.suppress(OSError):
+                abandoned = other.stat().st_mtime < path.stat().st_mtime - _ABANDONED_S
+                if other.name < path.name and (other.suffix != _PART or abandoned):
                     other.unlink()
 
     def drop(self, tenant: str, *, but: Path | None = None) -> bool:

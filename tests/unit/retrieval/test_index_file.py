@@ -200,3 +200,15 @@ def test_each_changed_byte_is_noticed_or_unused(files: IndexFiles) -> None:
         except DamagedIndex:
             noticed += 1
     assert noticed > 5
+
+
+@pytest.mark.parametrize(
+    ("store", "key", "tenant", "made_by"),
+    [("other", b"k", "t", "r"), ("store", b"x", "t", "r"), ("store", b"k", "t", "later"), ("store", None, "t", "r")],
+)
+def test_a_file_of_another_store_key_or_release_is_not_opened(
+    files: IndexFiles, tmp_path: Path, store: str, key: bytes | None, tenant: str, made_by: str
+) -> None:
+    stored(files, Index())
+    other = IndexFiles(tmp_path / "m.db.index", store, Sealer(None if key is None else key * 32))
+    assert other.open(tenant, made_by, lambda _: True) is None
