@@ -142,7 +142,7 @@ def _ones(codes: npt.NDArray[np.int8]) -> Counts:
 class VectorIndex:
     """The unit vectors of one model: codes, steps, sign bits by column, and the row that owns each."""
 
-    __slots__ = ("_bits", "_codes", "_ones", "_owners", "_steps", "dim")
+    __slots__ = ("_bits", "_codes", "_counted", "_ones", "_owners", "_steps", "dim")
 
     def __init__(self, dim: int, parts: Mapping[str, StoredPart] | None = None, name: str = "") -> None:
         """Make an index without vectors, or that of a file, whose parts have names that begin with ``name``."""
@@ -154,6 +154,8 @@ class VectorIndex:
         self._bits = [GrowableArray(np.uint64, stored=stored.get(f"bits {n}")) for n in range(-(-dim // 64))]
         ones = GrowableArray(np.int64, stored=stored.get("ones"))
         self._ones = ones.view.copy() if len(ones) else np.zeros(dim, dtype=np.int64)
+        #: The units that were counted last, and their counts: the next ones are mostly the same.
+        self._counted: tuple[Mask, Counts] = np.zeros(0, dtype=np.bool_), np.zeros(dim, dtype=np.int64)
 
     def parts(self, name: str, new_rows: Rows) -> Iterator[Part]:
         """Yield what a file has. ``new_rows`` maps each row to its new number, or to -1 for rows to drop."""
@@ -198,14 +200,24 @@ class VectorIndex:
             growable.put(growable.view[moved >= 0])
         self._owners.put(moved[moved >= 0])
         self._ones = _ones(self._codes.view)
+        self._counted = np.zeros(0, dtype=np.bool_), np.zeros(self.dim, dtype=np.int64)
 
     def signs(self, mask: Mask) -> SignStatistics:
         """Return the sign statistics of the units of the rows in a mask."""
         chosen = mask[self.owners]
         count = int(np.count_nonzero(chosen))
-        if 2 * count < len(chosen):
-            return SignStatistics(self._ones_of(np.flatnonzero(chosen)), count)
-        return SignStatistics(self._ones - self._ones_of(np.flatnonzero(~chosen)), count)
+        before, ones = self._counted
+        before = np.pad(before, (0, len(chosen) - len(before)))
+        changed = np.count_nonzero(before != chosen)
+        if changed < min(count, len(chosen) - count):
+            ones = ones + self._ones_of(np.flatnonzero(chosen & ~before))
+            ones -= self._ones_of(np.flatnonzero(before & ~chosen))
+        elif 2 * count < len(chosen):
+            ones = self._ones_of(np.flatnonzero(chosen))
+        else:
+            ones = self._ones - self._ones_of(np.flatnonzero(~chosen))
+        self._counted = chosen, ones
+        return SignStatistics(ones, count)
 
     def _ones_of(self, units: Indices) -> Counts:
         """By component, the number of these units that are not negative."""
