@@ -195,7 +195,7 @@ class TestCost:
             return sum_term(self, table, *rest)
 
         def ran(self: SqliteConnection, statement: str, *rest: Any, **named: Any) -> Any:
-            if statement == "counts_of_records" and "archival" in named["tiers"]:
+            if statement == "counts_of_records" and "archival" in rest[0]["tiers"]:
                 found.append(statement)
             return run(self, statement, *rest, **named)
 

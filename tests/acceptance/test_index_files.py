@@ -387,3 +387,64 @@ def test_an_adopted_copy_does_not_believe_the_files_of_its_original(
         copy.adopt(copy.plan_adopt().digest)
         assert answers(copy) == answers(filled)
     assert old.isdisjoint(files(tmp_path / "copy.db"))
+
+
+class TestServers:
+    """On PostgreSQL each server has files of its own, in the data folder of its user."""
+
+    @pytest.fixture
+    def server(
+        self, database: str, tmp_path: Path, clock: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[Callable[[str], Memory]]:
+        """Switches to a server by name and opens the database there, under the key that they share."""
+        with ExitStack() as handles:
+
+            def at(name: str) -> Memory:
+                monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / name))
+                given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config"}
+                return handles.enter_context(Memory.open(database, actor=Actor.operator("olga"), **given))
+
+            yield at
+
+    def files(self, tmp_path: Path, name: str) -> list[Path]:
+        return sorted((tmp_path / name).glob("indexes/*/*"))
+
+    def test_the_next_process_of_a_server_begins_with_its_file(
+        self, server: Callable[[str], Memory], tmp_path: Path, read: list[str]
+    ) -> None:
+        first = server("a")
+        first.remember_many(notes(0, ENTRIES))
+        expected = answers(first)
+        read.clear()
+        assert (answers(server("a")), read) == (expected, [])
+        assert len(self.files(tmp_path, "a")) == 1
+
+    def test_a_server_that_missed_an_erasure_drops_its_file_before_it_reads(
+        self, server: Callable[[str], Memory], tmp_path: Path
+    ) -> None:
+        first = server("a")
+        first.remember_many(notes(0, ENTRIES))
+        victim = kept(first.remember("The password hint is zanzibar", tier="archival")).id
+        first.recall("ferry")
+        (left,) = self.files(tmp_path, "a")
+        other = server("b")
+        other.erase(other.plan_erase([victim]).digest, [victim])
+        again = server("a")
+        assert answers(again) == answers(other)
+        (new,) = self.files(tmp_path, "a")
+        assert (left == new, victim.encode() in new.read_bytes()) == (False, False)
+
+    def test_an_open_server_that_missed_an_erasure_writes_its_file_again(
+        self, server: Callable[[str], Memory], tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = server("a")
+        first.remember_many(notes(0, ENTRIES))
+        victim = kept(first.remember("The password hint is zanzibar", tier="archival")).id
+        first.recall("ferry")
+        other = server("b")
+        other.erase(other.plan_erase([victim]).digest, [victim])
+        monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "a"))
+        read.clear()
+        first.recall("ferry")
+        (new,) = self.files(tmp_path, "a")
+        assert (set(read), victim.encode() in new.read_bytes()) == ({victim}, False)

@@ -124,7 +124,7 @@ class IndexFiles:
             OSError: it cannot be written.
             DamagedIndex: the parts come from a file that was changed.
         """
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Names are in order: by commit, then by generation.
         generation = 1 + max((int(path.name.split("-")[2]) for path in self._paths(tenant)), default=0)
         order = f"{state.seq:016x}-{generation:08}-{secrets.token_hex(4)}"

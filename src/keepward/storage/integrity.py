@@ -18,7 +18,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.core.memory import Record, Tier
+from keepward.core.memory import Record, Status, Tier
 from keepward.core.query import Filter
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import UnreadableMemory
@@ -112,8 +112,8 @@ class IntegrityMonitor:
 
 def _is_as_counted(db: Connection, written_row: TenantHead, tiers: Collection[str]) -> bool:
     """Whether the table has as many records of each tier and status as the tenant's row says."""
-    rows = db.run("counts_of_records", tenant=written_row.tenant, tiers=json_array(tiers)).fetchall()
-    stored = {f"{tier} {status}": count for tier, status, count in rows}
+    values = {"tenant": written_row.tenant, "tiers": json_array(tiers), "statuses": json_array(Status)}
+    stored = {f"{tier} {status}": count for tier, status, count in db.run("counts_of_records", values) if count}
     return stored == {kind: count for kind, count in written_row.records.cells().items() if kind.split()[0] in tiers}
 
 

@@ -112,9 +112,10 @@ UPDATE features SET seal = ? WHERE tenant = ? AND id = ?;
 SELECT {{record_columns}} FROM records r WHERE r.tenant = :tenant;
 
 -- counts_of_records --
--- How many records of some tiers there are by tier and status.
-SELECT tier, status, count(*) FROM records
- WHERE tenant = :tenant AND tier IN (SELECT value FROM json_each(:tiers)) GROUP BY tier, status;
+-- How many records there are of some tiers and statuses. Grouping them would take twice as long.
+SELECT t.value, s.value,
+       (SELECT count(*) FROM records r WHERE r.tenant = :tenant AND r.tier = t.value AND r.status = s.value)
+  FROM json_each(:tiers) AS t CROSS JOIN json_each(:statuses) AS s;
 
 -- profile --
 -- Fragment: a record with its features, which are NULL where there are none of its version.
