@@ -6,12 +6,16 @@ rows, it does as the superuser, whose address is the fixture ``admin``.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from benchmarks.database import DEBIAN, NEWEST, OLDEST, ROLE, Server
@@ -111,3 +115,40 @@ def vectors(postgres: Server) -> None:
     with psycopg.connect(postgres.admin()) as connection:
         if connection.execute("SELECT FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
             pytest.skip("the server has no pgvector")
+
+
+@contextmanager
+def pooler(address: str, mode: str) -> Iterator[str]:
+    """Run PgBouncer in front of a database for the block; lend the address for the role.
+
+    Sessions share 3 connections in transaction mode; in session mode each has its own.
+    """
+    program = shutil.which("pgbouncer")
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    socket = parse_qs(urlsplit(address).query)["host"][0]
+    with tempfile.TemporaryDirectory(prefix="keepward-pooler-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.joinpath("users.txt").write_text(f'"{ROLE}" ""\n')
+        settings = {
+            "unix_socket_dir": folder,
+            "auth_type": "trust",
+            "auth_file": folder / "users.txt",
+            "pool_mode": mode,
+            "default_pool_size": 3 if mode == "transaction" else 40,
+            "max_client_conn": 100,
+        }
+        lines = [f"{key} = {each}" for key, each in settings.items()]
+        text = "\n".join(["[databases]", f"* = host={socket}", "[pgbouncer]", *lines])
+        folder.joinpath("pooler.ini").write_text(f"{text}\n")
+        # Like the server it does not run as root, and only the owner of the server enters the folder of its socket.
+        owner = {"user": Path(socket).owner()} if os.geteuid() == 0 else {}
+        folder.chmod(0o777)
+        command = [program, "-q", str(folder / "pooler.ini")]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **owner) as process:
+            try:
+                while not folder.joinpath(".s.PGSQL.6432").exists():
+                    assert process.poll() is None, "PgBouncer does not start"
+                yield f"postgresql://{ROLE}@/{urlsplit(address).path[1:]}?host={folder}&port=6432"
+            finally:
+                process.terminate()

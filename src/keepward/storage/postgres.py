@@ -42,7 +42,8 @@ POOL_PROBE_TIMEOUT_S = 1.0
 MAX_CONNECTIONS = 16
 #: Seconds between two queries for changes by other processes; see ``data_version``.
 CHANGE_POLL_INTERVAL_S = 60.0
-_CONNECT_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+#: Without statements that the server prepares: they would outlive a transaction, see ``_pooled``.
+_CONNECT_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10, "prepare_threshold": None}
 _HAS_VECTORS = "SELECT to_regclass('candidate_vectors') IS NOT NULL"
 #: Advisory lock of the blobs.
 _BLOB_LOCK_ID = 0x4B454552
@@ -59,7 +60,10 @@ class PostgresDatabase:
         """
         self._url = url
         with _connected(self._url) as connection:
-            (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+            query = "SELECT pg_is_in_recovery(), pg_backend_pid()"
+            recovering, process = connection.execute(query).fetchone() or (False, 0)
+            # A pooler answers with a number of its own. It may give each transaction another connection to the server.
+            self._pooled = process != connection.info.backend_pid
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
             self.writable = not (read_only or recovering or shut == "on")
             self.store_id = schema.prepare(connection, create=create and self.writable, writable=self.writable)
@@ -72,9 +76,6 @@ class PostgresDatabase:
         self._version, self._last, self._own, self._polled_at = 0, -1, 0, -CHANGE_POLL_INTERVAL_S
 
     def _open(self) -> None:
-        def configure(connection: psycopg.Connection[Row]) -> None:
-            connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
-
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             self._url,
             min_size=0,
@@ -82,8 +83,7 @@ class PostgresDatabase:
             timeout=LOCK_TIMEOUT_S,
             # The next caller retries at once. A pool that retries by itself backs off for longer and longer.
             reconnect_timeout=0,
-            kwargs=_CONNECT_OPTIONS,
-            configure=configure,
+            kwargs=_CONNECT_OPTIONS if self._pooled else {**_CONNECT_OPTIONS, "prepare_threshold": 5},
             open=True,
         )
 
@@ -238,6 +238,9 @@ class PostgresDatabase:
             return "the store can only be read"
         try:
             with self._connection() as connection:
+                if not self._pooled:
+                    # VACUUM runs outside transactions. A pooler would keep the setting for others.
+                    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
                 for table in (*schema.tables(), "server_state"):
                     if schema.has_table(connection, table):
                         connection.execute(f"VACUUM (FULL) {table}")
@@ -276,9 +279,10 @@ class PostgresBlobs:
     def locked(self, *, alone: bool = False) -> Iterator[None]:
         """Lock the blobs against removal during the block; ``alone`` also against additions."""
         kind = "" if alone else "_shared"
-        with _connected(self._url) as connection:
-            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOB_LOCK_ID})")
-            # Closing the connection releases the lock.
+        with _connected(self._url) as connection, connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
+            # The end of the transaction releases the lock.
+            connection.execute(f"SELECT pg_advisory_xact_lock{kind}({_BLOB_LOCK_ID})")
             yield
 
     def save(self, path: str, data: bytes) -> None:
@@ -328,5 +332,4 @@ def holds_store(url: str) -> bool:
 def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
     """Open a connection outside the pool for the block."""
     with translated_errors(), psycopg.connect(url, **_CONNECT_OPTIONS) as connection:
-        connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
         yield connection

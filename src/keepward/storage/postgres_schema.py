@@ -58,7 +58,7 @@ def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool
             if not create:
                 raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
         if writable:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
+            _lock_schema(connection)
             _migrate(connection)
         number = _schema_version(connection)
         if number > load_migrations()[-1].number:
@@ -71,6 +71,12 @@ def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool
     return str(row[0])
 
 
+def _lock_schema(connection: psycopg.Connection[Row]) -> None:
+    """Let no other process change the schema until this transaction ends; wait at most half a minute for it."""
+    connection.execute("SET LOCAL lock_timeout = '30s'")
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
+
+
 def create_vectors(connection: psycopg.Connection[Row]) -> None:
     """Create the table of candidates' vectors unless it exists; see ``candidates.py``.
 
@@ -78,7 +84,7 @@ def create_vectors(connection: psycopg.Connection[Row]) -> None:
         StoreUnavailable: the database lacks pgvector and this role cannot create it, or it is too old.
     """
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
+        _lock_schema(connection)
         if has_table(connection, "candidate_vectors"):
             return
         _extend(connection)

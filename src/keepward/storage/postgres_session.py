@@ -46,8 +46,8 @@ _FULL = "the database has no room; free some space and try again: nothing was lo
 _TABLES = "the database does not have the tables of a Keepward store; check its name and schema"
 _CHARACTER = "text has a character that a database cannot store, such as NUL; remove it"
 _POOLED = (
-    "a pooler gave this connection to other sessions between two transactions; add pooled=transaction to the address, "
-    "or use the pooler's session mode: what was acknowledged is kept"
+    "a pooler between here and the database does not keep the statements of a session; use its session mode, or "
+    "connect without it: what was acknowledged is kept"
 )
 _STOPPED = "the database cancelled a statement; raise this role's statement_timeout, or try again"
 #: Our error and its message, by the driver's error.
@@ -169,8 +169,10 @@ class PostgresConnection:
         self._pid, self._begun = os.getpid(), False
         #: Leaves the pipeline, which waits for all sent statements.
         self._leave = ExitStack()
-        #: The statement that selects a tenant, with its values, until it is sent.
-        self._show: tuple[str, Sequence[Any]] | None = None
+        #: The statement that selects a tenant, with its values, until it is sent. All settings are those of the
+        #: transaction: a pooler may give the next one another session.
+        self._show: tuple[str, Sequence[Any]] | None
+        self._show = "SELECT set_config('lock_timeout', %s, true)", (f"{patience}s",)
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
         return self._ask(_named(name), named or values)
@@ -202,14 +204,13 @@ class PostgresConnection:
 
     def select_tenant(self, tenant: str | None) -> None:
         """Show only the rows of one tenant, which a writer locks, or those of all."""
-        shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
+        shown: list[Any] = [tenant or "", "on" if tenant is None else "", f"{self._patience}s"]
         # To compile a plan takes longer than to run it: a list of one page 90 ms instead of 2.
         query = """SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true),
-                          set_config('jit', 'off', true)"""
+                          set_config('lock_timeout', %s, true), set_config('jit', 'off', true)"""
         if self._lock is not None:
             # A writer looks rows up by key, so one generic plan fits every call.
-            query += ", set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', %s, true)"
-            shown.append(f"{self._patience}s")
+            query += ", set_config('plan_cache_mode', 'force_generic_plan', true)"
             if tenant is not None:
                 query += ", pg_advisory_xact_lock(%s)"
                 key = blake2b(f"{self._lock}/{tenant}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
