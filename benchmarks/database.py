@@ -25,6 +25,8 @@ class Server:
         if name == OLDEST:
             number = int(DEBIAN.parent.name)
             POSTGRES_VERSIONS[number] = DEBIAN
+        #: Its major version.
+        self.version = number
         #: Folder of its programs.
         self.programs = POSTGRES_VERSIONS[number]
         self._server = get_server(self.data, cleanup_mode="stop", postgres_version=number)

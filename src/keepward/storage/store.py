@@ -109,7 +109,7 @@ def open_store(
 
         database = PostgresDatabase(str(url), create=create, read_only=read_only)
         try:
-            _require_whole(database, continues_copy)
+            _refuse_half_copy(database, continues_copy)
             return EventStore(database, database.store_id, resolve_key(database, database.store_id, anchor, None))
         except BaseException:
             database.close()
@@ -119,14 +119,14 @@ def open_store(
     connections = SqliteDatabase(str(file), mode=mode)
     try:
         store_id = migrate_and_check_id(connections, file)
-        _require_whole(connections, continues_copy)
+        _refuse_half_copy(connections, continues_copy)
         return EventStore(connections, store_id, resolve_key(connections, store_id, anchor, file))
     except BaseException:
         connections.close()
         raise
 
 
-def _require_whole(database: Database, continues_copy: bool) -> None:
+def _refuse_half_copy(database: Database, continues_copy: bool) -> None:
     """Refuse a store to which a migration was interrupted; see ``EventStore.begin_copy``.
 
     Raises:

@@ -82,7 +82,7 @@ class UnitOfWork(UseWrites, Reader):
         return self._db
 
     def unchanged_state(self, tenant: str) -> TenantHead:
-        """Return the row of a tenant to look at."""
+        """Return the row of a tenant, to read it."""
         return self._tenant_row(tenant)
 
     def state(self, tenant: str) -> TenantHead:
