@@ -17,6 +17,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory
+from keepward.embedding.hashed import HashedEmbedder
 from keepward.retrieval.tokenizer import term_hash
 from keepward.services import index_cache
 from keepward.storage.store import EventStore
@@ -354,6 +355,29 @@ def test_vectors_of_another_process_are_not_hidden(path: Path, owner: Memory, an
     anew().reindex()
     assert ("vector" in before.used, "vector" in reader.recall("ferry").used) == (False, True)
     assert answers(reader) == answers(anew()) == fresh(anew())
+
+
+def test_vectors_that_were_replaced_elsewhere_are_not_used(
+    filled: Memory, path: Path, anew: Callable[..., Memory], tmp_path: Path
+) -> None:
+    (before,) = files(path)
+    shutil.copy(before, tmp_path / before.name)
+    anew(embedder=HashedEmbedder(64)).reindex()
+    # As on another server, which keeps its own files.
+    shutil.copy(tmp_path / before.name, before)
+    found = anew().recall("ferry")
+    assert ("vector" in found.used, before in files(path)) == (False, False)
+    assert anew().verify().ok
+
+
+def test_missing_vectors_are_added_without_building_the_index_again(
+    filled: Memory, path: Path, anew: Callable[..., Memory], read: list[str]
+) -> None:
+    (before,) = files(path)
+    added = kept(anew(embedder="none").remember("The tide table is on the shelf", tier="archival")).id
+    filled.reindex()
+    assert (answers(filled), files(path), set(read)) == (answers(anew()), [before], {added})
+    assert answers(filled) == fresh(anew())
 
 
 def test_memories_of_a_damaged_store_are_not_stored_in_a_file(

@@ -72,6 +72,8 @@ class _Live:
     file: IndexFile | None = None
     #: Erasures when it was brought up to date.
     erasures: int = 0
+    #: The last reindexing before it was built.
+    reindexed: str = ""
     #: Memories that have changed since it was stored.
     changes: int = 0
     #: Whether it could not be stored.
@@ -153,6 +155,8 @@ class IndexCache:
         """Bring an index up to the present state, and return that."""
         with store.read_snapshot(tenant):
             state = store.indexed_state(tenant)
+            if not live.seq:
+                live.reindexed = store.reindexed(tenant)
             for added, removed, position in _index_changes(store, tenant, store.profiles(tenant, after=live.position)):
                 live.index.apply(added, removed)
                 live.position = max(live.position, position)
@@ -172,13 +176,19 @@ class IndexCache:
         files = store.index_files()
         if files is None or not files.usable:
             return None
-        file = files.open(tenant, _release(), lambda state: store.was_at(tenant, state, erased=erased))
+
+        def is_past(file: IndexFile) -> bool:
+            known = file.facts["reindexed"] == store.reindexed(tenant)
+            return known and store.was_at(tenant, file.state, erased=erased)
+
+        file = files.open(tenant, _release(), is_past)
         if file is None:
             return None
         index = Index.from_parts(file.parts, [(model, dim) for model, dim in file.facts["spaces"]])
         self._embedded.update((tenant, model) for model in file.facts["embedded"])
-        state = file.state
-        return _Live(index, seq=state.seq, position=file.facts["position"], file=file, erasures=state.erasures)
+        live = _Live(index, seq=file.state.seq, position=file.facts["position"], file=file)
+        live.erasures, live.reindexed = file.state.erasures, file.facts["reindexed"]
+        return live
 
     def _store(self, store: EventStore, tenant: str, live: _Live, state: IndexedState) -> _Live | None:
         """Write an index to a file; return the one that begins with it, or None."""
@@ -188,6 +198,7 @@ class IndexCache:
             return None
         entries = len(live.index)
         facts = {"spaces": live.index.spaces, "position": live.position}
+        facts |= {"reindexed": live.reindexed}
         facts |= {"embedded": [model for name, model in sorted(self._embedded) if name == tenant]}
         try:
             files.write(
@@ -239,12 +250,20 @@ class IndexCache:
             return
         if space in self._embedded:
             return
-        live = self._live[tenant]
-        rows = store.profiles_of(tenant, live.index.ids_to_embed(query))
-        for added, removed, _ in _index_changes(store, tenant, rows):
-            live.index.apply(added, removed)
-            live.changes += len(added) + len(removed)
+        self.reload(store, tenant, self._live[tenant].index.ids_to_embed(query))
         self._embedded.add(space)
+
+    def reload(self, store: EventStore, tenant: str, ids: Sequence[str]) -> None:
+        """Read some memories again into a tenant's index, if it is loaded."""
+        with self.lock:
+            live = self._live.get(tenant)
+            if live is None:
+                return
+            for start in range(0, len(ids), _READ_BATCH):
+                rows = store.profiles_of(tenant, ids[start : start + _READ_BATCH])
+                for added, removed, _ in _index_changes(store, tenant, rows):
+                    live.index.apply(added, removed)
+                    live.changes += len(added) + len(removed)
 
     def at(self, store: Reader, tenant: str, seq: int) -> Index:
         """Return the index of the state after a commit; the caller must hold ``lock``."""
@@ -406,6 +425,7 @@ def reindex(
     # The vectors of a message include the question that it answers.
     in_order = [memory.record for memory in sorted(active, key=lambda memory: memory.arrival)] if stale else []
     questions = answered_questions(in_order, lambda _: None)
+    replaced = False
     for start in range(0, len(stale), batch):
         if before_batch is not None:
             before_batch()
@@ -418,12 +438,22 @@ def reindex(
             if not ended:
                 raise ModelUnavailable(f"{exc}; try again, and this goes on where it stopped") from exc
             computed = features
-        _write_features(session, records, computed)
+        replaces = any(_is_replaced(memory.features, new) for memory, new in zip(part, computed, strict=True))
+        replaced = replaced or replaces
+        _write_features(session, records, computed, replaces=replaces)
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
-    session.indexes.drop(session.store, session.tenant)
+    if replaced or ended:
+        session.indexes.drop(session.store, session.tenant)
+    elif stale:
+        session.indexes.reload(session.store, session.tenant, [memory.record.id for memory in stale])
     sync_database_index(session.engine, session.tenant, before_batch)
     return len(stale)
+
+
+def _is_replaced(before: Features, after: Features) -> bool:
+    """Whether an index may have words or vectors that are not stored any more."""
+    return before.model is not None or before.terms != after.terms
 
 
 def _is_stale(memory: IndexedMemory, model: str | None) -> bool:
@@ -454,10 +484,14 @@ def _recompute_inactive(session: RequestContext) -> None:
     inactive = [record for record in records if record.status is not Status.ACTIVE]
     for start in range(0, len(inactive), EMBEDDING_BATCH):
         batch = inactive[start : start + EMBEDDING_BATCH]
-        _write_features(session, batch, [text_features(record) for record in batch])
+        _write_features(session, batch, [text_features(record) for record in batch], replaces=False)
 
 
-def _write_features(session: RequestContext, records: Sequence[Record], computed: Sequence[Features]) -> None:
+def _write_features(
+    session: RequestContext, records: Sequence[Record], computed: Sequence[Features], *, replaces: bool
+) -> None:
     versions = {record.id: record.version for record in records}
     with session.store.write() as writer:
         writer.put_features(session.tenant, dict(zip(versions, computed, strict=True)), versions)
+        if replaces:
+            writer.note_reindexed(session.tenant)

@@ -81,16 +81,16 @@ class IndexFiles:
         """Whether a file could be believed: the store has a key."""
         return self._sealer.active
 
-    def open(self, tenant: str, made_by: str, is_past: Callable[[IndexedState], bool]) -> IndexFile | None:
+    def open(self, tenant: str, made_by: str, is_past: Callable[[IndexFile], bool]) -> IndexFile | None:
         """Return the newest believable file of a tenant; the others are removed.
 
-        ``made_by`` names the release of the index. ``is_past`` says whether a state may be believed.
+        ``made_by`` names the release of the index. ``is_past`` says whether a file may be believed.
         """
         for path in sorted(self._paths(tenant), reverse=True):
             with contextlib.suppress(FileNotFoundError):
                 try:
                     found = self._read(path, tenant, made_by)
-                    if found is not None and is_past(found.state):
+                    if found is not None and is_past(found):
                         return found
                     why = "it is not of this state of the store"
                 except (OSError, ValueError, KeyError, TypeError, DamagedIndex) as exc:

@@ -113,6 +113,12 @@ class MemoryReads(Snapshot):
         row = self._tenant_row(tenant)
         return IndexedState(seq=row.head.seq, hash=row.head.hash, erasures=row.erasures())
 
+    def reindexed(self, tenant: str) -> str:
+        """Return a text that changes when stored vectors or words of a tenant are replaced."""
+        with self._reading(tenant) as db:
+            row = db.run("meta", name=f"reindexed_{tenant}").fetchone()
+        return "" if row is None else str(row[0])
+
     def was_at(self, tenant: str, state: IndexedState, *, erased: bool = False) -> bool:
         """Whether the tenant was in a state, and nothing was erased since; ``erased`` allows erasures."""
         with self._reading(tenant) as db:

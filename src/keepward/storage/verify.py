@@ -49,6 +49,8 @@ from keepward.storage.writer import link_rows
 
 #: The recorded heads of a tenant's journal and of its sums.
 NotedHeads: TypeAlias = tuple[Head | None, Head | None]
+#: Beginnings of settings that end with the name of a tenant.
+_OF_TENANTS = ("carried_", "reindexed_")
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING, "copying"}
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
 _COMPUTED = ("listed", "marks", "lineage", "evidence", "aliases", "attachments")
@@ -233,7 +235,7 @@ def _schema(db: Connection) -> Iterator[Fault]:
 def _meta(db: Connection, sealer: Sealer, unusable: str | None) -> Iterator[Fault]:
     """Yield faults of the store's settings."""
     stored = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    for name in sorted(name for name in stored.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
+    for name in sorted(name for name in stored.keys() - _KNOWN_SETTINGS if not name.startswith(_OF_TENANTS)):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
     if not stored.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")

@@ -305,6 +305,10 @@ class UnitOfWork(UseWrites, Reader):
         self.rewrite_receipts(tenant, what.receipts)
         self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)
 
+    def note_reindexed(self, tenant: str) -> None:
+        """Store that vectors or words were replaced, so that no index file from before is believed."""
+        self._db.run("set_meta", name=f"reindexed_{tenant}", value=str(self.state(tenant).writes))
+
     def clear_scrub_pending(self) -> None:
         """Delete the note that the file must be scrubbed."""
         self._db.run("drop_meta", name=SCRUB_PENDING)

@@ -94,7 +94,7 @@ def stored(files: IndexFiles, index: Index, *, spare: int = 8) -> tuple[Index, I
     """Write an index, and begin again with the file."""
     facts = {"spaces": index.spaces}
     files.write("t", "r", STATE, facts, index.parts(), entries=len(index), spare=spare, is_present=lambda: True)
-    file = files.open("t", "r", lambda state: state == STATE)
+    file = files.open("t", "r", lambda file: file.state == STATE)
     assert file is not None
     return Index.from_parts(file.parts, [tuple(space) for space in file.facts["spaces"]]), file
 
@@ -191,7 +191,7 @@ def test_each_changed_byte_is_noticed_or_unused(files: IndexFiles) -> None:
         bent = bytearray(content)
         bent[at] ^= 0x41
         file.path.write_bytes(bytes(bent))
-        again = files.open("t", "r", lambda state: state == STATE)
+        again = files.open("t", "r", lambda file: file.state == STATE)
         if again is None:
             noticed += 1
             continue

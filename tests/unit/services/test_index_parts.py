@@ -47,6 +47,9 @@ class Store:
     def read_snapshot(self, tenant):
         return nullcontext()
 
+    def reindexed(self, tenant):
+        return ""
+
     def index_files(self):
         return None
 
