@@ -148,6 +148,7 @@ def link(file: Path) -> None:
     file.symlink_to(other)
 
 
+@pytest.mark.promise("F4")
 @pytest.mark.parametrize("change", [bend, bend_arrays, cut, empty, link])
 def test_a_changed_file_is_dropped_and_built_again(
     filled: Memory, path: Path, anew: Callable[..., Memory], caplog: pytest.LogCaptureFixture, change: Any
@@ -229,6 +230,7 @@ def test_a_file_that_an_erasure_left_behind_is_not_believed(
     assert (left in files(path), found) == (False, fresh(anew()))
 
 
+@pytest.mark.promise("F14")
 def test_an_erasure_leaves_nothing_in_the_folder(filled: Memory, path: Path, read: list[str]) -> None:
     victim = kept(
         filled.remember(
