@@ -18,6 +18,7 @@ from outcomes import kept
 
 from keepward import Actor, Memory
 from keepward.embedding.hashed import HashedEmbedder
+from keepward.errors import StoreUnavailable
 from keepward.retrieval.tokenizer import term_hash
 from keepward.services import index_cache
 from keepward.storage.store import EventStore
@@ -142,14 +143,12 @@ def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
-def link(file: Path) -> None:
-    other = file.with_suffix(".aside")
-    file.rename(other)
-    file.symlink_to(other)
+def shorten(file: Path) -> None:
+    file.write_bytes(b"keepward index 1")
 
 
 @pytest.mark.promise("F4")
-@pytest.mark.parametrize("change", [bend, bend_arrays, cut, empty, link])
+@pytest.mark.parametrize("change", [bend, bend_arrays, cut, empty, shorten])
 def test_a_changed_file_is_dropped_and_built_again(
     filled: Memory, path: Path, anew: Callable[..., Memory], caplog: pytest.LogCaptureFixture, change: Any
 ) -> None:
@@ -160,6 +159,30 @@ def test_a_changed_file_is_dropped_and_built_again(
         assert answers(anew()) == expected
     assert "was dropped" in caplog.text
     assert file not in files(path)
+
+
+def test_a_link_is_not_followed(filled: Memory, path: Path, anew: Callable[..., Memory], read: list[str]) -> None:
+    (file,) = files(path)
+    other = file.with_suffix(".aside")
+    file.rename(other)
+    file.symlink_to(other)
+    anew().recall("ferry")
+    assert len(read) >= ENTRIES
+
+
+def test_an_erasure_succeeds_although_its_index_file_cannot_be_written(
+    filled: Memory, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import keepward.storage.index_files as module
+
+    def broken(*_: Any) -> Any:
+        raise StoreUnavailable("the disk gave an error")
+
+    victim = filled.recall("ferry").hits[0].memory.id
+    plan = filled.plan_erase([victim])
+    monkeypatch.setattr(module, "_write_parts", broken)
+    filled.erase(plan.digest, [victim])
+    assert files(path) == []
 
 
 def test_a_file_that_is_changed_while_it_is_open_is_not_believed(filled: Memory, path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from keepward.core.memory import Record, Status
 from keepward.core.query import EVERYTHING
-from keepward.errors import ModelUnavailable, StoreUnavailable
+from keepward.errors import KeepwardError, ModelUnavailable, StoreUnavailable
 from keepward.locks import ForkSafeLock
 from keepward.ports.index_parts import DamagedIndex, IndexedState
 from keepward.ports.store import Features, IndexedMemory, RankingRow
@@ -57,8 +57,6 @@ MAX_CHANGES, MAX_CHANGED_SHARE = 1_000, 0.02
 _MAPPED_BYTES = 4 << 20
 #: Memories embedded between two writes of ``reindex``.
 EMBEDDING_BATCH = 64
-
-
 _T = TypeVar("_T")
 
 
@@ -197,9 +195,12 @@ class IndexCache:
         if files is None or not files.usable or store.has_damage(tenant):
             return None
         entries = len(live.index)
-        facts = {"spaces": live.index.spaces, "position": live.position}
-        facts |= {"reindexed": live.reindexed}
-        facts |= {"embedded": [model for name, model in sorted(self._embedded) if name == tenant]}
+        facts = {
+            "spaces": live.index.spaces,
+            "position": live.position,
+            "reindexed": live.reindexed,
+            "embedded": [model for name, model in sorted(self._embedded) if name == tenant],
+        }
         try:
             files.write(
                 *(tenant, _release(), state, facts, live.index.parts()),
@@ -211,10 +212,7 @@ class IndexCache:
             _log.info("an index was not stored: %s", exc.strerror, extra={"action": "index_not_stored"})
             return None
         stored = self._opened(store, tenant)
-        if stored is not None and stored.seq != live.seq:
-            # Another process was faster by a commit.
-            return None
-        return stored
+        return None if stored is None or stored.seq < live.seq else stored
 
     def retrying(self, store: EventStore, tenant: str, read: Callable[[], _T]) -> _T:
         """Call a function that reads a tenant's index; call it again if the file of the index proved to be damaged."""
@@ -294,20 +292,23 @@ class IndexCache:
             del self._past[key]
 
     def erase(self, store: EventStore, tenant: str) -> None:
-        """Drop what was erased from a tenant's indexes and their files, after the erasure was stored."""
+        """Drop what was erased from a tenant's indexes and their files. The erasure is stored, so nothing is raised."""
         files = store.index_files()
         with self.lock:
             live = self._live.get(tenant)
             self._forget(tenant)
-            if live is None or live.file is None or not live.file.is_unchanged():
-                live = self._opened(store, tenant, erased=True)
-            with suppress(DamagedIndex):
+            stored = None
+            # Without a new file the next search builds the index.
+            with suppress(DamagedIndex, KeepwardError, OSError):
+                if live is None or live.file is None or not live.file.is_unchanged():
+                    live = self._opened(store, tenant, erased=True)
                 if live is not None:
                     stored = self._store(store, tenant, live, self._apply_changes(store, tenant, live))
-                    self._live |= {} if stored is None else {tenant: stored}
-            if files is not None:
-                live = self._live.get(tenant)
-                files.drop(tenant, but=None if live is None or live.file is None else live.file.path)
+            self._live |= {} if stored is None else {tenant: stored}
+            but = None if stored is None or stored.file is None else stored.file.path
+            if files is not None and not files.drop(tenant, but=but):
+                text = "an index file may have erased content, and cannot be removed: close what has it open"
+                _log.warning(text, extra={"action": "index_not_removed"})
 
 
 def _release() -> str:

@@ -87,15 +87,18 @@ class IndexFiles:
         ``made_by`` names the release of the index. ``is_past`` says whether a file may be believed.
         """
         for path in sorted(self._paths(tenant), reverse=True):
-            with contextlib.suppress(FileNotFoundError):
-                try:
-                    found = self._read(path, tenant, made_by)
-                    if found is not None and is_past(found):
-                        return found
-                    why = "it is not of this state of the store"
-                except (OSError, ValueError, KeyError, TypeError, DamagedIndex) as exc:
-                    why = f"it cannot be read: {exc}"
-                self.reject(path, why)
+            try:
+                found = self._read(path, tenant, made_by)
+                if found is not None and is_past(found):
+                    return found
+                why = "it is not of this state of the store"
+            except OSError as exc:
+                # Another process removed it, or it belongs to another user.
+                _log.info("an index file cannot be read: %s", exc.strerror, extra={"action": "index_unreadable"})
+                continue
+            except (ValueError, KeyError, TypeError, struct.error, DamagedIndex) as exc:
+                why = f"it is damaged: {exc}"
+            self.reject(path, why)
         return None
 
     def reject(self, path: Path, why: str) -> None:
@@ -169,7 +172,7 @@ class IndexFiles:
         return False
 
     def _paths(self, tenant: str, *, with_parts: bool = False) -> list[Path]:
-        name = re.compile(rf"{tenant_digest(tenant)}-\w{{16}}-\w{{8}}-\w{{8}}{_SUFFIX}({_PART})?")
+        name = re.compile(rf"{tenant_digest(tenant)}-[0-9a-f]{{16}}-[0-9]{{8}}-[0-9a-f]{{8}}{_SUFFIX}({_PART})?")
         try:
             found = [(path, name.fullmatch(path.name)) for path in self._folder.iterdir()]
         except OSError:
