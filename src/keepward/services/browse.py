@@ -39,6 +39,7 @@ MAX_SOURCES = 500
 #: Maximum number of days of one activity, and of series in it.
 MAX_SERIES = 12
 _DAY = timedelta(days=1)
+_DAY_MICROS = 86_400_000_000
 _SENSITIVE_OMITTED = f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`"
 
 
@@ -209,14 +210,15 @@ def activity(session: RequestContext, filters: Filter, reader: Reader, *, by: st
     last = last - timedelta(microseconds=1) if filters.until else last
     first = (last + shift).date() - (days - 1) * _DAY
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
+    midnight = to_micros(begin)
     begin = begin if filters.since is None else max(begin, filters.since)
     totals, series = [0] * days, dict[str, list[int]]()
     for version in _written_versions(view, to_micros(begin), to_micros(last)):
         if not version.is_new:
             continue
-        day = ((from_micros(version.at) + shift).date() - first).days
+        day = (version.at - midnight) // _DAY_MICROS
         totals[day] += 1
-        if name := version.author if by == "author" else version.fields.get(by):
+        if name := version.author if by == "author" else getattr(version.fields, by):
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
@@ -249,12 +251,15 @@ def sources(session: RequestContext, filters: Filter, reader: Reader) -> Sources
     wordings: dict[str, Wording[str]] = {}
     for version in _written_versions(view, _FIRST, _LAST):
         author, fields = version.author, version.fields
-        written_at = fields.get("text_at", fields.get("created_at"))
-        wordings.setdefault(version.memory_id, Wording()).add(fields.get("text", ""), author, written_at)
+        wordings.setdefault(version.memory_id, Wording()).add(fields.text, author, fields.written_at)
         if not version.is_new:
             continue
-        names = {"actors": [author], "references": fields.get("evidence", ())}
-        names |= {f"{name}s": [fields.get(name)] for name in ("source", "session")}
+        names: dict[str, Sequence[str | None]] = {
+            "actors": (author,),
+            "sources": (fields.source,),
+            "references": fields.evidence,
+            "sessions": (fields.session,),
+        }
         for group, values in names.items():
             for name in filter(None, values):
                 counts = groups[group].setdefault(name, _SourceCounts(first=version.at))

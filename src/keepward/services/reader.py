@@ -433,7 +433,9 @@ class Reader:
 
     def readable_versions(self, versions: Iterable[WrittenVersion]) -> Iterator[WrittenVersion]:
         """Yield the versions of a time when the memory was in a readable scope."""
-        return (version for version in versions if self.oversees(version.fields.get("scope", "")))
+        if self.oversees_all:
+            return iter(versions)
+        return (version for version in versions if self.oversees(version.fields.scope))
 
     def _hide_step_content(self, groups: Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
         """Return the visible steps of each group, without content that may not be read."""

@@ -29,7 +29,6 @@ from keepward.core.memory import (
 )
 from keepward.core.principals import SHARED_SCOPE, Trust
 from keepward.core.query import Filter
-from keepward.core.serialization import is_new_text
 from keepward.core.value import name_forms, to_micros
 from keepward.ports.store import ScopeRange
 from keepward.storage.rows import (
@@ -94,6 +93,29 @@ _ORDERS = {
 }
 
 
+class VersionFields(msgspec.Struct, gc=False):
+    """The fields of one version that activity and sources read; instants are microseconds since 1970."""
+
+    version: int
+    author: str
+    created_at: int
+    scope: str
+    source: str
+    tier: str
+    kind: str
+    text: str = ""
+    session: str | None = None
+    text_by: str | None = None
+    text_at: int | None = None
+    updated_at: int | None = None
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def written_at(self) -> int:
+        """When its text was written."""
+        return self.created_at if self.text_at is None else self.text_at
+
+
 class WrittenVersion(NamedTuple):
     """One version, with the instant of its commit and the author of its text."""
 
@@ -103,8 +125,7 @@ class WrittenVersion(NamedTuple):
     author: str
     #: Whether it has a new text; otherwise a rollback brought back an earlier one.
     is_new: bool
-    #: The fields of the version, as its payload has them.
-    fields: Mapping[str, Any]
+    fields: VersionFields
 
 
 class ListedMemory(NamedTuple):
@@ -132,6 +153,7 @@ class _Content(msgspec.Struct, gc=False):
 
 
 _content = msgspec.json.Decoder(_Content).decode
+_version_fields = msgspec.json.Decoder(VersionFields).decode
 
 
 class _Condition:
@@ -378,27 +400,20 @@ class ListReads(Snapshot):
 
         They are of the memories that pass now.
         """
-        where = _Condition(tenant, filters, now)
+        passing = set(self.listed_ids(tenant, filters, now))
         with self._reading(tenant) as db:
-            query = f"""
-                SELECT e.memory_id, e.op, e.payload, c.at
-                  FROM commits c CROSS JOIN events e CROSS JOIN records r CROSS JOIN listed l
-                 WHERE c.tenant = :tenant AND c.at >= :since AND c.at <= :until
-                   AND e.tenant = c.tenant AND e.seq = c.seq
-                   AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
-                   AND r.tenant = e.tenant AND r.id = e.memory_id AND l.arrival = r.arrival AND {where.sql}
-                 ORDER BY e.seq, e.n"""
-            ids = None
-            if where.needs_content:
-                ids = {row[0] for row in _with_content(db, self._sealer, where, "l.id", "l.arrival")}
-            for name, op, payload, at in db.execute(query, where.values | {"since": since, "until": until}):
-                if ids is not None and name not in ids:
+            for name, op, payload, at in db.stream("written", tenant=tenant, since=since, until=until):
+                if name not in passing:
                     continue
-                fields = _object(payload)
-                # Another field than the text changes ``updated_at`` alone.
-                is_new = bool(fields) and op != "revert" and is_new_text(fields)
-                if fields and (is_new or op == "revert"):
-                    yield WrittenVersion(name, at, fields.get("text_by") or fields.get("author", ""), is_new, fields)
+                try:
+                    fields = _version_fields(payload or b"")
+                except (ValueError, RecursionError):
+                    # It was erased, or is damaged.
+                    continue
+                # A change of another field than the text is later than the text.
+                is_new = op != "revert" and (fields.version == 1 or fields.written_at == fields.updated_at)
+                if is_new or op == "revert":
+                    yield WrittenVersion(name, at, fields.text_by or fields.author, is_new, fields)
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of their successor."""
@@ -570,12 +585,3 @@ def count_memories(db: Connection, tenant: str, scopes: ScopeRange | None, now: 
         "vectors_by_embedder": {model: counts.total() for model, counts in sorted(recipes.items()) if counts.total()},
         "vectors_by_recipe": recipes,
     }
-
-
-def _object(payload: bytes | None) -> Mapping[str, Any]:
-    """Return the object in a payload; an empty one if it was erased or is damaged."""
-    try:
-        found = msgspec.json.decode(payload or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

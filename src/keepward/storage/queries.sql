@@ -456,6 +456,13 @@ SELECT l.worth, l.arrival, l.id, l.importance, l.idle_since FROM listed l
 -- superseded_bodies --
 SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
 
+-- written --
+-- Versions that said something, or brought an earlier text back, with the instants of their commits.
+SELECT e.memory_id, e.op, e.payload, c.at FROM commits c CROSS JOIN events e
+ WHERE c.tenant = :tenant AND c.at >= :since AND c.at <= :until AND e.tenant = c.tenant AND e.seq = c.seq
+   AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
+ ORDER BY e.seq, e.n;
+
 -- scopes_between --
 -- Scopes of the first active memories between two scopes: how many of them a reader may see, and how many were read.
 SELECT scope, sum(visible), count(*) FROM (
