@@ -38,7 +38,16 @@ WHOLE = {
     *("all_documents", "all_features", "all_minhashes", "all_records", "attached_blobs", "blob_paths", "link_rows"),
     *("commit_payloads", "commit_receipts_between", "commit_ids_by_prefix", "commits_after", "commits_of_kind"),
     *("document_ids", "document_seals", "document_tenants", "documents", "documents_in", "events_from", "everyone"),
-    *("facts_journal", "facts_journal_in", "facts_records", "facts_usage", "find", "indexed_as_of", "listed_as_of"),
+    *(
+        "facts_journal",
+        "facts_journal_in",
+        "facts_records",
+        "facts_usage",
+        "find",
+        "find_naming",
+        "indexed_as_of",
+        "listed_as_of",
+    ),
     *("misordered", "newest_as_of", "payloads_with_blobs", "profiles", "proposal_fingerprints", "records_to_verify"),
     *("requested_commits", "scopes", "stray_features", "superseded_bodies", "tenants", "unrecorded"),
     *("candidates_seen", "candidate_sample", "lapsed", "unembedded", "alike", "least_worth_of_tier"),
@@ -116,8 +125,8 @@ def values(filled: EventStore) -> dict[str, Any]:
         document = db.execute("SELECT id FROM documents ORDER BY id LIMIT 1 OFFSET 100").fetchone()[0]
     listed = {"ids": ids, "scopes": ["/agents/a7", "/agents/a8"], "visible": ["/agents/a7"], "subject": ["person-7"]}
     listed |= {"session": ["talk-7"], "keys": ["key-100"], "states": ["state-7"], "recipes": ["1"]}
-    listed |= {name: [] for name in ("category", "kinds", "tiers", "quoted_tags", "tags", "content_types")}
-    numbers = {"marks": [1, 2, 3], "positions": [(2 << 20), (3 << 20)]}
+    listed |= {name: [] for name in ("category", "kinds", "tiers", "quoted", "quoted_tags", "tags", "content_types")}
+    numbers = {"marks": [1, 2, 3], "seqs": [8_000, 9_000], "positions": [(2 << 20), (3 << 20)]}
     ranges = {"low": ids[1], "high": ids[2] + "~", "low_folded": "/agents/a7", "high_folded": "/agents/a8"}
     return {name: json.dumps(each) for name, each in (listed | numbers).items()} | {
         **ranges,

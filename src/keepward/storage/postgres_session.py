@@ -35,7 +35,7 @@ _POSTGRES_STATEMENTS = parse_queries("".join(map(read_sql, ("queries.sql", "post
 #: Statements that take all rows at once, one array for each column.
 _BY_COLUMN = frozenset(name for name, text in _POSTGRES_STATEMENTS.items() if "unnest(CAST(?" in text)
 #: Lists of numbers; other lists have texts.
-_NUMBERS = frozenset({"arrivals", "marks", "positions"})
+_NUMBERS = frozenset({"arrivals", "marks", "positions", "seqs"})
 _ARRAY = re.compile(r"CAST\(%\((\w+)\)s AS (TEXT|BIGINT)\[\]\)")
 _names = count()
 _BUSY = "another transaction holds the tenant for too long; try again, nothing was stored"

@@ -277,7 +277,7 @@ SELECT id, seq, hash, seal, receipt FROM commits
 -- commit_receipts_at --
 -- The receipts of some commits.
 SELECT id, seq, hash, seal, receipt FROM commits
- WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND receipt IS NOT NULL;
+ WHERE tenant = :tenant AND seq IN (SELECT value FROM json_each(:seqs)) AND receipt IS NOT NULL;
 
 -- commit_receipts_by_id --
 SELECT id, seq, hash, seal, receipt FROM commits
@@ -388,7 +388,7 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
 -- events_at --
 -- Events of some commits.
 {{event_row}} FROM events e
- WHERE e.tenant = :tenant AND e.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) ORDER BY e.seq, e.n;
+ WHERE e.tenant = :tenant AND e.seq IN (SELECT value FROM json_each(:seqs)) ORDER BY e.seq, e.n;
 
 -- events_of_commit --
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq = :seq ORDER BY e.n;
@@ -560,7 +560,7 @@ SELECT id, request_digest FROM commits WHERE tenant = :tenant AND request_key = 
 -- commits_at --
 -- Some commits, each with its number of events.
 SELECT c.*, (SELECT count(*) FROM events e WHERE e.tenant = :tenant AND e.seq = c.seq) FROM ({{commit_row}}
- WHERE c.tenant = :tenant AND c.seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs))) AS c ORDER BY c.seq;
+ WHERE c.tenant = :tenant AND c.seq IN (SELECT value FROM json_each(:seqs))) AS c ORDER BY c.seq;
 
 -- erasing_commits --
 -- In order; the index has these alone.
@@ -638,11 +638,11 @@ SELECT seq, n, memory_id, payload FROM events
 -- contents_at --
 -- Positions of events with content, in some commits.
 SELECT seq, n FROM events
- WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND payload IS NOT NULL;
+ WHERE tenant = :tenant AND seq IN (SELECT value FROM json_each(:seqs)) AND payload IS NOT NULL;
 
 -- details_at --
 SELECT seq, salt, payload FROM commits
- WHERE tenant = :tenant AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(:seqs)) AND payload IS NOT NULL;
+ WHERE tenant = :tenant AND seq IN (SELECT value FROM json_each(:seqs)) AND payload IS NOT NULL;
 
 -- erase_event --
 UPDATE events SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ? AND n = ?;
