@@ -30,7 +30,7 @@ class Server:
         #: Folder of its programs.
         self.programs = POSTGRES_VERSIONS[number]
         self._server = get_server(self.data, cleanup_mode="stop", postgres_version=number)
-        self._execute("postgres", f"CREATE ROLE {ROLE} LOGIN")
+        self.execute("postgres", f"CREATE ROLE {ROLE} LOGIN")
         self.create_database("memory")
 
     def address(self, database: str = "memory") -> str:
@@ -43,8 +43,8 @@ class Server:
 
     def create_database(self, name: str) -> None:
         """Make a database of the role, with pgvector where the server has it."""
-        self._execute("postgres", f"CREATE DATABASE {name} OWNER {ROLE}")
-        self._execute(
+        self.execute("postgres", f"CREATE DATABASE {name} OWNER {ROLE}")
+        self.execute(
             name,
             """DO $$ BEGIN
                  IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') THEN
@@ -55,12 +55,12 @@ class Server:
 
     def drop_database(self, name: str) -> None:
         """Drop a database, and end its connections."""
-        self._execute("postgres", f"DROP DATABASE {name} WITH (FORCE)")
+        self.execute("postgres", f"DROP DATABASE {name} WITH (FORCE)")
 
     def configure(self, **settings: str) -> None:
         """Change settings of the server, and start it again."""
         for name, value in settings.items():
-            self._execute("postgres", f"ALTER SYSTEM SET {name} = '{value}'")
+            self.execute("postgres", f"ALTER SYSTEM SET {name} = '{value}'")
         self.restart("fast")
 
     def restart(self, mode: str) -> None:
@@ -76,7 +76,8 @@ class Server:
         """Stop it."""
         self._server.cleanup()
 
-    def _execute(self, database: str, statement: str) -> None:
+    def execute(self, database: str, statement: str) -> None:
+        """Run a statement as the superuser."""
         import psycopg
 
         with psycopg.connect(self.admin(database), autocommit=True) as connection:
