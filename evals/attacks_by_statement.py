@@ -25,7 +25,10 @@ from keepward.core.serialization import commitment, encode_record
 from keepward.drill.attacks import AttackResult, is_committed, refusal_code, remember_text
 from keepward.errors import KeepwardError
 from keepward.locations import parse_location
+from keepward.storage.rows import RecordRow
 
+#: The columns of a record that are written; a database computes another one.
+_RECORD = ", ".join(("tenant", *RecordRow._fields))
 #: A word that no memory holds, and what it is bent into.
 WORD, BENT = "quillharbour", "quillbreaker"
 #: What is bent in the rows: a name, a title, and SQL whose values are those of ``_values``.
@@ -39,13 +42,13 @@ EDITS = (
     (
         "insert_row",
         "a memory is inserted into the file",
-        """
+        f"""
         CREATE TEMP TABLE e AS SELECT * FROM events WHERE memory_id = :id;
         UPDATE e SET n = n + 1, memory_id = :forged, payload = :twin, payload_commit = :twin_promise;
         CREATE TEMP TABLE r AS SELECT * FROM records WHERE id = :id;
         UPDATE r SET id = :forged, position = position + 1, arrival = arrival + 1;
         INSERT INTO events SELECT * FROM e;
-        INSERT INTO records SELECT * FROM r""",
+        INSERT INTO records ({_RECORD}) SELECT {_RECORD} FROM r""",
     ),
     ("delete_event", "a version is deleted from the file", "DELETE FROM events WHERE memory_id = :id"),
     ("delete_record", "a memory is deleted from the file", "DELETE FROM records WHERE id = :id"),
