@@ -254,6 +254,12 @@ SELECT kind, seal FROM documents WHERE tenant = :tenant;
 -- document_ids --
 SELECT id FROM documents WHERE tenant = :tenant AND {{of_kind}};
 
+-- present_documents --
+SELECT id FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids));
+
+-- all_deliveries --
+SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = :tenant;
+
 -- all_tokens --
 {{select_documents}} WHERE kind = 'tokens';
 
@@ -670,10 +676,12 @@ SELECT memory_id, version FROM (
  ORDER BY memory_id, version;
 
 -- records_to_verify --
--- Every record with its features, the newest version there is, the memory's first position, and its event's payload.
+-- Every record with its features, the newest version there is, the memory's first position, and whether its event has
+-- the same payload.
 SELECT {{record_columns}}, {{feature_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
-             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END, e.payload
+             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END,
+       CASE WHEN e.payload = r.body THEN 1 ELSE 0 END
   FROM records r
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
   LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.position / 1048576 AND e.n = r.position % 1048576

@@ -31,7 +31,7 @@ from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import Connection, Row
 
 _SUM_BYTES = 32
-_SUM_MODULUS = 1 << (8 * _SUM_BYTES)
+SUM_MODULUS = 1 << (8 * _SUM_BYTES)
 _UNSEALED_HEAD_MESSAGE = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
@@ -48,7 +48,7 @@ class TableSum:
     def add(self, sealer: Sealer, table: str, kind: str, content: bytes, sign: int = 1) -> None:
         """Add a row, or remove it with ``sign`` -1; ``content`` identifies it, for example its seal."""
         self.counts[kind] += sign
-        self.total = (self.total + sign * sealer.sum_term(table, content)) % _SUM_MODULUS
+        self.total = (self.total + sign * sealer.sum_term(table, content)) % SUM_MODULUS
 
     def cells(self) -> dict[str, int]:
         """Return the counts that are not 0, by kind."""

@@ -3,7 +3,7 @@
 Invariants
 (1) Every cell of every row is covered by a hash, a seal, or a comparison with its source. A fault names the table or
     kind of document, and the key.
-(2) Memory use does not grow with the store: computed rows are compared as one number, see ``_Rows``.
+(2) Memory use does not grow with the store: computed rows are compared as one number, see ``_RowFingerprint``.
 (3) A check that fails because the store is damaged yields a fault, never an exception.
 (4) No event is checked twice: if its hash, content and seal are valid in the chain, its record is compared with it
     without a second check, in the same snapshot. A record with a valid seal has the columns computed from its body.
@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import json
 import marshal
+import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from keepward.core.commit import EMPTY_HASH, Head
@@ -35,16 +36,18 @@ from keepward.storage.rows import (
     RECORD_AND_FEATURE_COLUMNS,
     FeatureRow,
     RecordRow,
+    json_array,
     listed_row,
-    minhash_rows,
     parse_body,
+    partitioned_minhashes,
     record_row,
     split_record_row,
+    unpack_minhashes,
 )
 from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import COLUMN_COUNTS, Connection, Database, Row, load_migrations
-from keepward.storage.tenant import TenantHead
-from keepward.storage.uses import deliveries_of
+from keepward.storage.tenant import SUM_MODULUS, TenantHead
+from keepward.storage.uses import deliveries_of, project_deliveries
 from keepward.storage.writer import link_rows
 
 #: The recorded heads of a tenant's journal and of its sums.
@@ -55,7 +58,7 @@ _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", eras
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
 _COMPUTED = ("listed", "marks", "lineage", "evidence", "aliases", "attachments")
 #: Fields in the body of a memory that name another memory or a blob.
-_REFERENCE_FIELDS = (b'"derived_from":', b'"evidence":', b'"aliases":', b'"blob":')
+_has_reference = re.compile(rb'"(?:derived_from|evidence|aliases|blob)":').search
 _PRIME = (1 << 127) - 1
 #: Names of the counts of checked rows.
 _COUNTED = (
@@ -76,6 +79,7 @@ class _RowFingerprint:
 
     def __init__(self, point: int | None = None) -> None:
         self.point = secrets.randbelow(_PRIME) if point is None else point
+        self.scale = self.point * self.point % _PRIME
         self.count, self.value = 0, 1
 
     def add(self, cells: Iterable[object]) -> None:
@@ -86,10 +90,18 @@ class _RowFingerprint:
 
     def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
         """Add rows of two 64-bit numbers; a memory has ten and more of these."""
-        point, scale = self.point, self.point * self.point % _PRIME
+        point, scale, value, count = self.point, self.scale, self.value, 0
         for one, two in rows:
-            self.value = self.value * (point - one - two * scale) % _PRIME
-            self.count += 1
+            value = value * (point - one - two * scale) % _PRIME
+            count += 1
+        self.value, self.count = value, self.count + count
+
+    def add_with(self, numbers: Sequence[int], two: int) -> None:
+        """Add a row of each number with a second one."""
+        base, value = self.point - two * self.scale, self.value
+        for one in numbers:
+            value = value * (base - one) % _PRIME
+        self.value, self.count = value, self.count + len(numbers)
 
 
 class _Progress:
@@ -126,10 +138,14 @@ class _CountingConnection:
         return getattr(self._db, name)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        rows = iter(self._db.stream(name, **named))
-        while some := list(islice(rows, _REPORT_EVERY_ROWS)):
-            yield from some
-            self._progress.rows(len(some))
+        def pages() -> Iterator[list[Row]]:
+            rows = iter(self._db.stream(name, **named))
+            while some := list(islice(rows, _REPORT_EVERY_ROWS)):
+                yield some
+                self._progress.rows(len(some))
+
+        # Rows of a page pass through no code of ours.
+        return chain.from_iterable(pages())
 
 
 def check_store(
@@ -270,7 +286,8 @@ class _Check:
         #: Sums of the stored records, and the faults of features that ``records`` finds.
         self._stored = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
-        self._delivered = set[Row]()
+        #: Rows of ``deliveries`` that result from receipts.
+        self._delivered = _RowFingerprint()
         self._due = {kind: _RowFingerprint() for kind in _COMPUTED}
 
     def all(self, recorded: NotedHeads) -> list[_Section]:
@@ -332,14 +349,9 @@ class _Check:
         """Yield missing rows that something else names: receipts of commits, blobs, tokens, deliveries."""
         # Commits that came from an export have no receipts.
         restored = self._state().restored
-        receipts = {name for (name,) in self._db.run("document_ids", tenant=self._tenant, kind="receipts")}
-        for seq, payload in self._db.stream("commit_payloads", tenant=self._tenant):
-            try:
-                name = json.loads(payload).get("receipt") if seq > restored else None
-            except (ValueError, AttributeError):
-                continue  # The check of the chain reports the commit.
-            if name is not None and name not in receipts:
-                yield Fault(check="receipts", row=f"receipts {self._tenant}/{name}", detail=f"commit {seq} names it")
+        commits = self._db.stream("commit_payloads", tenant=self._tenant)
+        while page := list(islice(commits, _REPORT_EVERY_ROWS)):
+            yield from self._missing_receipts((seq, payload) for seq, payload in page if seq > restored)
         known = {name for (name,) in self._db.run("document_ids", tenant=self._tenant, kind="blobs")}
         for ref in sorted({ref for *_, ref in blob_positions(self._db, self._tenant)} - known):
             yield Fault(
@@ -347,11 +359,35 @@ class _Check:
             )
         for row in self._db.run("documents_in", tenant=self._tenant, kind="receipts", state="token"):
             yield from self._check_token(StoredDocument._make(row))
-        query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
-        stored = {tuple(row) for row in self._db.execute(query, (self._tenant,))}
+        yield from self._deliveries()
+
+    def _missing_receipts(self, commits: Iterable[tuple[int, bytes]]) -> Iterator[Fault]:
+        """Yield the receipts that the details of commits name and that are missing."""
+        named: dict[int, str] = {}
+        for seq, payload in commits:
+            # The check of the chain reports unreadable details.
+            with suppress(ValueError, AttributeError):
+                if (name := json.loads(payload).get("receipt")) is not None:
+                    named[seq] = name
+        ids = json_array(map(str, named.values()))
+        rows = self._db.run("present_documents", tenant=self._tenant, kind="receipts", ids=ids) if named else ()
+        present = {name for (name,) in rows}
+        for seq, name in named.items():
+            if name not in present:
+                yield Fault(check="receipts", row=f"receipts {self._tenant}/{name}", detail=f"commit {seq} names it")
+
+    def _deliveries(self) -> Iterator[Fault]:
+        """Compare the rows of delivered contexts with the receipts; they are listed only if they differ."""
+        found = _RowFingerprint(self._delivered.point)
+        for row in self._db.stream("all_deliveries", tenant=self._tenant):
+            found.add(row)
+        if (found.count, found.value) == (self._delivered.count, self._delivered.value):
+            return
+        due = set(project_deliveries(self._db, self._sealer, self._tenant))
+        stored = {tuple(row) for row in self._db.stream("all_deliveries", tenant=self._tenant)}
         for detail, wrong in (
-            ("the row is missing; `rebuild` writes it", self._delivered - stored),
-            ("no receipt says so", stored - self._delivered),
+            ("the row is missing; `rebuild` writes it", due - stored),
+            ("no receipt says so", stored - due),
         ):
             for row in sorted(wrong):
                 yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
@@ -373,11 +409,14 @@ class _Check:
     def records(self) -> Iterator[Fault]:
         """Check that records equal their newest events; collect the rows to compare in ``computed``."""
         db, tenant, known = self._db, self._tenant, self._counts["features"]
+        # The loop of most of the time: what every row needs is a local variable.
+        term, marks, table = self._sealer.sum_term, self._due["marks"], self._stored.records
         for line in db.stream("records_to_verify", tenant=tenant):
             row, features = split_record_row(line)
-            self._counts["records"] += 1
             packed = pack("records", tenant, row[:-1])
-            self._stored.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
+            self._counts["records"] += 1
+            table.counts[f"{row.tier} {row.status}"] += 1
+            table.total += term("records", packed)
             self._check_features(row, features)
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
@@ -385,11 +424,12 @@ class _Check:
             valid = features is not None and features.has_valid_seal(self._sealer, tenant)
             self._due["listed"].add(listed_row(tenant, row, features if valid else None))
             # Few memories name anything: only these are decoded.
-            body = parse_body(row.body) if any(name in row.body for name in _REFERENCE_FIELDS) else None
-            for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
-                self._due[kind].add(link)
+            if _has_reference(row.body) and (body := parse_body(row.body)) is not None:
+                for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
+                    self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                self._due["marks"].add_pairs(minhash[1:] for minhash in minhash_rows(tenant, row, features))
+                marks.add_with(partitioned_minhashes(row.partition, unpack_minhashes(features.marks)), row.position)
+        table.total %= SUM_MODULUS
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
         (stored,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
@@ -409,10 +449,11 @@ class _Check:
                 name = f"{document.kind} {self._tenant}/{document.id}"
                 yield Fault(check="seals", row=name, detail="its seal does not match")
             elif document.kind == "receipts":
-                self._delivered.update(deliveries_of(document))
+                for row in deliveries_of(document):
+                    self._delivered.add(row)
 
     def _flaw(
-        self, row: RecordRow, packed: bytes, newest: int | None, arrival: int | None, payload: bytes | None
+        self, row: RecordRow, packed: bytes, newest: int | None, arrival: int | None, equals_event: int
     ) -> str | None:
         """Return the fault of a record, compared with the journal; see (4)."""
         if self._sealer.active and row.seal != self._sealer.packed(packed):
@@ -425,7 +466,7 @@ class _Check:
             or divmod(row.position, MAX_EVENTS_PER_COMMIT) in self._broken
         ):
             return "a record is out of place"
-        if row.body != payload:
+        if not equals_event:
             return "a record differs from its event"
         if not self._sealer.active:
             if parse_body(row.body) is None:
@@ -436,14 +477,14 @@ class _Check:
 
     def _check_features(self, row: RecordRow, features: FeatureRow | None) -> None:
         """Check a memory's features."""
-        name = f"features {self._tenant}/{row.id}"
         if features is None:
-            detail = "they are missing; `rebuild` makes them"
-            self._features.append(Fault(check="features", row=name, detail=detail))
-            return
-        self._counts["features"] += 1
-        if not features.has_valid_seal(self._sealer, self._tenant):
-            self._features.append(Fault(check="seals", row=name, detail="its seal does not match"))
+            wrong = ("features", "they are missing; `rebuild` makes them")
+        else:
+            self._counts["features"] += 1
+            if features.has_valid_seal(self._sealer, self._tenant):
+                return
+            wrong = ("seals", "its seal does not match")
+        self._features.append(Fault(check=wrong[0], row=f"features {self._tenant}/{row.id}", detail=wrong[1]))
 
     def computed(self) -> Iterator[Fault]:
         """Compare the tables that are computed from records."""
