@@ -462,10 +462,10 @@ class Memory(Handles, Tools):
         ids: IdSource | None = None,
         on_progress: Callable[[str], None] | None = None,
     ) -> RecoveryResult:
-        """Recover every valid commit and memory of a damaged store into a new store at ``new``.
+        """Recover a damaged store up to its first invalid commit into a new store at ``new``.
 
-        The damaged file is only read. Commits are copied unchanged up to the first invalid one. Newer memories follow
-        in one commit of kind ``rescue``, and the result lists what was lost. Run ``reindex`` to compute vectors.
+        The damaged file is only read. Commits are restored unchanged, so heads stay equal up to there. The result lists
+        the memories and blobs that were lost. Run ``reindex`` to compute vectors.
         ``on_progress`` is called with a sentence for each step.
 
         Raises:

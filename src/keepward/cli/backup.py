@@ -107,8 +107,8 @@ def store(
     """Migrate the store to another file or database, or recover a damaged one.
 
     `store migrate --to DB` copies everything, with the same heads. The old store stays. Run it again to continue an
-    interrupted migration. `store recover BROKEN NEW` copies all valid data of a damaged store into a new one, and
-    lists what is lost. The damaged store is not changed.
+    interrupted migration. `store recover BROKEN NEW` copies a damaged store up to its first invalid commit into
+    a new one, and lists what is lost. The damaged store is not changed.
     """
     if action == "migrate":
         if to is None or broken is not None:

@@ -1,11 +1,10 @@
-"""Recovery: a new store out of what is still valid in a damaged one.
+"""Recovery: a new store out of the beginning of a damaged one that is still valid.
 
 Invariants
 (1) The damaged file is never opened for writing: it is copied with its log, and the copy is read.
-(2) A commit is copied unchanged while every commit before it is valid: its hash, seals and contents.
-(3) A later memory is written by a commit of kind ``rescue``, at its newest version that has a valid seal or, without
-    a key, is in a commit that matches its hash. If a newer version is known but lost, the memory is archived.
-(4) Content that this machine has erased is not copied. The result names everything that was lost or skipped.
+(2) A commit is restored unchanged, as from an export, while every commit before it is valid: its hash, seals and
+    contents. So the head of the new store is that of the old one at this commit.
+(3) Content that this machine has erased is not restored. The result names everything that was lost or skipped.
 """
 
 from __future__ import annotations
@@ -17,15 +16,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from keepward.core.blob import REF_PREFIX, blob_path
-from keepward.core.commit import DETAILS, EMPTY_HASH, Commit, Event, Step, decode_details, parse_event_position
+from keepward.core.commit import DETAILS, EMPTY_HASH, Commit, Event, decode_details, parse_event_position
 from keepward.core.copies import RecoveredTenant, RecoveryResult
-from keepward.core.memory import Record, Status
 from keepward.core.principals import Actor
-from keepward.core.query import Filter
-from keepward.core.serialization import decode_record
 from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.locations import parse_file
@@ -35,7 +29,6 @@ from keepward.services.blobs import put
 from keepward.services.erasure_references import erased_commitments
 from keepward.services.index_cache import reindex
 from keepward.services.request_context import RequestContext
-from keepward.services.transaction import store_steps
 from keepward.storage.damaged import read_damaged
 from keepward.storage.erasing import empty_positions
 from keepward.storage.file import id_file
@@ -46,7 +39,6 @@ from keepward.storage.sql import Row
 from keepward.storage.sqlite import remove
 
 _REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
-_REASON = "recovered from a damaged store: newer than the first invalid commit"
 _INVALID = (KeepwardError, ValueError, TypeError, OverflowError)
 
 
@@ -60,7 +52,7 @@ def recover(
     ids: IdSource | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> RecoveryResult:
-    """Create the store ``new`` from the valid content of ``broken``; see ``Memory.recover``."""
+    """Create the store ``new`` from the valid beginning of ``broken``; see ``Memory.recover``."""
     broken, new = parse_file(broken), parse_file(new)
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("recovering a store takes the owner")
@@ -82,9 +74,9 @@ def recover(
                 damaged = _DamagedTenant(name, sealer, erased, tables)
                 session = RequestContext(engine=engine, tenant=name, scope="/", actor=actor)
                 copied, lost = _copy_blobs(session, damaged, broken)
-                blobs += len(copied)
+                blobs += copied
                 lost_blobs += lost
-                tenants.append(_copy(session, damaged, copied))
+                tenants.append(_restore(session, damaged))
                 known = tenants[-1].commits + tenants[-1].lost_commits
                 report(f"tenant {name}: {tenants[-1].commits} of {known} commits hold")
             new_id = engine.store.store_id
@@ -123,16 +115,13 @@ class _DamagedTenant:
         commits = (CommitRow._make(row[1:]) for row in own["commits"])
         self._commits = {row.seq: row for row in commits if _is_number(row.seq)}
         self._events: dict[int, list[EventRow]] = {}
-        self._versions: dict[str, list[EventRow]] = {}
-        #: By memory, the newest version that any row names, in journal order.
+        #: By memory, the newest version that any row names.
         self.newest: dict[str, int] = {}
         events = (EventRow._make(row[1:]) for row in own["events"])
         numbered = (row for row in events if _is_number(row.seq) and _is_number(row.n))
         for row in sorted(numbered, key=lambda row: (row.seq, row.n)):
             self._events.setdefault(row.seq, []).append(row)
-            if isinstance(row.memory_id, str) and _is_number(row.version):
-                self._versions.setdefault(row.memory_id, []).append(row)
-        named = [(name, row.version) for name, rows in self._versions.items() for row in rows]
+        named = ((row.memory_id, row.version) for rows in self._events.values() for row in rows)
         for memory_id, version in (*named, *(row[1:] for row in own["records"])):
             if isinstance(memory_id, str) and _is_number(version):
                 self.newest[memory_id] = max(self.newest.get(memory_id, 0), version)
@@ -141,8 +130,8 @@ class _DamagedTenant:
         #: Number of the newest commit that any row names.
         self.known_commits = max((*self._commits, *self._events, 0))
         self.commits = self._chain()
-        #: Blobs that contents refer to.
-        payloads = [row.payload for rows in self._events.values() for row in rows if isinstance(row.payload, bytes)]
+        #: Blobs that the contents of these commits refer to.
+        payloads = [event.payload or b"" for _, events in self.commits for event in events]
         self.refs = sorted({ref.decode() for payload in payloads for ref in _REF.findall(payload)})
 
     def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -188,21 +177,13 @@ class _DamagedTenant:
         back = row.payload is not None and row.payload_commit.hex() in self._erased
         return not back and payload_matches_event(event_of(row))
 
-    def newest_valid_above(self, memory_id: str, above: int) -> Record | None:
-        """Return a memory's newest valid version above one; see (3)."""
-        for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each.version):
-            sealed = self._sealer.active or self._commit(row.seq) is not None
-            if row.version > above and row.payload is not None and sealed and self._event(row):
-                return decode_record(row.payload)
-        return None
-
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and value >= 0
 
 
-def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) -> tuple[set[str], list[str]]:
-    """Copy the blobs that memories refer to; return the copied and the missing ones."""
+def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) -> tuple[int, list[str]]:
+    """Copy the blobs that valid commits refer to; return how many, and the missing ones."""
     files, copied = blobs_of(broken), set()
     own = blob_path(session.tenant, from_micros(0), f"{REF_PREFIX}{'0' * 64}").partition("/")[0]
     places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.paths() if path.startswith(f"{own}/")}
@@ -212,55 +193,22 @@ def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) 
             data = files.read(places[ref])
             if data is not None and put(session, data, types.get(ref)).ref == ref:
                 copied.add(ref)
-    return copied, [ref for ref in damaged.refs if ref not in copied]
+    return len(copied), [ref for ref in damaged.refs if ref not in copied]
 
 
-def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> RecoveredTenant:
-    """Write the valid content of a tenant into the new store; see (2) and (3)."""
+def _restore(session: RequestContext, damaged: _DamagedTenant) -> RecoveredTenant:
+    """Restore the valid commits of a tenant into the new store; see (2)."""
     tenant, store = session.tenant, session.store
     if damaged.commits:
         store.restore_journal(tenant, iter(damaged.commits))
         reindex(session, ended=True)
-    head = store.head(tenant).name
-    copied = {each.memory_id: each.version for _, own in damaged.commits for each in own}
-    behind = [name for name, newest in damaged.newest.items() if copied.get(name, 0) < newest]
-    before = {each.id: each for each in store.records(tenant, behind).records}
-    after: dict[str, Record] = {}
-    lost, outdated = [], []
-    for name in behind:
-        record = damaged.newest_valid_above(name, copied.get(name, 0))
-        if (record or before.get(name)) is None or (record and record.blob and record.blob not in blobs):
-            lost.append(name)
-            continue
-        current = record is not None and record.version == damaged.newest[name]
-        if not current:
-            outdated.append(name)
-        found = record or before[name]
-        if record is not None or found.status is Status.ACTIVE:
-            ended = found.status is Status.ACTIVE and not current
-            after[name] = replace(found, status=Status.ARCHIVED) if ended else found
-    keyed = store.find(tenant, Filter(scopes=(), keyed=True, include_sensitive=True), live_at=None, limit=None).records
-    # Of two memories with one key the later one keeps it: the commit that passed the key on is lost.
-    active = (each for each in (*keyed, *after.values()) if each.status is Status.ACTIVE)
-    holders = {(each.scope, each.key): each.id for each in active if after.get(each.id, each) is each}
-    steps = []
-    for name, record in after.items():
-        moved = record.key and record.status is Status.ACTIVE and holders[record.scope, record.key] != name
-        old = before.get(name)
-        version = old.version + 1 if old else 1
-        status = Status.ARCHIVED if moved else record.status
-        steps.append(Step(op="restore", before=old, after=replace(record, version=version, status=status)))
-    if steps:
-        # A key must be free before another memory gets it.
-        steps.sort(key=lambda step: step.after.status is Status.ACTIVE)
-        base = {step.after.id: step.after.version - 1 for step in steps}
-        store_steps(session, steps, base=base, reason=_REASON, kind="rescue")
+    restored = {event.memory_id: event.version for _, events in damaged.commits for event in events}
+    behind = {name: restored.get(name) for name, newest in damaged.newest.items() if restored.get(name, 0) < newest}
     return RecoveredTenant(
         tenant=tenant,
-        head=head,
+        head=store.head(tenant).name,
         commits=len(damaged.commits),
         lost_commits=damaged.known_commits - len(damaged.commits),
-        rescued=tuple(step.after.id for step in steps),
-        outdated=tuple(sorted(outdated)),
-        lost=tuple(sorted(lost)),
+        outdated=tuple(sorted(name for name, version in behind.items() if version is not None)),
+        lost=tuple(sorted(name for name, version in behind.items() if version is None)),
     )

@@ -76,16 +76,14 @@ class RecoveredTenant(Value):
     """What was recovered of one tenant."""
 
     tenant: str
-    #: Name of the last commit that was copied unchanged.
+    #: Name of the last restored commit, equal in both stores.
     head: str
-    #: Number of commits copied unchanged, and of known commits that were lost.
+    #: Number of commits restored unchanged, and of known commits that were lost.
     commits: int
     lost_commits: int
-    #: Ids of memories that were recovered one by one, in one new commit, in its order.
-    rescued: tuple[str, ...]
-    #: Ids whose newest version is lost: an older one was recovered as archived.
+    #: Ids of memories that are as they were before a lost version.
     outdated: tuple[str, ...]
-    #: Ids of memories without a valid version, or without their blob.
+    #: Ids of memories of which no version was restored.
     lost: tuple[str, ...]
 
 
