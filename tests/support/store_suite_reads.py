@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.core.query import Filter
 from keepward.core.value import to_micros
+from keepward.errors import Tampered
 from keepward.ports.store import Features, PendingCommit
 from keepward.storage.store import EventStore
 from keepward.storage.writer import UnitOfWork
@@ -70,6 +71,63 @@ class ReadSuite(Ground):
             at = make.now + timedelta(minutes=each)
             by_definition = max((seq for seq, own in enumerate(times, 1) if own <= at), default=0)
             assert store.newest_commit_at(TENANT, at) == by_definition
+
+    # --- what an erasure reads
+
+    def test_memories_with_an_equal_text_are_found_by_its_trait(self, store: EventStore, make: RecordFactory) -> None:
+        one, other, third = (make.record(text) for text in ("tea is green", "TEA is green", "tea is black"))
+        traits = (b"green", b"green", b"black")
+        features = tuple(
+            make.features(each.text, trait=trait) for each, trait in zip((one, other, third), traits, strict=True)
+        )
+        self.put(store, make, one, other, third, features=features)
+        self.put(store, make, make.record(), tenant="bob", features=(make.features("tea", trait=b"green"),))
+        assert store.with_traits(TENANT, [b"green", b"white"]) == sorted([one.id, other.id])
+        assert store.with_traits(TENANT, []) == []
+
+    def test_citations_are_those_of_the_newest_version(self, store: EventStore, make: RecordFactory) -> None:
+        first = make.record(evidence=("mail:7", "mail:8"))
+        second = make.record(evidence=("mail:8",))
+        self.put(store, make, first, second)
+        self.put(store, make, make.revised(first, evidence=("mail:9",)))
+        assert [store.citing(TENANT, [name]) for name in ("mail:7", "mail:8", "mail:9")] == [
+            [],
+            [second.id],
+            [first.id],
+        ]
+        assert store.citing("bob", ["mail:8"]) == []
+
+    def test_versions_of_several_memories_have_their_positions(self, store: EventStore, make: RecordFactory) -> None:
+        first, second = make.record("tea"), make.record("milk")
+        self.put(store, make, first, second)
+        self.put(store, make, make.revised(first, text="coffee"))
+        found = store.versions(TENANT, [first.id, second.id, "nobody"])
+        shown = {name: [(place, step.after.text) for place, step in steps] for name, steps in found.items()}
+        assert shown == {
+            first.id: [((1, 0), "tea"), ((2, 0), "coffee")],
+            second.id: [((1, 1), "milk")],
+            "nobody": [],
+        }
+
+    def test_replaced_texts_are_those_of_earlier_versions(self, store: EventStore, make: RecordFactory) -> None:
+        first = make.record("tea")
+        self.put(store, make, first, make.record("tea"))
+        self.put(store, make, make.revised(first, text="coffee"))
+        found = list(store.replaced_texts(TENANT, lambda text: text in {"tea", "coffee"}))
+        assert [(place, record.id) for place, record in found] == [((1, 0), first.id)]
+
+    def test_details_and_commitments_are_read_by_position(self, store: EventStore, make: RecordFactory) -> None:
+        stage = self.put(store, make, make.record(), make.record())
+        self.put(store, make, make.record())
+        ((commit, events), _) = store.events(TENANT)
+        assert store.details_at(TENANT, [1]) == {1: (stage.details, 2)}
+        asked = [(1, 1), (1, -1)]
+        assert store.commitments_at(TENANT, asked) == {
+            asked[0]: events[1].payload_commit,
+            asked[1]: commit.commitment(),
+        }
+        with pytest.raises(Tampered, match="missing"):
+            store.commitments_at(TENANT, [(1, 2)])
 
     # --- scopes
 

@@ -410,7 +410,7 @@ class _Check:
         """Check that records equal their newest events; collect the rows to compare in ``computed``."""
         db, tenant, known = self._db, self._tenant, self._counts["features"]
         # The loop of most of the time: what every row needs is a local variable.
-        term, marks, table = self._sealer.sum_term, self._due["marks"], self._stored.records
+        term, minhashes, table = self._sealer.sum_term, self._due["marks"], self._stored.records
         for line in db.stream("records_to_verify", tenant=tenant):
             row, features = split_record_row(line)
             packed = pack("records", tenant, row[:-1])
@@ -428,7 +428,7 @@ class _Check:
                 for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
                     self._due[kind].add(link)
             if row.status == "active" and features is not None:
-                marks.add_with(partitioned_minhashes(row.partition, unpack_minhashes(features.marks)), row.position)
+                minhashes.add_with(partitioned_minhashes(row.partition, unpack_minhashes(features.marks)), row.position)
         table.total %= SUM_MODULUS
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
