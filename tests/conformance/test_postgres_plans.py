@@ -16,6 +16,7 @@ import pytest
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.storage import postgres_session
+from keepward.storage.documents import _CONDITIONS
 from keepward.storage.store import EventStore, open_store
 from support.database import NEWEST, OLDEST, Servers, as_superuser
 from support.factories import RecordFactory
@@ -175,9 +176,13 @@ def values(filled: EventStore) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
+WRITTEN = {name: postgres_session._named(name) for name in STATEMENTS}
+WRITTEN |= {f"documents by {name}": postgres_session.to_postgres_sql(text) for name, text in _CONDITIONS.items()}
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_no_condition_casts_an_element_of_a_list(name: str) -> None:
-    written = postgres_session._named(name)
+    written = WRITTEN[name]
     # The names in a document have no index.
     assert "jsonb_array_elements" not in written.replace("jsonb_array_elements_text(CAST(documents.refs AS jsonb))", "")
     assert re.findall(r"CAST\((?:\w+\.)?(?:value|item|tag|term) AS (?!BYTEA)\w+\)", written) == []

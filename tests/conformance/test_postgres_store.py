@@ -267,6 +267,22 @@ def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:
         assert (store.head("ada").seq, store.verify("ada")[1]) == (12, [])
 
 
+def test_store_whose_scopes_are_not_folded_yet_is_opened_and_gets_them(
+    database: str, admin: str, tmp_path: Path
+) -> None:
+    with told(database, tmp_path / "config", embedder=None) as memory:
+        memory.at(scope="/users/ana").remember("Ana likes tea")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute("ALTER TABLE records DROP COLUMN folded")
+        connection.execute(
+            "CREATE INDEX records_scope ON records (tenant, lower(scope), scope) WHERE status = 'active'"
+        )
+    with told(database, tmp_path / "config", embedder=None, ids=RandomIds()) as memory:
+        said = memory.at(scope="/users/Ana").remember("Ana likes coffee")
+        assert "other_case" in {each.code for each in said.reasons}
+        assert memory.verify().ok
+
+
 def test_concurrent_creation_makes_one_store(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA twice")
