@@ -7,6 +7,8 @@ Invariants
 (3) A connection never crosses a fork: the transaction belongs to the parent.
 (4) Statements go through psycopg's pipeline: only a read of rows and the end of the transaction wait for the server,
     and raise its errors. After an error the server skips all later statements, the commit included.
+(5) Settings and locks end with the transaction. A list is one array: below row-level security a cast of its elements
+    would hide an index.
 """
 
 from __future__ import annotations
@@ -69,6 +71,8 @@ _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
     errors.NumericValueOutOfRange: (InvalidInput, "a number is too large for the database; name a smaller one"),
     errors.DuplicatePreparedStatement: (StoreUnavailable, _POOLED),
     errors.InvalidSqlStatementName: (StoreUnavailable, _POOLED),
+    errors.InvalidCursorName: (StoreUnavailable, _POOLED),
+    errors.NoActiveSqlTransaction: (StoreUnavailable, _POOLED),
     errors.ProtocolViolation: (StoreUnavailable, _POOLED),
 }
 
