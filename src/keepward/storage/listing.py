@@ -532,38 +532,38 @@ def count_memories(db: Connection, tenant: str, scopes: ScopeRange | None, now: 
     each, below = ((), None) if scopes is None else (scopes.each, scopes.below)
     every = Filter(scopes=each, below=below, include_sensitive=True)
     where = _Condition(tenant, every, now)
-    by: dict[str, Counter[Any]] = {f"by_{name}": Counter() for name in _GROUPED if name != "author"}
+    by: dict[str, dict[str, int]] = {f"by_{name}": {} for name in _GROUPED if name != "author"}
     recipes: dict[str, Counter[str]] = {}
     sensitive = without = 0
     query = f"""
         SELECT {_COUNTED}, l.model, l.recipe, count(*), sum(CASE WHEN {_LAPSED} THEN 1 ELSE 0 END)
           FROM listed AS l INDEXED BY listed_counts WHERE {where.sql} GROUP BY {_COUNTED}, l.model, l.recipe"""
-    for (
-        scope,
-        status,
-        sensitivity,
-        tier,
-        kind,
-        trust,
-        content_type,
-        source,
-        _,
-        model,
-        recipe,
-        count,
-        lapsed,
-    ) in db.execute(query, where.values):
-        ended, rest = (int(lapsed), count - int(lapsed)) if status == Status.ACTIVE else (0, count)
-        by["by_status"] += Counter({Status.EXPIRED.value: ended, status: rest})
-        if status != Status.ACTIVE:
+
+    def add(name: str, value: str, number: int) -> None:
+        counts = by[f"by_{name}"]
+        counts[value] = counts.get(value, 0) + number
+
+    for row in db.execute(query, where.values):
+        scope, status, sensitivity, tier, kind, trust, content_type, source, _, model, recipe, count, lapsed = row
+        lapsed = int(lapsed) if status == Status.ACTIVE else 0
+        number = count - lapsed
+        if lapsed:
+            add("status", Status.EXPIRED.value, lapsed)
+        if number:
+            add("status", status, number)
+        if status != Status.ACTIVE or not number:
             continue
-        shown = {"tier": tier, "kind": kind, "scope": scope, "content_type": content_type, "source": source}
-        for name, value in (shown | ({"trust": _LABELS[trust]} if trust in _LABELS else {})).items():
-            by[f"by_{name}"][value] += rest
-        sensitive += rest * (sensitivity == "sensitive")
-        without += rest * (model is None)
+        add("scope", scope, number)
+        add("tier", tier, number)
+        add("kind", kind, number)
+        add("content_type", content_type, number)
+        add("source", source, number)
+        if trust in _LABELS:
+            add("trust", _LABELS[trust], number)
+        sensitive += number * (sensitivity == "sensitive")
+        without += number * (model is None)
         if model is not None:
-            recipes.setdefault(model, Counter())[recipe or ""] += rest
+            recipes.setdefault(model, Counter())[recipe or ""] += number
     live = _Condition(tenant, replace(every, statuses=(Status.ACTIVE.value,)), now)
     by["by_category"] = _count_named(db, live, "category")
     query = f"SELECT sum({_IMPORTANCE}) FROM listed AS l WHERE {live.sql}"
@@ -572,12 +572,12 @@ def count_memories(db: Connection, tenant: str, scopes: ScopeRange | None, now: 
         SELECT count(*) FROM records r INDEXED BY records_by_key CROSS JOIN listed l
          WHERE r.tenant = :tenant AND r.key IS NOT NULL AND l.arrival = r.arrival AND l.kind = 'state' AND {live.sql}"""
     (topics,) = db.execute(query, live.values).fetchone()
-    number = by["by_status"][Status.ACTIVE]
+    number = by["by_status"].get(Status.ACTIVE, 0)
     return {
-        **{name: {value: count for value, count in sorted(counts.items()) if count} for name, counts in by.items()},
+        **{name: dict(sorted(counts.items())) for name, counts in by.items()},
         "live": number,
-        "total": by["by_status"].total(),
-        "retired": by["by_status"][Status.RETIRED],
+        "total": sum(by["by_status"].values()),
+        "retired": by["by_status"].get(Status.RETIRED, 0),
         "topics": topics,
         "sensitive": sensitive,
         "average_importance": round(float(importance) / 10_000 / number, 4) if number else 0.0,
