@@ -417,12 +417,11 @@ class _Check:
             self._counts["records"] += 1
             table.counts[f"{row.tier} {row.status}"] += 1
             table.total += term("records", packed)
-            self._check_features(row, features)
+            valid = self._check_features(row, features)
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
-            valid = features is not None and features.has_valid_seal(self._sealer, tenant)
-            self._due["listed"].add(listed_row(tenant, row, features if valid else None))
+            self._due["listed"].add(listed_row(tenant, row, valid))
             # Few memories name anything: only these are decoded.
             if _has_reference(row.body) and (body := parse_body(row.body)) is not None:
                 for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
@@ -475,16 +474,17 @@ class _Check:
             return None if due == row._replace(seal=b"") else "a record's columns differ from its content"
         return None
 
-    def _check_features(self, row: RecordRow, features: FeatureRow | None) -> None:
-        """Check a memory's features."""
+    def _check_features(self, row: RecordRow, features: FeatureRow | None) -> FeatureRow | None:
+        """Return a memory's features if their seal matches; collect a fault otherwise."""
         if features is None:
             wrong = ("features", "they are missing; `rebuild` makes them")
         else:
             self._counts["features"] += 1
             if features.has_valid_seal(self._sealer, self._tenant):
-                return
+                return features
             wrong = ("seals", "its seal does not match")
         self._features.append(Fault(check=wrong[0], row=f"features {self._tenant}/{row.id}", detail=wrong[1]))
+        return None
 
     def computed(self) -> Iterator[Fault]:
         """Compare the tables that are computed from records."""
