@@ -676,15 +676,16 @@ SELECT memory_id, version FROM (
  ORDER BY memory_id, version;
 
 -- records_to_verify --
--- Every record with its features, the newest version there is, the memory's first position, and whether its event has
--- the same payload.
+-- Every record with its features, the newest version there is, the memory's first position, whether its event has the
+-- same payload, and its row of lists.
 SELECT {{record_columns}}, {{feature_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
              WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END,
-       CASE WHEN e.payload = r.body THEN 1 ELSE 0 END
+       CASE WHEN e.payload = r.body THEN 1 ELSE 0 END, l.*
   FROM records r
   LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
   LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.position / 1048576 AND e.n = r.position % 1048576
+  LEFT JOIN listed l ON l.tenant = r.tenant AND l.arrival = r.arrival
  WHERE r.tenant = :tenant ORDER BY r.position;
 
 -- set_commit_seal --

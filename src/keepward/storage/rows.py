@@ -277,12 +277,12 @@ def record_row(sealer: Sealer, tenant: str, position: int, arrival: int, record:
     return row.sealed(sealer, tenant)
 
 
-def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None) -> Row:
+def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None, body: Body | None = None) -> Row:
     """Return the row of ``listed`` that results from a record and the features of its version.
 
-    A body that cannot be read leaves its cells empty.
+    ``body`` is that of the record if it is parsed already. One that cannot be read leaves its cells empty.
     """
-    body = parse_body(row.body)
+    body = body or parse_body(row.body)
     vectors = (None, None) if features is None or features.model is None else (features.model, features.recipe)
     cells = (tenant, row.arrival, row.id, row.position, row.scope, row.status, row.sensitivity, row.tier, row.kind)
     if body is None:

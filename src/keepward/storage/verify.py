@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import marshal
-import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -56,9 +55,9 @@ NotedHeads: TypeAlias = tuple[Head | None, Head | None]
 _OF_TENANTS = ("carried_", "reindexed_")
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING, "copying"}
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
-_COMPUTED = ("listed", "marks", "lineage", "evidence", "aliases", "attachments")
-#: Fields in the body of a memory that name another memory or a blob.
-_has_reference = re.compile(rb'"(?:derived_from|evidence|aliases|blob)":').search
+_COMPUTED = ("marks", "lineage", "evidence", "aliases", "attachments")
+#: First cell of the row of ``listed`` in a row to verify.
+_LISTED = RECORD_AND_FEATURE_COLUMNS + 3
 _PRIME = (1 << 127) - 1
 #: Names of the counts of checked rows.
 _COUNTED = (
@@ -79,12 +78,14 @@ class _RowFingerprint:
 
     def __init__(self, point: int | None = None) -> None:
         self.point = secrets.randbelow(_PRIME) if point is None else point
+        self._hash = blake2b(key=self.point.to_bytes(16, "big"), digest_size=15)
         self.scale = self.point * self.point % _PRIME
         self.count, self.value = 0, 1
 
     def add(self, cells: Iterable[object]) -> None:
         """Add a row of any cells."""
-        hashed = blake2b(marshal.dumps(list(cells), 2), key=self.point.to_bytes(16, "big"), digest_size=15)
+        hashed = self._hash.copy()
+        hashed.update(marshal.dumps(list(cells), 2))
         self.count += 1
         self.value = self.value * (self.point - int.from_bytes(hashed.digest(), "big")) % _PRIME
 
@@ -286,6 +287,8 @@ class _Check:
         #: Sums of the stored records, and the faults of features that ``records`` finds.
         self._stored = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
+        #: How many records have another row of ``listed`` than they result in, and how many have that one.
+        self._listed = [0, 0]
         #: Rows of ``deliveries`` that result from receipts.
         self._delivered = _RowFingerprint()
         self._due = {kind: _RowFingerprint() for kind in _COMPUTED}
@@ -377,7 +380,7 @@ class _Check:
                 yield Fault(check="receipts", row=f"receipts {self._tenant}/{name}", detail=f"commit {seq} names it")
 
     def _deliveries(self) -> Iterator[Fault]:
-        """Compare the rows of delivered contexts with the receipts; they are listed only if they differ."""
+        """Compare the rows of delivered contexts with the receipts; they are named only if they differ."""
         found = _RowFingerprint(self._delivered.point)
         for row in self._db.stream("all_deliveries", tenant=self._tenant):
             found.add(row)
@@ -418,12 +421,12 @@ class _Check:
             table.counts[f"{row.tier} {row.status}"] += 1
             table.total += term("records", packed)
             valid = self._check_features(row, features)
-            if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
+            if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:_LISTED])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
-            self._due["listed"].add(listed_row(tenant, row, valid))
-            # Few memories name anything: only these are decoded.
-            if _has_reference(row.body) and (body := parse_body(row.body)) is not None:
+            body = parse_body(row.body)
+            self._listed[listed_row(tenant, row, valid, body) == line[_LISTED:]] += 1
+            if body is not None and (body.derived_from or body.evidence or body.aliases or body.blob):
                 for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
                     self._due[kind].add(link)
             if row.status == "active" and features is not None:
@@ -490,13 +493,18 @@ class _Check:
         """Compare the tables that are computed from records."""
         stored = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
         stored["marks"].add_pairs(self._db.stream("all_minhashes", tenant=self._tenant))
-        for listed in self._db.stream("all_of_listed", tenant=self._tenant):
-            stored["listed"].add(listed)
+        (listed,) = self._db.execute("SELECT count(*) FROM listed WHERE tenant = ?", (self._tenant,)).fetchone()
+        self._counts["listed"] += listed
+        if self._listed != [0, listed]:
+            yield self._computed_fault("listed")
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
             stored.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
         for kind, rows in stored.items():
             self._counts[kind] = self._counts.get(kind, 0) + rows.count
             due = self._due.get(kind)
             if due is None or (due.count, due.value) != (rows.count, rows.value):
-                detail = "its rows are not those that the memories result in; `rebuild` recomputes them"
-                yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
+                yield self._computed_fault(kind)
+
+    def _computed_fault(self, kind: str) -> Fault:
+        detail = "its rows are not those that the memories result in; `rebuild` recomputes them"
+        return Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
