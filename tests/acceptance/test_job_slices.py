@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from keepward import Actor, Memory, Policy, Tier
+from keepward import Actor, Feedback, Memory, Policy, Tier
 from keepward.core.memory import Kind, Record, Stability
 from keepward.core.principals import Trust
+from keepward.jobs import registry
 from keepward.jobs.planners import CHANGES_PER_COMMIT
-from keepward.storage import rows
+from keepward.storage import documents, rows
 from keepward.storage.store import EventStore
 from keepward.storage.writer import UnitOfWork
 from support.bulk_data import put_records
@@ -112,3 +113,20 @@ def test_what_the_jobs_merge_is_what_all_pairs_say(opened: Callable[..., Memory]
         run = owner.run_job("consolidate", force=True)
         left = {record.id for record in owner.list_memories(limit=None, below=True)}
         assert (run.counts["archived"], len(names & left)) == (4, 4)
+
+
+def test_compacting_reads_the_feedback_of_its_receipts_alone(
+    opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened("receipts", actor=Actor.operator("olga"), policy=POLICY) as owner:
+        (ferry,) = put_records(owner, ["The ferry leaves at noon"])
+        for number in range(6):
+            made = owner.context("When does the ferry leave?")
+            if number % 2:
+                owner.feedback(made.receipt.id, used=[ferry.id])
+        clock.move(days=91)
+        read, value_of = list[type](), documents.value_of
+        monkeypatch.setattr(registry, "_RECEIPT_BATCH", 2)
+        monkeypatch.setattr(documents, "value_of", lambda kind, row: read.append(kind) or value_of(kind, row))
+        run = owner.run_job("compact_receipts", force=True)
+        assert (run.counts["receipts"], read.count(Feedback)) == (3, 3)

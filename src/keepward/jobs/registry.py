@@ -23,6 +23,7 @@ from keepward.services.feedback import learn_importance
 from keepward.services.index_cache import lacks_embedding, reindex, sync_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
+from keepward.storage.sql import prefix_range
 
 #: Most faults of an audit that a receipt names; the count includes all.
 MAX_FAULTS = 50
@@ -107,9 +108,10 @@ def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Cal
         with session.store.write() as writer:
             # Read in the writing transaction: otherwise an erasure in between would be undone.
             page = writer.compactable_receipts(session.tenant, until, after=after, limit=_RECEIPT_BATCH)
-            with_feedback = (
-                {feedback.receipt for feedback in writer.documents(Feedback, session.tenant).list()} if page else set()
-            )
+            # The id of a feedback begins with that of its receipt.
+            ends = {"low": page[0]["id"], "high": prefix_range(page[-1]["id"])["high"]} if page else {}
+            given = writer.documents(Feedback, session.tenant).list(**ends) if page else ()
+            with_feedback = {feedback.receipt for feedback in given}
             compacted = {
                 receipt["id"]: _compact_receipt(receipt, now.isoformat())
                 for receipt in page
