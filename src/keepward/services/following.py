@@ -104,7 +104,7 @@ def is_contained(session: RequestContext, record: Record) -> bool:
 
 
 def _is_edited(session: RequestContext, record: Record) -> bool:
-    """Whether somebody changed the text of a summary of quotes."""
+    """Whether the text of a summary of quotes was changed."""
     if record.version == 1 or LINES not in record.metadata:
         return False
     return any(
