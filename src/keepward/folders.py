@@ -35,7 +35,10 @@ def _login_folder() -> str:
 
 
 def data_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder of the user's own store and models, `KEEPWARD_DATA` or the platform's; it may not exist."""
+    """Return the folder of the user's store, models and index files, which may not exist.
+
+    It is `KEEPWARD_DATA`, or the platform's.
+    """
     if environ.get("KEEPWARD_DATA"):
         return os.path.abspath(os.path.expanduser(environ["KEEPWARD_DATA"]))
     from platformdirs import user_data_dir

@@ -146,7 +146,7 @@ SWITCH_VARIABLES = {name: f"KEEPWARD_{name.upper()}" for name in ("enabled", "ca
 #: Variables without a setting in the file.
 PATH_VARIABLES = {
     "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
-    "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
+    "KEEPWARD_DATA": "Folder of the user's own store, and of index files of databases; default the platform's.",
     "KEEPWARD_MODELS": "Folder of what `keepward model install` stores; default `models` in the data folder.",
     "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` next to the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
