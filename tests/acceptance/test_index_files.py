@@ -247,7 +247,7 @@ def test_a_file_that_an_erasure_left_behind_is_not_believed(
     for each in files(path):
         each.unlink()
     shutil.copy(tmp_path / left.name, left)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         found = answers(anew())
     assert "was dropped" in caplog.text
     assert (left in files(path), found) == (False, fresh(anew()))

@@ -91,21 +91,22 @@ class IndexFiles:
                 found = self._read(path, tenant, made_by)
                 if found is not None and is_past(found):
                     return found
-                why = "it is not of this state of the store"
+                why = (
+                    "it is of another store, key or release" if found is None else "it is of another state of the store"
+                )
             except OSError as exc:
                 # Another process removed it, or it belongs to another user.
                 _log.info("an index file cannot be read: %s", exc.strerror, extra={"action": "index_unreadable"})
                 continue
             except (ValueError, KeyError, TypeError, struct.error, DamagedIndex) as exc:
                 why = f"it is damaged: {exc}"
-            self.reject(path, why)
+                found = None
+            # After an erasure by another process this is usual.
+            level = logging.WARNING if found is None else logging.INFO
+            _log.log(level, "an index file was dropped and is built again: %s", why, extra={"action": "index_dropped"})
+            with contextlib.suppress(OSError):
+                path.unlink()
         return None
-
-    def reject(self, path: Path, why: str) -> None:
-        """Remove a file that is not believed."""
-        _log.warning("an index file was dropped and is built again: %s", why, extra={"action": "index_dropped"})
-        with contextlib.suppress(OSError):
-            path.unlink()
 
     def write(
         self,
