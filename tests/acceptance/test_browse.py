@@ -185,3 +185,12 @@ def test_counts_decode_no_memory(owner, decoded):
     many_memories(owner, 300)
     assert (owner.facets().total, owner.status()["live"], owner.activity().counts[-1]) == (300, 300, 300)
     assert decoded == []
+
+
+def test_the_first_page_of_the_past_decodes_its_own_memories_alone(owner, decoded):
+    many_memories(owner, 300)
+    kept(owner.remember(TEXTS[0]))
+    seq, _ = owner.head.split(":")
+    decoded.clear()
+    # One more is what the commit made.
+    assert (len(owner.list_memories(limit=10, as_of=seq)), len(decoded)) == (10, 11)

@@ -7,6 +7,15 @@ SELECT count(*), CAST(coalesce(sum(CAST(CAST(convert_from(u.body, 'UTF8') AS JSO
  WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}}
    AND (CAST(:scopes AS TEXT) IS NULL OR {{in_scopes}});
 
+-- listed_as_of --
+-- The newest version of each memory within the first commits, newest arrival first, without a sort.
+{{event_row}}, f.seq * 1048576 + f.n
+  FROM events f CROSS JOIN LATERAL (
+       SELECT * FROM events x WHERE x.tenant = f.tenant AND x.memory_id = f.memory_id AND x.seq <= :as_of
+        ORDER BY x.version DESC LIMIT 1) AS e
+ WHERE f.tenant = :tenant AND f.version = 1 AND f.seq <= :as_of
+ ORDER BY f.seq DESC, f.n DESC;
+
 -- minhash_holders --
 -- The memories with each minhash that were changed last: positions rise with time.
 SELECT j.value, string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)
