@@ -1,7 +1,7 @@
 """Governed commits on PostgreSQL: one ``remember`` beside a bare one-row commit, and eight writers on eight tenants.
 
 The servers are those of the tests, on this machine; every commit is on the disk before it is acknowledged. The role is
-that of ``docs/howto/postgresql.md``; last, its calls are timed beside those of a superuser.
+that of ``docs/howto/postgresql.md``. Then calls to a server that is away, and calls beside those of a superuser.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from benchmarks.database import DEBIAN, NEWEST, OLDEST, Server
+from benchmarks.distance import calls_of, distant
 from benchmarks.measure import p50, p95, table, times
 from benchmarks.texts import notes
 from keepward import Actor, Memory
@@ -22,6 +24,8 @@ RUNS = 200
 WRITERS = 8
 #: Memories of the store on which roles are compared.
 FILLED = 10_000
+#: Seconds that a message takes to a server that is away, and calls of each kind to it.
+DISTANCE_S, AWAY_RUNS = 0.002, 20
 #: Commits of each writer.
 EACH = 60
 _WORKER = """
@@ -66,6 +70,7 @@ def run() -> None:
         ):
             title = f"PostgreSQL {server.version}"
             commits(title, server, Path(folder) / "config")
+            trips(title, server, Path(folder) / "trips")
             roles(title, server, Path(folder) / "roles")
 
 
@@ -92,6 +97,25 @@ def commits(title: str, server: Server, config: Path) -> None:
     many, gone = rate(url, config, WRITERS)
     rows = [("1", f"{one:.0f}", "", lost), (str(WRITERS), f"{many:.0f}", f"{many / one:.2f}", gone)]
     table(f"{title}: commits a second, each writer on its tenant", ("writers", "rate", "to one", "lost"), rows)
+
+
+def trips(title: str, server: Server, config: Path) -> None:
+    """Print how often each call waits for a server that is 2 ms away each way, and how long it takes."""
+    server.create_database("trips")
+    given = {"actor": Actor.operator(), "embedder": "hashed", "config_dir": config, "maintenance": False}
+    with distant(server.address("trips"), delay_s=DISTANCE_S) as far, Memory.open(far.address, **given) as mem:
+        rows = []
+        for name, call in calls_of(mem).items():
+            waits: list[int] = []
+
+            def counted(_: int, call: Callable[[], object] = call, waits: list[int] = waits) -> None:
+                far.clear()
+                call()
+                waits.append(far.trips)
+
+            taken = times(counted, AWAY_RUNS)
+            rows.append((name, min(waits), max(waits), f"{p50(taken):.1f}"))
+    table(f"{title}: {1000 * DISTANCE_S:.0f} ms away", ("call", "round trips", "at most", "p50 ms"), rows)
 
 
 def roles(title: str, server: Server, config: Path) -> None:

@@ -113,9 +113,14 @@ class Operation:
             session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own; omitted fields stay unchanged.
         params = args if self.makes is not None else {**self._defaults, **args}
-        from keepward.services.scope_notes import with_notes
+        from keepward.services import scope_notes
 
-        return with_notes(session, args, self.function(session, **params, **local))
+        if self.changes:
+            return scope_notes.with_reasons(session, self.function(session, **params, **local))
+        with session.engine.store.sharing_snapshot(session.tenant):
+            # Asked first, as its answer comes with the head, which every read needs.
+            notes = scope_notes.notes_of_read(session, args) if self.result in scope_notes.READS else ()
+            return scope_notes.with_notes(self.function(session, **params, **local), notes)
 
     @cached_property
     def function(self) -> Callable[..., Any]:

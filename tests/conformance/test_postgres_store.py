@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,20 +178,6 @@ def test_a_transaction_whose_error_another_actor_swallowed_is_not_acknowledged(d
             with suppress(psycopg.Error):
                 writer.session.execute("SELECT 1 FROM nowhere").fetchone()
         assert store.head("ada").seq == 1
-
-
-def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> None:
-    with told(database, tmp_path / "config", embedder=None) as memory, (tmp_path / "trace").open("w") as trace:
-        for text in TEXTS[:20]:
-            memory.remember(text)
-        with memory._engine.store._database._pool.connection() as connection:
-            connection.pgconn.trace(trace.fileno())
-        memory.remember(TEXTS[20])
-        with memory._engine.store._database._pool.connection() as connection:
-            connection.pgconn.untrace()
-        lines = [line.split("\t") for line in (tmp_path / "trace").read_text().splitlines()]
-        sides = [line[1] for line in lines if line[0]]
-        assert sum(one == "F" and next_one == "B" for one, next_one in pairwise(sides)) in range(3, 8)
 
 
 def test_first_memories_are_read_with_few_rows_and_nothing_compiled(

@@ -423,6 +423,8 @@ class _InputReader:
         session = self.session
         with session.store.read_snapshot(session.tenant):
             if self.at.seq is None:
+                for _, narrowed in _ALWAYS_INCLUDED.values():
+                    session.reader.ask_find(replace(self.everything, **narrowed), live_at=None)
                 blocks = core_blocks(session)
                 self.sections["core"] = [session.reader.hide_content(record) for record in blocks.records]
                 self.damaged_blocks = blocks.damaged

@@ -54,6 +54,9 @@ def prefetch(session: RequestContext, records: Sequence[Record], overlay: Staged
         return
     likely = session.store.duplicate_candidates(session.tenant, fresh, session.clock.now())
     overlay.prefetched = {record.id: found for (record, _), found in zip(fresh, likely, strict=True)}
+    ids = list(dict.fromkeys(candidate.id for found in likely for candidate in found))
+    if ids:
+        overlay.read = {record.id: record for record in session.store.records(session.tenant, ids).records}
     if blocked_by_erasure(session, *records) is None:
         overlay.not_erased = {record.id: record for record in records}
 
@@ -86,7 +89,8 @@ def neighbours(session: RequestContext, after: Record, overlay: StagedState) -> 
     if ids:
         partition = (after.scope, after.tier, after.sensitivity)
         now = session.clock.now()
-        stored = session.store.records(session.tenant, ids).records
+        read = [overlay.read[name] for name in ids if name in overlay.read]
+        stored = read if len(read) == len(ids) else session.store.records(session.tenant, ids).records
         found += (
             record
             for record in stored
@@ -202,6 +206,8 @@ class StagedState:
     renamed: dict[str, str] = field(default_factory=dict)
     #: By id of a new memory, its duplicate candidates; see ``prefetch``.
     prefetched: dict[str, Sequence[DuplicateCandidate]] = field(default_factory=dict)
+    #: These candidates by id, as stored.
+    read: dict[str, Record] = field(default_factory=dict)
     #: New memories that match no erasure.
     not_erased: dict[str, Record] = field(default_factory=dict)
     #: Texts of this proposal in the form in which they are compared.
@@ -359,6 +365,10 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
     """Add the memories that a step is compared with, and how many memories its tier has."""
     change, before, after = case.change, case.before, case.after
     fields: dict[str, Any] = {}
+    # Nothing is compared with what the writer may not read.
+    compares = isinstance(change, ask.Insert) and session.reader.can_see(after.scope)
+    # Asked first, as the answer brings the row of the tenant, which counts its memories.
+    near = neighbours(session, after, overlay) if compares and before is None else ()
     arrives = before is None or before.tier is not after.tier or isinstance(change, ask.Restore)
     if arrives and after.tier in session.policy.capacity:
         if overlay.tally is None:
@@ -369,10 +379,8 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
             "counts": {after.tier: count},
             "spare": _evictable_memory(session, after.tier, overlay) if full else None,
         }
-    # Nothing is compared with what the writer may not read.
-    if not isinstance(change, ask.Insert) or not session.reader.can_see(after.scope):
+    if not compares:
         return replace(view, **fields)
-    near = neighbours(session, after, overlay) if before is None else ()
     near = tuple(record for record in near if _may_compare(session, record))
     # The history of a value under another key says nothing of this one.
     has_own_key = after.key is not None and after.content_type is ContentType.STRUCTURED

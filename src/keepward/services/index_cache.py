@@ -223,6 +223,12 @@ class IndexCache:
             self.drop(store, tenant)
             return read()
 
+    def ask_changes(self, store: Reader, tenant: str, head: int) -> None:
+        """Let the changes since the last search come with the answer to the next read, if there are any."""
+        live = self._live.get(tenant)
+        if live is not None and live.seq != head:
+            store.ask_ahead("profiles", tenant, pages=True, after=live.position)
+
     def containing(self, store: EventStore, tenant: str, ids: Collection[str]) -> Index:
         """Return an index of these memories in the present state."""
         from keepward.retrieval.index import Index

@@ -31,7 +31,7 @@ from keepward.services.access import corrupt_memories, ids_of, unreadable_memori
 from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
-from keepward.services.reranker import ActiveReranker, active_reranker
+from keepward.services.reranker import ActiveReranker, active_reranker, ask_reranker
 from keepward.services.search_features import (
     embedder_id,
     known_embedder_id,
@@ -58,6 +58,8 @@ class ReadPoint:
     head: Head
 
 
+#: Characters of an id.
+_ID_LENGTH = 36
 _AS_OF_FORMS = (
     "a past state is a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as "
     "2026-03-01T09:30:00Z"
@@ -97,7 +99,7 @@ def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
             view = session.reader.commit(as_of)
             if view.steps:
                 return view.commit.seq
-        if len(as_of) == 36 and as_of.count("-") == 4:
+        if len(as_of) == _ID_LENGTH and as_of.count("-") == 4:
             # It has the form of an id.
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
         raise InvalidInput(_AS_OF_FORMS)
@@ -234,6 +236,10 @@ def rank(
     parsed, notes = _parse_query(session.engine, query, at.now, names)
     allowed = _row_filter(session.engine, filters, purpose, at.now, gated=gated)
     allowed = replace(allowed, min_trust=max(allowed.min_trust, int(min_trust)))
+    if at.seq is None:
+        session.indexes.ask_changes(session.store, session.tenant, at.head.seq)
+    if order == "learned":
+        ask_reranker(session, at.head.seq)
     reranker = _learned_order(session, at, parsed, notes) if order == "learned" else None
     database = at.seq is None and uses_database_index(session.engine, session.tenant)
     if database:
@@ -245,7 +251,8 @@ def rank(
         return {record.id: record.text for record in records}
 
     def searched() -> tuple[list[IndexHit], int, int]:
-        with nullcontext() if database else session.indexes.lock:
+        # Whoever waits for the lock has a connection already: one that holds it must not wait for a connection.
+        with session.store.read_snapshot(session.tenant), nullcontext() if database else session.indexes.lock:
             index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
             weights = reranker.weights if reranker else None
             ranked = index.search(
@@ -407,6 +414,8 @@ def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Recor
     Its confidence has decayed up to that time. Its uses and the memories derived from it are included.
     """
     with session.store.read_snapshot(session.tenant):
+        if as_of is None and len(memory_id) == _ID_LENGTH:
+            session.store.ask_about(session.tenant, memory_id)
         at = read_point(session, as_of)
         record = session.reader.fetch(memory_id, as_of=at.seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))

@@ -355,15 +355,27 @@ class Reader:
         found = self.session.store.records(self.session.tenant, ids, as_of=as_of, scopes=self.scopes, sees=self.can_see)
         return self._visible(found.records, found.damaged, as_of)
 
+    def _with_scopes(self, filters: Filter) -> Filter | None:
+        """Return a filter with the visible ones of its scopes, by default of its own; None if it has none."""
+        if filters.below is not None:
+            return filters
+        scopes = tuple(scope for scope in filters.scopes or self.scopes if self.can_see(scope))
+        return replace(filters, scopes=scopes) if scopes else None
+
+    def ask_find(self, filters: Filter, *, live_at: datetime | None) -> None:
+        """Let the answer to a later ``find`` with these values come with that to the next read."""
+        visible = self._with_scopes(filters)
+        if visible is not None:
+            self.session.store.ask_find(self.session.tenant, visible, live_at=live_at)
+
     def find(
         self, filters: Filter, *, live_at: datetime | None, limit: int | None = None, as_of: int | None = None
     ) -> VisibleRecords:
         """Return the memories that pass a filter, in the order of the store; by default in its own scopes."""
-        if filters.below is None:
-            scopes = tuple(scope for scope in filters.scopes or self.scopes if self.can_see(scope))
-            if not scopes:
-                return VisibleRecords()
-            filters = replace(filters, scopes=scopes)
+        visible = self._with_scopes(filters)
+        if visible is None:
+            return VisibleRecords()
+        filters = visible
         found = self.session.store.find(self.session.tenant, filters, live_at=live_at, limit=limit, as_of=as_of)
         return self._visible(found.records, found.damaged, as_of)
 

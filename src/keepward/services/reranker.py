@@ -23,7 +23,7 @@ from keepward.core.value import from_micros, to_micros
 from keepward.errors import Conflict, Tampered
 from keepward.services.access import items_of
 from keepward.services.search_features import embedder_id, known_embedder_id, query_vectors_of
-from keepward.services.system_records import RERANKER, system_record_step, system_records
+from keepward.services.system_records import RERANKER, system_filter, system_record_step, system_records
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.reads import Reader
 
@@ -74,6 +74,12 @@ class ActiveReranker:
         if model is None:
             return "it was trained with another embedder, or with one that is unavailable now"
         return "it was trained with another embedder; run `keepward train` to train it with this one"
+
+
+def ask_reranker(session: RequestContext, seq: int) -> None:
+    """Let what ``active_reranker`` reads come with the answer to the next read."""
+    if (session.tenant, seq) not in session.engine.rerankers:
+        session.store.ask_find(session.tenant, system_filter(RERANKER), live_at=None)
 
 
 def active_reranker(session: RequestContext, seq: int) -> ActiveReranker:

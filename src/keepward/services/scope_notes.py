@@ -28,16 +28,27 @@ _CHOOSING = ("as_of", "within", "below", "scopes")
 _STORED = (Committed, Quarantined, Duplicate)
 
 
-def with_notes(session: RequestContext, args: Mapping[str, Any], result: Any) -> Any:
-    """Return the result of a read or a write of memories with the notes on scopes that it needs."""
-    if isinstance(result, Recall | CompiledContext | Memories):
-        notes = (*_below_notes(session, args), *_case_notes(session, session.reader.scopes))
-        if not notes:
-            return result
-        if isinstance(result, Memories):
-            result.notes += notes
-            return result
-        return replace(result, notes=(*result.notes, *notes))
+#: Results of reads that have notes.
+READS: tuple[type, ...] = (Recall, CompiledContext, Memories)
+
+
+def notes_of_read(session: RequestContext, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the notes on scopes that a read with these arguments needs."""
+    return (*_below_notes(session, args), *_case_notes(session, session.reader.scopes))
+
+
+def with_notes(result: Any, notes: tuple[str, ...]) -> Any:
+    """Return the result of a read with these notes."""
+    if not notes:
+        return result
+    if isinstance(result, Memories):
+        result.notes += notes
+        return result
+    return replace(result, notes=(*result.notes, *notes))
+
+
+def with_reasons(session: RequestContext, result: Any) -> Any:
+    """Return the result of a write of memories with the notes on scopes that it needs."""
     if isinstance(result, Added):
         notes = _case_notes(session, [session.scope])
         return replace(result, notes=(*result.notes, *notes)) if notes else result

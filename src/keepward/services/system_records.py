@@ -27,8 +27,12 @@ RERANKER = "reranker"
 
 def system_records(store: Reader, tenant: str, key: str) -> list[Record]:
     """Return the records under a key; one that a rollback withdrew is not archived."""
-    filters = Filter(scopes=(RESERVED_SCOPE,), key=key, include_sensitive=True)
-    return store.find(tenant, filters, live_at=None, limit=None).records
+    return store.find(tenant, system_filter(key), live_at=None, limit=None).records
+
+
+def system_filter(key: str) -> Filter:
+    """Return the filter of the records under a key."""
+    return Filter(scopes=(RESERVED_SCOPE,), key=key, include_sensitive=True)
 
 
 def system_record_step(

@@ -205,7 +205,9 @@ def transact(
     """
     decision, head, embedded = None, None, _Embedded()
     if decide_first or (decide_first is None and session.asks_models):
-        with session.store.read_snapshot(session.tenant) if on_snapshot else nullcontext():
+        # A model may be slow, so that no snapshot waits for one.
+        shares = on_snapshot or not session.asks_models
+        with session.store.read_snapshot(session.tenant) if shares else nullcontext():
             head = session.store.head(session.tenant)
             decision = decide(session)
         result = early_result(decision)
@@ -300,9 +302,10 @@ def save_read_receipt(
     try:
         # A reader gets its answer without a receipt rather than late.
         with session.store.write(brief=True) as writer:
+            # First, so that the present counts come with the row of the tenant.
+            session.engine.uses.write(writer, session.tenant)
             also(writer)
             writer.put_receipt(receipt)
-            session.engine.uses.write(writer, session.tenant)
     except StoreUnavailable:
         return None, ("the receipt was not stored: the store cannot be written",)
     return receipt, ()

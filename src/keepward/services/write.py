@@ -173,9 +173,9 @@ def propose(
         draft = EvaluatedProposal(
             quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(session)
         )
-        for change in changes:
+        for change, known in zip(changes, _apply_independent(session, changes, reason, draft), strict=True):
             try:
-                draft.items.append(_evaluate_change(session, change, reason, draft))
+                draft.items.append(_evaluate_change(session, change, reason, draft, known))
             except (NotFound, Conflict):
                 # The change may build on one that was refused; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
@@ -364,19 +364,8 @@ def _reason_of(items: Sequence[Evaluation]) -> str:
 def _evaluate_each(
     session: RequestContext, changes: Sequence[Change], reason: str, draft: EvaluatedProposal
 ) -> EvaluatedProposal:
-    """Judge changes one by one, each on the state that the earlier ones would leave.
-
-    Changes that build on no memory are applied first, so that one query finds the duplicates of all.
-    """
-    independent = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
-    applied: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
-    if sum(independent) > 1:
-        applied = [
-            _apply_change(session, change, reason, draft) if alone else None
-            for change, alone in zip(changes, independent, strict=True)
-        ]
-        prefetch(session, [item[0].after for item in applied if isinstance(item, tuple)], draft.overlay)
-    for change, known in zip(changes, applied, strict=True):
+    """Judge changes one by one, each on the state that the earlier ones would leave."""
+    for change, known in zip(changes, _apply_independent(session, changes, reason, draft), strict=True):
         try:
             evaluation = _evaluate_change(session, change, reason, draft, known)
         except (NotFound, Unauthorised) as exc:
@@ -385,6 +374,21 @@ def _evaluate_each(
             evaluation = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
         draft.items.append(evaluation)
     return draft
+
+
+def _apply_independent(
+    session: RequestContext, changes: Sequence[Change], reason: str, draft: EvaluatedProposal
+) -> list[_AppliedChange | Evaluation | None]:
+    """Apply the changes that build on no memory, so that one query finds the duplicates of all; None for the others."""
+    independent = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
+    applied: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
+    if sum(independent) > 1:
+        applied = [
+            _apply_change(session, change, reason, draft) if alone else None
+            for change, alone in zip(changes, independent, strict=True)
+        ]
+        prefetch(session, [item[0].after for item in applied if isinstance(item, tuple)], draft.overlay)
+    return applied
 
 
 _FORGOTTEN_SOURCE = Reason(

@@ -47,6 +47,11 @@ class SqliteConnection(sqlite3.Connection):
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         return self.execute(SQL[name], named or values)
 
+    def ask_ahead(self, name: str, *, pages: bool = False, **named: Any) -> bool:
+        """Return False: a statement of this process waits for nobody."""
+        del name, pages, named
+        return False
+
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         return self.execute(SQL[name], named)
 

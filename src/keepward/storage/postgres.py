@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ from keepward.storage.sql import Row, load_migrations
 
 try:
     import psycopg
-    from psycopg_pool import ConnectionPool, PoolTimeout
 
     from keepward.storage import postgres_schema as schema
+    from keepward.storage.postgres_pool import Pool, PooledConnection
     from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translated_errors
 except ImportError as exc:
     raise StoreUnavailable(
@@ -36,8 +37,6 @@ except ImportError as exc:
 LOCK_TIMEOUT_S = 30
 #: Seconds that a read waits to write its receipt.
 BRIEF_LOCK_TIMEOUT_S = 5
-#: Seconds that a caller waits for a pooled connection before it connects directly to learn the reason.
-POOL_PROBE_TIMEOUT_S = 1.0
 #: Most connections of one process.
 MAX_CONNECTIONS = 16
 #: Seconds between two queries for changes by other processes; see ``data_version``.
@@ -76,53 +75,32 @@ class PostgresDatabase:
         self._version, self._last, self._own, self._polled_at = 0, -1, 0, -CHANGE_POLL_INTERVAL_S
 
     def _open(self) -> None:
-        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-            self._url,
-            min_size=0,
-            max_size=MAX_CONNECTIONS,
-            timeout=LOCK_TIMEOUT_S,
-            # The next caller retries at once. A pool that retries by itself backs off for longer and longer.
-            reconnect_timeout=0,
-            kwargs=_CONNECT_OPTIONS if self._pooled else {**_CONNECT_OPTIONS, "prepare_threshold": 5},
-            open=True,
-        )
+        options = _CONNECT_OPTIONS if self._pooled else {**_CONNECT_OPTIONS, "prepare_threshold": 5}
+        connect = partial(psycopg.connect, self._url, **options)
+        self._pool = Pool(connect, size=MAX_CONNECTIONS, patience_s=LOCK_TIMEOUT_S, waits=self._pooled)
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
-        """Open a pooled connection for the block; the block leaves no transaction open."""
+    def _connection(self) -> Iterator[PooledConnection]:
+        """Yield a pooled connection for the block; the block leaves no transaction open."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
         with translated_errors():
-            connection, pool, pid = self._take_connection(), self._pool, os.getpid()
+            pool, pid = self._pool, os.getpid()
+            pooled = pool.take()
             try:
-                yield connection
+                yield pooled
             finally:
                 if pid == os.getpid():
-                    pool.putconn(connection)
-
-    def _take_connection(self) -> psycopg.Connection[Row]:
-        """Take a connection out of the pool. If the database refuses all, raise its error instead of waiting."""
-        until = time.monotonic() + LOCK_TIMEOUT_S
-        while True:
-            try:
-                return self._pool.getconn(POOL_PROBE_TIMEOUT_S)
-            except PoolTimeout:
-                late = time.monotonic() > until
-                if late or self._pool.get_stats()["pool_size"] <= 1:
-                    # The direct connection raises the reason: refused, too many connections, wrong password.
-                    with _connected(self._url):
-                        pass
-                if late:
-                    raise
+                    pool.give_back(pooled)
 
     @contextmanager
     def _transaction(self, level: str, *, writes: bool, patience: int = LOCK_TIMEOUT_S) -> Iterator[PostgresConnection]:
-        with self._connection() as connection:
+        with self._connection() as pooled:
             lock = self.store_id if writes else None
-            session, pid = PostgresConnection(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
+            session, pid = PostgresConnection(pooled, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
             try:
                 yield session
                 if writes:
@@ -133,10 +111,10 @@ class PostgresDatabase:
                     session.end()
             except BaseException:
                 with suppress(psycopg.Error):
-                    session.end()
-                if connection.broken and pid == os.getpid():
+                    session.roll_back()
+                if pooled.connection.broken and pid == os.getpid():
                     # If the server was stopped, the idle connections are broken too: drop them before the next caller.
-                    self._pool.check()
+                    self._pool.drop_idle()
                 raise
 
     def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
@@ -146,6 +124,10 @@ class PostgresDatabase:
         if self._shared is None:
             self._shared = SharedState(self, self.store_id, key, monotonic)
         return self._shared
+
+    @property
+    def concurrent(self) -> bool:
+        return True
 
     @property
     def server(self) -> PostgresDatabase:
@@ -205,12 +187,12 @@ class PostgresDatabase:
         Raises:
             StoreUnavailable: the database lacks pgvector; the message says what to install.
         """
-        with self._connection() as connection:
+        with _connected(self._url) as connection:
             schema.create_vectors(connection)
 
     def execute_autocommit(self, statement: str) -> None:
         """Run a statement that PostgreSQL rejects inside a transaction, for example CREATE INDEX CONCURRENTLY."""
-        with self._connection() as connection:
+        with _connected(self._url) as connection:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
@@ -237,7 +219,7 @@ class PostgresDatabase:
         if not self.writable:
             return "the store can only be read"
         try:
-            with self._connection() as connection:
+            with _connected(self._url) as connection:
                 if not self._pooled:
                     # VACUUM runs outside transactions. A pooler would keep the setting for others.
                     connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")

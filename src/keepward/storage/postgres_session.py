@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import count
@@ -29,6 +29,7 @@ from psycopg.pq import TransactionStatus
 
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
 from keepward.storage.forks import FORKED_IN_USE_MESSAGE
+from keepward.storage.postgres_pool import PooledConnection
 from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values, parse_queries, read_sql
 
 #: Rows that the first FETCH returns, enough for the first page of a list, and most that a later one returns.
@@ -167,33 +168,53 @@ class PostgresConnection:
     searchable: bool = True
     has_statistics: bool = True
 
-    def __init__(self, connection: psycopg.Connection[Row], begin: str, lock: str | None, patience: int) -> None:
+    def __init__(self, pooled: PooledConnection, begin: str, lock: str | None, patience: int) -> None:
         """Start the transaction with the first statement. A writer locks tenants of the store that ``lock`` names."""
-        self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
+        self._pooled, self._connection = pooled, pooled.connection
+        self._begin, self._lock, self._patience = begin, lock, patience
         self._pid, self._begun = os.getpid(), False
-        #: Leaves the pipeline, which waits for all sent statements.
-        self._leave = ExitStack()
+        #: Sent statements that ``run`` has not returned yet, by name and values.
+        self._asked: dict[tuple[Any, ...], psycopg.Cursor[Row]] = {}
+        #: The same for ``stream``, with the name of each cursor.
+        self._asked_pages: dict[tuple[Any, ...], tuple[str, psycopg.Cursor[Row]]] = {}
         #: The statement that selects a tenant, with its values, until it is sent. All settings are those of the
         #: transaction: a pooler may give the next one another session.
         self._show: tuple[str, Sequence[Any]] | None
         self._show = "SELECT set_config('lock_timeout', %s, true)", (f"{patience}s",)
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
-        return self._ask(_named(name), named or values)
+        given = named or values
+        asked = self._asked.pop((name, *given.items()), None) if self._asked and isinstance(given, Mapping) else None
+        return asked or self._ask(_named(name), given)
+
+    def ask_ahead(self, name: str, *, pages: bool = False, **named: Any) -> bool:
+        if pages:
+            self._asked_pages[(name, *named.items())] = self._open_pages(name, named)
+        else:
+            self._asked[(name, *named.items())] = self._ask(_named(name), named)
+        return True
 
     def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
         return self._ask(to_postgres_sql(text), values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         """Yield the rows of a named statement, a page at a time. The cursor ends with the transaction."""
-        cursor, size = f"k{next(_names)}", min(_FIRST_PAGE_ROWS, _PAGE_ROWS)
-        self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
+        asked = self._asked_pages.pop((name, *named.items()), None) if self._asked_pages else None
+        cursor, page = asked or self._open_pages(name, named)
+        size = min(_FIRST_PAGE_ROWS, _PAGE_ROWS)
         while True:
-            rows = self._ask(f"FETCH {size} FROM {cursor}", prepare=False).fetchall()
+            rows = page.fetchall()
             yield from rows
             if len(rows) < size:
                 return
             size = min(4 * size, _PAGE_ROWS)
+            page = self._ask(f"FETCH {size} FROM {cursor}", prepare=False)
+
+    def _open_pages(self, name: str, named: dict[str, Any]) -> tuple[str, psycopg.Cursor[Row]]:
+        """Open a cursor; return its name, and its first page."""
+        cursor = f"k{next(_names)}"
+        self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
+        return cursor, self._ask(f"FETCH {min(_FIRST_PAGE_ROWS, _PAGE_ROWS)} FROM {cursor}", prepare=False)
 
     def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row, or once for all rows if it takes columns."""
@@ -230,7 +251,7 @@ class PostgresConnection:
         ended = self._ask("COMMIT")
         fault: psycopg.Error | None = None
         try:
-            self._leave.close()
+            self._pooled.wait()
         except psycopg.Error as exc:
             fault = exc
         if ended.statusmessage != "COMMIT":
@@ -239,12 +260,23 @@ class PostgresConnection:
         return int(numbered.fetchone() == (True,))
 
     def end(self) -> None:
-        """Roll the transaction back."""
+        """End a read. Nothing is awaited, unless an answer was not read, which may be an error."""
+        if self._pid != os.getpid():
+            self._detach()
+        elif self._asked or self._asked_pages or self._pooled.waits:
+            self.roll_back()
+        elif self._begun:
+            self._pooled.send_rollback()
+
+    def roll_back(self) -> None:
+        """Roll the transaction back, and wait for that."""
         if self._pid != os.getpid():
             self._detach()
         elif self._begun:
-            with suppress(psycopg.Error), self._leave:
+            with suppress(psycopg.Error):
                 self._connection.execute("ROLLBACK")
+            with suppress(psycopg.Error):
+                self._pooled.leave()
             if self._connection.info.transaction_status != TransactionStatus.IDLE:
                 # After an error the server skips the rollback as well; send it again.
                 self._connection.execute("ROLLBACK")
@@ -265,7 +297,7 @@ class PostgresConnection:
             raise StoreUnavailable(FORKED_IN_USE_MESSAGE)
         if not self._begun:
             self._begun = True
-            self._leave.enter_context(self._connection.pipeline())
+            self._pooled.enter()
             self._connection.execute(self._begin)
         if self._show is not None:
             show, self._show = self._show, None

@@ -52,7 +52,7 @@ from keepward.storage.rows import (
     verified_features,
     worth_of,
 )
-from keepward.storage.sql import Connection, Row, Snapshot, prefix_range
+from keepward.storage.sql import Connection, Cursor, Row, Snapshot, prefix_range
 from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import UseReads
 
@@ -302,6 +302,11 @@ class MemoryReads(Snapshot):
             raise Tampered("an index is damaged")
         return record
 
+    def ask_find(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> None:
+        """Let the answer to a later ``find`` with these values come with that to the next read."""
+        live = None if live_at is None else to_micros(live_at)
+        self.ask_ahead(_query_for(filters), tenant, pages=True, **filter_parameters(filters, live))
+
     def find(
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
     ) -> ReadResult:
@@ -539,13 +544,13 @@ def _duplicate_candidates(
 ) -> list[tuple[DuplicateCandidate, ...]]:
     """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
     minhashes = [_stored(record, features) for record, features in asked]
-    holders = _minhash_holders(db, tenant, minhashes)
     micros = to_micros(now)
-    equals: list[list[int]] = []
+    # All is asked before the first answer is read. An empty digest belongs to no memory.
+    equal = [_ask_equal(db, tenant, *each, micros) if each[1].digest else None for each in asked]
+    holders = _minhash_holders(db, tenant, minhashes)
+    equals = [[] if rows is None else [position for _, position in sorted(rows)] for rows in equal]
     ranked: list[list[int]] = []
-    for (record, features), placed in zip(asked, minhashes, strict=True):
-        # An empty digest belongs to no memory.
-        equals.append(_equal(db, tenant, record, features.digest, micros) if features.digest else [])
+    for placed in minhashes:
         crowds = [crowd for minhash in placed if (crowd := holders.get(minhash))]
         shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
         # Positions rise with time: of equal matches, the memory changed last comes first.
@@ -606,19 +611,21 @@ def _minhash_holders(db: Connection, tenant: str, minhashes: Iterable[set[int]])
     return {minhash: positions.split(" ") for minhash, positions in rows if positions is not None}
 
 
-def _equal(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
+def _ask_equal(db: Connection, tenant: str, record: Record, features: Features, now: int) -> Cursor:
     values = {
         "tenant": tenant,
-        "digest": digest,
+        "digest": features.digest,
         "id": record.id,
         "tier": record.tier.value,
         "scope": record.scope,
         "sensitivity": record.sensitivity.value,
         "now": now,
     }
-    return [position for _, position in sorted(db.run("same_digest", values))]
+    return db.run("same_digest", values)
 
 
-def _rows_at(db: Connection, tenant: str, positions: Iterable[int]) -> dict[int, DuplicateCandidateRow]:
+def _rows_at(db: Connection, tenant: str, positions: Collection[int]) -> dict[int, DuplicateCandidateRow]:
+    if not positions:
+        return {}
     rows = map(DuplicateCandidateRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
     return {row.position: row for row in rows}

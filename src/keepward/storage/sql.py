@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,6 +65,13 @@ class Connection(Protocol):
         """Run a named statement."""
         ...
 
+    def ask_ahead(self, name: str, *, pages: bool = False, **named: Any) -> bool:
+        """Send a statement that ``run`` asks for later, or ``stream`` with ``pages``, to get its answer with others.
+
+        Returns False, and does nothing, if an answer takes no round trip.
+        """
+        ...
+
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         """Yield the rows of a named statement, a page at a time."""
         ...
@@ -90,6 +97,11 @@ class Database(Protocol):
     """A backend: its snapshots, its transactions and its maintenance."""
 
     writable: bool
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether other threads can use it while one has a snapshot open."""
+        ...
 
     @property
     def server(self) -> PostgresDatabase | None:
@@ -210,6 +222,18 @@ class Snapshot:
     _reading: Callable[[str], AbstractContextManager[Connection]]
     #: Opens a snapshot of all tenants, for owner tools and for reads that precede the choice of a tenant.
     _everywhere: Callable[[], AbstractContextManager[Connection]]
+
+    @contextmanager
+    def read_snapshot(self, tenant: str) -> Iterator[None]:
+        """Give all reads of a tenant in this thread one snapshot during the block. The block writes nothing."""
+        with self._reading(tenant):
+            yield
+
+    def end_snapshot(self) -> None:
+        """End a snapshot that several reads share, before something slow."""
+
+    def ask_ahead(self, name: str, tenant: str, *, pages: bool = False, **values: Any) -> None:
+        """Send a statement that a later read in the same snapshot asks; see ``Connection.ask_ahead``."""
 
     def _run(self, name: str, tenant: str, **values: Any) -> list[Any]:
         """Return all rows of a named statement."""

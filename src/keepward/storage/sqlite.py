@@ -133,6 +133,10 @@ class SqliteDatabase:
             self._pool.append(self._open())
 
     @property
+    def concurrent(self) -> bool:
+        return not self.in_memory
+
+    @property
     def in_memory(self) -> bool:
         """Whether the store is in memory."""
         return self.path == ":memory:"

@@ -19,9 +19,9 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING, Any
 from keepward import deadline
 from keepward.core.commit import Commit, Event, Head
 from keepward.core.journal import Fault
+from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
 from keepward.core.serialization import tenant_digest
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.folders import data_folder
 from keepward.locks import ForkSafeLock
-from keepward.ports.store import ScopeRange, UnreadableMemory
+from keepward.ports.store import ReadResult, ScopeRange, UnreadableMemory
 from keepward.ports.world import Anchor, BlobStore
 from keepward.storage import rebuild
 from keepward.storage import tenant as tenants
@@ -43,6 +44,7 @@ from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
 from keepward.storage.integrity import IntegrityMonitor
 from keepward.storage.reads import Reader
+from keepward.storage.rows import json_array
 from keepward.storage.seals import Sealer
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Connection, Database
@@ -146,6 +148,17 @@ def open_copy(file: Path) -> EventStore:
     return EventStore(connections, store_id, StoreTrust(sealer=Sealer(None), anchor=None, state="a copy"))
 
 
+@dataclass(slots=True)
+class _OpenSnapshot:
+    """A snapshot of one tenant that reads of a thread share, with what they have read of it."""
+
+    tenant: str
+    db: Connection
+    row: TenantHead | None = None
+    #: Newest records by id.
+    records: dict[str, Record] = field(default_factory=dict)
+
+
 class EventStore(Reader):
     """An open store. Threads may share it; each read sees one snapshot."""
 
@@ -161,7 +174,8 @@ class EventStore(Reader):
         self._keyless = trust.keyless
         self._known: set[str] = set()
         self._known_lock = ForkSafeLock()
-        #: Per thread: ``snapshot``, the tenant and connection of a shared snapshot; ``inspecting``.
+        #: Per thread: ``snapshot``, which its reads share; ``opens``, the tenant of one that the next read opens, and
+        #: what ends it; ``inspecting``.
         self._shared = threading.local()
         self._watch = IntegrityMonitor(database)
         #: Names the store for as long as it exists, at any path. The id file and the anchor repeat it.
@@ -187,6 +201,7 @@ class EventStore(Reader):
         ``brief`` waits at most 5 s for other writers instead of 30 s.
         """
         self._require_trusted()
+        self.end_snapshot()
         with ExitStack() as if_rolled_back:
             with self._database.writing(brief=brief) as db:
                 writer = UnitOfWork(db, self._sealer, self._check_anchor, if_rolled_back.callback)
@@ -220,9 +235,29 @@ class EventStore(Reader):
 
     @contextmanager
     def read_snapshot(self, tenant: str) -> Iterator[None]:
-        """Give all reads of a tenant in this thread one snapshot during the block. The block writes nothing."""
-        with self._reading(tenant) as db, self._thread_note(snapshot=(tenant, db)):
+        with self._reading(tenant) as db:
+            snapshot = self._snapshot(tenant) or _OpenSnapshot(tenant, db)
+            with self._thread_note(snapshot=snapshot):
+                yield
+
+    @contextmanager
+    def sharing_snapshot(self, tenant: str) -> Iterator[None]:
+        """Give all reads of a tenant in this thread one snapshot, from the first read on and until a write begins."""
+        if self._snapshot(tenant) is not None or getattr(self._shared, "opens", None) or not self._database.concurrent:
             yield
+            return
+        with ExitStack() as opened, self._thread_note(opens=(tenant, opened)):
+            yield
+
+    def end_snapshot(self) -> None:
+        opens = getattr(self._shared, "opens", None)
+        if opens is not None:
+            opens[1].close()
+
+    def _snapshot(self, tenant: str) -> _OpenSnapshot | None:
+        """Return the snapshot of a tenant that this thread has open."""
+        snapshot: _OpenSnapshot | None = getattr(self._shared, "snapshot", None)
+        return snapshot if snapshot is not None and snapshot.tenant == tenant else None
 
     @contextmanager
     def _thread_note(self, **state: Any) -> Iterator[None]:
@@ -238,18 +273,58 @@ class EventStore(Reader):
     def _reading(self, tenant: str) -> Iterator[Connection]:
         deadline.check()
         self._require_trusted()
-        snapshot = getattr(self._shared, "snapshot", None)
-        if snapshot is not None and snapshot[0] == tenant:
+        opens = getattr(self._shared, "opens", None)
+        if opens is not None and opens[0] == tenant and self._snapshot(tenant) is None:
+            with self._thread_note(opens=None):
+                opens[1].enter_context(self.read_snapshot(tenant))
+            with self._reading(tenant) as db:
+                # Nearly every operation needs it.
+                db.ask_ahead("tenant", tenant=tenant)
+        snapshot = self._snapshot(tenant)
+        if snapshot is not None:
             try:
-                yield snapshot[1]
-            except snapshot[1].fault as exc:
-                raise snapshot[1].translate_error(exc) from exc
+                yield snapshot.db
+            except snapshot.db.fault as exc:
+                raise snapshot.db.translate_error(exc) from exc
             return
         noted = self._noted(tenant)
         with self._database.reading(tenant) as db:
             if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self._compare(db, tenants.read(db, self._sealer, tenant), noted)
             yield db
+
+    def ask_ahead(self, name: str, tenant: str, *, pages: bool = False, **values: Any) -> None:
+        with self._reading(tenant) as db:
+            # Without a shared snapshot, nobody could read the answer.
+            if self._snapshot(tenant) is not None:
+                db.ask_ahead(name, pages=pages, tenant=tenant, **values)
+
+    def _tenant_row(self, tenant: str) -> TenantHead:
+        with self._reading(tenant):
+            snapshot = self._snapshot(tenant)
+            if snapshot is None:
+                return super()._tenant_row(tenant)
+            if snapshot.row is None:
+                snapshot.row = tenants.read(snapshot.db, self._sealer, tenant)
+            return snapshot.row
+
+    def _read(
+        self,
+        db: Connection,
+        tenant: str,
+        ids: Sequence[str],
+        as_of: int | None,
+        found: ReadResult,
+        by_id: dict[str, Record],
+    ) -> None:
+        snapshot = self._snapshot(tenant)
+        if snapshot is None or as_of is not None:
+            super()._read(db, tenant, ids, as_of, found, by_id)
+            return
+        missing = [name for name in ids if name not in snapshot.records]
+        if missing:
+            super()._read(db, tenant, missing, as_of, found, snapshot.records)
+        by_id |= {name: snapshot.records[name] for name in ids if name in snapshot.records}
 
     @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
@@ -302,8 +377,13 @@ class EventStore(Reader):
         """
         if not self._sealer.active or (not tiers and self._watch.is_counted(tenant)):
             return []
-        version = self._watch.change_counter()
+        # Read the counter before the snapshot, so that a change in between is noticed.
+        version = self._watch.change_counter() if self._snapshot(tenant) is None else None
         with self._reading(tenant) as db:
+            if self._watch.is_counted(tenant):
+                # The row and the counts come together.
+                db.ask_ahead("tenant", tenant=tenant)
+                db.ask_ahead("counts_of_records", tenant=tenant, tiers=json_array(tiers), statuses=json_array(Status))
             found = self._watch.corrupt_records(db, self._sealer, tenant, version, tiers)
         return [match.as_unreadable() for match in found if match.passes(filters, live_at)]
 

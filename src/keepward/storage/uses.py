@@ -35,6 +35,12 @@ class UseReads(DocumentReads):
             counted = use_counts(db, self._sealer, tenant, frozenset(ids))
         return {name: (count, from_micros(last)) for name, (count, last) in sorted(counted.items())}
 
+    def ask_about(self, tenant: str, memory_id: str) -> None:
+        """Let the answers to ``records``, ``usage`` and ``children`` of a memory come with that to the next read."""
+        self.ask_ahead("records_by_id", tenant, ids=json_array([memory_id]))
+        self.ask_ahead("documents_by_id", tenant, pages=True, kind="usage", ids=json_array([memory_id]))
+        self.ask_ahead("linked", tenant, kind="lineage", ids=json_array([memory_id]))
+
     def unlearned_uses(self, tenant: str, ids: Collection[str] | None = None) -> dict[str, int]:
         """Return, by memory id in order, the uses that importance has not learned from, of all or of some memories."""
         with self._reading(tenant) as db:
@@ -91,8 +97,9 @@ class UseWrites(UseReads, DocumentWrites):
         self, tenant: str, numbers: Mapping[str, int], change: Any, last: Mapping[str, int], *, make: bool
     ) -> None:
         """Change counts of uses, see (2); ``last`` is the last use in microseconds."""
-        state = self.state(tenant)
-        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(numbers)).fetchall()
+        with self._reading(tenant) as db:
+            known = db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(numbers))
+        state, rows = self.state(tenant), known.fetchall()
         before = {row[2]: StoredDocument._make(row) for row in rows}
         fresh = []
         for name, number in numbers.items():

@@ -71,6 +71,8 @@ class UnitOfWork(UseWrites, Reader):
         self._states: dict[str, TenantHead] = {}
         #: The tenant that is selected on the connection, if one is.
         self._selected: str | None = None
+        #: Tenants whose row was asked for.
+        self._awaited: set[str] = set()
         #: Tenants whose row has changed.
         self._changed: set[str] = set()
         #: Ids of memories whose rows have changed, by tenant.
@@ -91,10 +93,13 @@ class UnitOfWork(UseWrites, Reader):
         self._changed.add(tenant)
         return state
 
-    def _tenant_row(self, tenant: str) -> TenantHead:
+    def _select(self, tenant: str) -> None:
         if self._selected != tenant:
             self._db.select_tenant(tenant)
             self._selected = tenant
+
+    def _tenant_row(self, tenant: str) -> TenantHead:
+        self._select(tenant)
         state = self._states.get(tenant)
         if state is None:
             state = tenants.read(self._db, self._sealer, tenant)
@@ -104,7 +109,13 @@ class UnitOfWork(UseWrites, Reader):
 
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Connection]:
-        self._tenant_row(tenant)
+        self._select(tenant)
+        if tenant not in self._states and tenant not in self._awaited:
+            # Where an answer takes a round trip, the row is checked with that of the first read, or at the end.
+            if self._db.ask_ahead("tenant", tenant=tenant):
+                self._awaited.add(tenant)
+            else:
+                self._tenant_row(tenant)
         yield self._db
 
     @contextmanager
@@ -115,6 +126,8 @@ class UnitOfWork(UseWrites, Reader):
 
     def finish(self) -> dict[str, TenantHead]:
         """Write the changed tenant rows; return what the anchor records once the transaction is durable."""
+        for tenant in sorted(self._awaited):
+            self._tenant_row(tenant)
         for tenant, ids in sorted(self._changed_ids.items()):
             if self._tenant_row(tenant).searched:
                 candidates.refresh(self._db, self._sealer, tenant, ids)
@@ -216,8 +229,9 @@ class UnitOfWork(UseWrites, Reader):
         old: dict[str, tuple[RecordRow, FeatureRow | None]] = {}
         if known:
             ids = {"tenant": tenant, "ids": json_array(known)}
-            arrivals |= dict(self._db.run("arrivals", ids).fetchall())
-            old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
+            arrived, profiles = self._db.run("arrivals", ids), self._db.run("profiles_by_id", ids)
+            arrivals |= dict(arrived.fetchall())
+            old = {row[0]: split_record_row(row) for row in profiles.fetchall()}
             self._db.run_many(
                 "drop_minhash", [minhash for value in old.values() for minhash in minhash_rows(tenant, *value)]
             )

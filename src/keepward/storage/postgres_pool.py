@@ -1,0 +1,151 @@
+"""Connections of one process to a database, kept open between transactions.
+
+A connection stays in psycopg's pipeline. The end of a read is sent and not awaited: the next transaction on the
+connection reads its answer, so that a read takes no round trip more than its questions.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+import psycopg
+
+from keepward.errors import StoreUnavailable
+from keepward.storage.sql import Row
+
+#: Seconds that a connection stays open: at all, and without a transaction.
+MAX_AGE_S, MAX_IDLE_S = 3600.0, 600.0
+#: A connection that was idle for so many seconds has received everything, so a look at it waits for nothing.
+_QUIET_S = 1.0
+
+
+class PooledConnection:
+    """A connection with its pipeline; ``waits`` means that the end of a read is awaited as well."""
+
+    def __init__(self, connection: psycopg.Connection[Row], *, waits: bool) -> None:
+        self.connection, self.waits = connection, waits
+        self._pipeline: psycopg.Pipeline | None = None
+        self._leave = ExitStack()
+        self._opened_at = self.idle_since = time.monotonic()
+
+    def enter(self) -> None:
+        """Enter the pipeline, unless the connection is in it."""
+        if self._pipeline is None:
+            self._pipeline = self._leave.enter_context(self.connection.pipeline())
+
+    def wait(self) -> None:
+        """Wait for the answers to all that was sent; raise the first error."""
+        if self.waits:
+            self.leave()
+        elif self._pipeline is not None:
+            self._pipeline.sync()
+
+    def leave(self) -> None:
+        """Do the same, and leave the pipeline."""
+        self._pipeline, leave = None, self._leave.pop_all()
+        if not self.connection.closed:
+            leave.close()
+
+    def send_rollback(self) -> None:
+        """End a transaction without waiting for the answer."""
+        self.connection.execute("ROLLBACK")
+        if self._pipeline is not None:
+            # The part of `Pipeline.sync` before it waits; the driver has no public name for it.
+            self._pipeline._enqueue_sync()  # noqa: SLF001
+            self.connection.wait(self._pipeline._communicate_gen())  # noqa: SLF001
+
+    def is_usable(self) -> bool:
+        """Whether the connection is young enough and, if that can be seen without waiting, not closed by the server."""
+        now = time.monotonic()
+        if self.connection.closed or now - self._opened_at > MAX_AGE_S or now - self.idle_since > MAX_IDLE_S:
+            return False
+        if now - self.idle_since > _QUIET_S:
+            try:
+                self.wait_for_sent()
+                self.connection.pgconn.consume_input()
+            except psycopg.Error:
+                return False
+        return True
+
+    def wait_for_sent(self) -> None:
+        """Read the answers that a transaction before has left."""
+        if self._pipeline is not None:
+            self.connection.wait(self._pipeline._fetch_gen(flush=False))  # noqa: SLF001
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(psycopg.Error):
+            self.leave()
+        with suppress(psycopg.Error):
+            self.connection.close()
+
+
+class Pool:
+    """At most ``size`` connections; a caller waits ``patience_s`` for one.
+
+    ``waits`` awaits the end of each read: a pooler in between does not expect statements behind it.
+    """
+
+    def __init__(
+        self, connect: Callable[[], psycopg.Connection[Row]], *, size: int, patience_s: float, waits: bool
+    ) -> None:
+        self._connect, self._size, self._patience_s, self._waits = connect, size, patience_s, waits
+        self._slots = threading.BoundedSemaphore(size)
+        # Reentrant: the garbage collector may end a read while this thread takes a connection.
+        self._lock = threading.RLock()
+        #: The one that was used last is on the right.
+        self._idle: deque[PooledConnection] = deque()
+        self._closed = False
+
+    def take(self) -> PooledConnection:
+        """Return a connection that nobody uses; the caller must give it back.
+
+        Raises:
+            StoreUnavailable: all are in use for too long.
+            psycopg.Error: the database takes no connection.
+        """
+        if not self._slots.acquire(timeout=self._patience_s):
+            raise StoreUnavailable(f"all {self._size} connections of this process are in use; try again")
+        try:
+            while True:
+                with self._lock:
+                    taken = self._idle.pop() if self._idle else None
+                if taken is None:
+                    return PooledConnection(self._connect(), waits=self._waits)
+                if taken.is_usable():
+                    return taken
+                taken.close()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    def give_back(self, used: PooledConnection) -> None:
+        """Take back a connection, which is in no transaction."""
+        used.idle_since = time.monotonic()
+        expired = []
+        with self._lock:
+            if self._closed or used.connection.closed:
+                expired.append(used)
+            else:
+                self._idle.append(used)
+            while self._idle and used.idle_since - self._idle[0].idle_since > MAX_IDLE_S:
+                expired.append(self._idle.popleft())
+        self._slots.release()
+        for each in expired:
+            each.close()
+
+    def drop_idle(self) -> None:
+        """Close the connections that nobody uses."""
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+        for each in idle:
+            each.close()
+
+    def close(self) -> None:
+        """Close every connection, those in use when they are given back."""
+        self._closed = True
+        self.drop_idle()
