@@ -51,6 +51,8 @@ class ServerSettings(Data):
     host: str = "127.0.0.1"
     #: Port; 0 chooses a free one.
     port: int = 8321
+    #: Processes that answer requests.
+    workers: int = 1
     #: Whether a TLS proxy is in front.
     behind_proxy: bool = False
     #: Certificate chain and private key, as PEM; relative to the settings file.

@@ -88,7 +88,7 @@ def test_command_line_options_override_the_settings_file(run, store, served):
 
 #: Every setting of `[server]` as it may stand in the file, and not as it is by default.
 SETTINGS = {
-    "host": '"::1"', "port": "8400", "behind_proxy": "true", "tls_cert": '"c.pem"', "tls_key": '"k.pem"',
+    "host": '"::1"', "port": "8400", "workers": "2", "behind_proxy": "true", "tls_cert": '"c.pem"', "tls_key": '"k.pem"',
     "allow_hosts": '["memory.example"]', "allow_origins": '["https://console.example"]', "writes_per_minute": "1",
     "body_limit": "2", "blob_limit": "3", "import_limit": "4", "body_timeout": "5", "mcp": "false", "mcp_profile": '"readonly"',
     "log_json": "true",

@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -73,6 +73,10 @@ class CommandContext:
     jobs_are_due: bool = field(default=False, init=False)
     #: Closed when the command has its result.
     _open: ExitStack = field(default_factory=ExitStack, init=False)
+
+    def options(self) -> dict[str, Any]:
+        """Return what this was made of, except the environment, for another process."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "environ"}
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -38,6 +39,7 @@ _TOKEN_RIGHTS = ("propose", "read")
 @command(
     option("--host", "Address to listen on; a non-loopback address needs TLS. [default: 127.0.0.1]", "HOST"),
     option("--port", "Port; 0 chooses a free one. [default: 8321]", "N"),
+    option("--workers", "Processes that answer requests, such as one for each processor. [default: 1]", "N"),
     option("--open-reads", "Allow status, core, search and compile without a token; only on loopback."),
     option("--behind-proxy", "A TLS proxy is in front of the server; name it with --allow-host."),
     option("--tls-cert", "Certificate chain, as PEM.", "FILE"),
@@ -59,7 +61,7 @@ def serve(call: CommandContext, demo: bool, no_mcp: bool, allow_host: tuple[str,
     if demo and not (call.db or call.environ.get("KEEPWARD_DB")):
         call.db = str(DEMO_PATH)
     options = _server_options(call, allow_host, **args)
-    from keepward.http import server
+    from keepward.http import server, workers
     from keepward.mcp import is_installed
 
     if demo and not call.path.exists():
@@ -68,14 +70,25 @@ def serve(call: CommandContext, demo: bool, no_mcp: bool, allow_host: tuple[str,
     if not memory.actor.is_owner:
         raise Unauthorised("only the owner starts a server: leave out --as and KEEPWARD_TOKEN, or name an operator")
     bound, options = server.bind(options)
-    with bound:
-        app = server.build(memory, options, call.settings)
+    many = options.workers > 1
+    with bound, workers.shared_file(needed=many and not isinstance(call.path, DatabaseUrl)) as file:
+        app = server.build(memory, options, call.settings, shared=workers.state_in(file))
         http_server = server.prepare(app)
         link = app.state.serving.console_link()
         data = _serve_data(call, memory, link, options, mcp=options.mcp and is_installed())
         # The result is printed first, because the server runs until it is stopped.
         call.print_result(CommandResult(data, _show_served, messages=tuple(data["notes"])))
-        http_server.answer(bound)
+        if not many:
+            http_server.answer(bound)
+            return
+        # Each worker opens the store itself.
+        memory.close()
+        workers.serve(partial(_open_in_worker, call.options()), options, call.settings, bound, file)
+
+
+def _open_in_worker(given: dict[str, Any]) -> Memory:
+    call = CommandContext(**given, environ=os.environ)
+    return call.memory("decide", create=False, is_server=True)
 
 
 @command(option("--port", "Port of the server. [default: 8321]", "N"))

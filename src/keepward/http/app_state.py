@@ -38,6 +38,8 @@ from keepward.settings import ServerSettings, Settings
 from keepward.storage.server_state import EntryKind, ServerState, SharedState
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+#: Most processes of one server.
+MAX_WORKERS = 64
 _ALL_INTERFACES = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  refused without TLS
 
 
@@ -87,6 +89,8 @@ class ServerOptions(ServerSettings):
             raise InvalidInput("--open-reads works only on loopback: leave out --host and --behind-proxy")
         if not 0 <= self.port <= 65_535:
             raise InvalidInput("a port is 0 to 65535; 0 selects a free one")
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise InvalidInput(f"workers are 1 to {MAX_WORKERS}; one for each processor is enough")
         if min(self.writes_per_minute, self.body_limit, self.blob_limit, self.import_limit) < 0:
             raise InvalidInput("limits of a server must not be negative")
         return self
@@ -184,6 +188,11 @@ class AppState:
         self.rates = RateLimiter(self.options.writes_per_minute, self.state)
 
     @property
+    def is_one_of_many(self) -> bool:
+        """Whether other processes answer requests of the same store."""
+        return self.shares is not None or self.options.workers > 1
+
+    @property
     def cookie(self) -> str:
         """Name of the session cookie; it differs between stores, and for files between ports."""
         prefix = "__Host-" if self.options.secure else ""
@@ -233,7 +242,7 @@ class AppState:
 
     async def call_state(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a function that reads the state; in a thread if it waits for a database."""
-        if self.shares is None:
+        if not self.is_one_of_many:
             return function(*args, **kwargs)
         return await run_in_threadpool(function, *args, **kwargs)
 
@@ -262,7 +271,7 @@ class AppState:
             except (StoreUnavailable, OSError):
                 return self.memory
             self._owner = self.memory.with_token(token)
-            if self.shares is not None and credential not in {None, self._owner.actor.credential}:
+            if self.is_one_of_many and credential not in {None, self._owner.actor.credential}:
                 return from_token_id(self.memory, str(credential))
         return self._owner
 

@@ -253,7 +253,7 @@ async def identify(request: Request) -> Caller:
     serving, headers = app_state_of(request), request.headers
     params: Any = {"method": request.method, "path": request.scope["path"]}
     token = headers.get("authorization", "").partition(" ")[2].strip()
-    if serving.cached_handle(token) is None if token else serving.shares is not None:
+    if serving.cached_handle(token) is None if token else serving.is_one_of_many:
         caller = await run_in_threadpool(caller_of, serving, headers, **params)
     else:
         # The store is not read, so no thread is needed.

@@ -63,6 +63,7 @@ from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.services.read_taint import actor_key
 from keepward.settings import Settings
+from keepward.storage.server_state import ServerState
 from keepward.types import Limit
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -329,12 +330,14 @@ logger = logging.getLogger("keepward.server")
 SHUTDOWN_TIMEOUT_S = 10
 
 
-def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> Application:
+def build(
+    memory: Memory, options: ServerOptions, settings: Settings | None = None, *, shared: ServerState | None = None
+) -> Application:
     """Return the complete application for an owner's handle; ``app.state.serving`` is its state.
 
-    ``settings`` are those of the opened store; its owner can read them.
+    ``settings`` are those of the opened store; its owner can read them. ``shared`` is what workers share.
     """
-    serving = AppState(memory=memory, options=options.checked(), settings=settings)
+    serving = AppState(memory=memory, options=options.checked(), settings=settings, shared=shared)
     from keepward.mcp import is_installed
 
     if not (options.mcp and is_installed()):
@@ -356,7 +359,7 @@ def build(memory: Memory, options: ServerOptions, settings: Settings | None = No
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "bounded": bounded}
     hooks |= {"body_limit": options.body_limit}
-    hooks |= {"enter": enter, "stateless": serving.shares is not None}
+    hooks |= {"enter": enter, "stateless": serving.is_one_of_many}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
     # Not a mount, which would redirect the exact path.
@@ -395,24 +398,27 @@ def _bind_error(exc: OSError, options: ServerOptions) -> str:
     return "that host is not an address of this machine; choose another with --host"
 
 
+def config_of(options: ServerOptions) -> dict[str, Any]:
+    """Return how uvicorn serves an application."""
+    return {
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "lifespan": "on",
+        "ws": "none",
+        # Always the same parser, because it decides where a request ends.
+        "http": StrictProtocol,
+        "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_S,
+        "ssl_certfile": options.tls_cert,
+        "ssl_keyfile": options.tls_key,
+    }
+
+
 def prepare(app: Application) -> Server:
     """Return the server of an application."""
     serving: AppState = app.state.serving
-    options = serving.options
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        lifespan="on",
-        ws="none",
-        # Always the same parser, because it decides where a request ends.
-        http=StrictProtocol,
-        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
-        ssl_certfile=options.tls_cert,
-        ssl_keyfile=options.tls_key,
-    )
+    config = uvicorn.Config(app, **config_of(serving.options))
     try:
         config.load()
     except OSError as exc:

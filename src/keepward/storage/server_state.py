@@ -1,6 +1,7 @@
 """What servers remember between requests: one table of entries that expire.
 
-The one server of a file has the table in its own memory. Servers of one PostgreSQL database share the table in it.
+The one process that serves a file has the table in its own memory; several share it in a file of their own. Servers of
+one PostgreSQL database share the table in it.
 
 Invariants
 (1) Each change is atomic. If two servers add the same entry at once, one adds it and the other finds it.
@@ -22,6 +23,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.core.serialization import decode, encode
@@ -75,22 +77,32 @@ class EntryKind:
 
 
 class ServerState:
-    """Entries in the memory of this process; they are lost when it ends."""
+    """Entries in the memory of this process, which are lost when it ends, or in a file that processes share."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], *, path: Path | None = None, secret: bytes | None = None) -> None:
+        """Use the file at ``path``, with one clock and one secret for all its processes."""
         #: Seconds of the clock by which entries expire.
         self.now = now
-        self._secret = secrets.token_bytes(32)
+        self._secret = secret or secrets.token_bytes(32)
         # Reentrant: the garbage collector may end a call while this thread changes an entry.
         self._lock = threading.RLock()
-        self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        self._db.executescript(f"PRAGMA temp_store = MEMORY; {TABLE.replace('UNLOGGED', '')}")
+        # What is in the file is worthless after a crash of the machine, so nothing is flushed.
+        pragmas = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL;"
+        self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=30)
+        table = TABLE.replace("UNLOGGED", "").replace("TABLE ", "TABLE IF NOT EXISTS ")
+        self._db.executescript(f"{pragmas} {table.replace('INDEX ', 'INDEX IF NOT EXISTS ')}")
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
         """Open a transaction; transactions with the same lock run one after the other."""
         with self._lock, forks.using():
-            yield self._db
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
 
     def _key_of(self, kind: EntryKind, owner: str, name: str) -> _Key:
         return kind.name, self._hash(owner), self._hash(owner, name)
