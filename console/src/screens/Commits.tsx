@@ -31,7 +31,7 @@ type Commit = Schemas["Commit"];
 const PAGE = 100;
 // Rollbacks that are looked through for what they undid, the newest.
 const ROLLBACKS = 200;
-export const KINDS = ["write", "approve", "rollback", "contain", "erase", "job", "import", "rescue"];
+export const KINDS = ["write", "approve", "rollback", "contain", "erase", "job", "import"];
 const TONES: Record<string, Tone> = { approve: "good", rollback: "warn", contain: "warn", erase: "bad" };
 
 export function Commits() {

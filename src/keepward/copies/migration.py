@@ -103,7 +103,7 @@ def _require_verified(store: EventStore, names: list[str]) -> None:
     for tenant in names:
         _, faults = store.verify(tenant)
         if faults:
-            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `rescue`")
+            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `keepward store recover`")
 
 
 def _migrated_tenant(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:
