@@ -103,7 +103,8 @@ def _require_verified(store: EventStore, names: list[str]) -> None:
     for tenant in names:
         _, faults = store.verify(tenant)
         if faults:
-            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); run `keepward verify`, then `keepward store recover`")
+            what = "run `keepward verify`, then `keepward store recover`"
+            raise Tampered(f"the tenant {tenant} is damaged ({faults[0].row}); {what}")
 
 
 def _migrated_tenant(store: EventStore, tenant: str, *, carried: bool) -> MigratedTenant:

@@ -251,7 +251,7 @@ def rank(
         return {record.id: record.text for record in records}
 
     def searched() -> tuple[list[IndexHit], int, int]:
-        # Whoever waits for the lock has a connection already: one that holds it must not wait for a connection.
+        # Each thread that waits for the lock has a connection: the one that holds it must not wait for another.
         with session.store.read_snapshot(session.tenant), nullcontext() if database else session.indexes.lock:
             index, lacking = _index(session, parsed, allowed, limit, at.seq, database=database)
             weights = reranker.weights if reranker else None

@@ -48,7 +48,7 @@ class SqliteConnection(sqlite3.Connection):
         return self.execute(SQL[name], named or values)
 
     def ask_ahead(self, name: str, *, pages: bool = False, **named: Any) -> bool:
-        """Return False: a statement of this process waits for nobody."""
+        """Return False: a statement of this process has no round trip."""
         del name, pages, named
         return False
 

@@ -44,7 +44,7 @@ _DIGEST = 16
 _SUFFIX, _PART = ".index", ".part"
 #: How often an erasure searches for files that another process renames meanwhile.
 _TRIES = 100
-#: Seconds after which nobody writes a file any more.
+#: Seconds after which an unfinished file was abandoned by its writer.
 _ABANDONED_S = 3_600
 _log = logging.getLogger(__name__)
 

@@ -102,7 +102,7 @@ class Pool:
         self._closed = False
 
     def take(self) -> PooledConnection:
-        """Return a connection that nobody uses; the caller must give it back.
+        """Return an idle or new connection; the caller must give it back.
 
         Raises:
             StoreUnavailable: all are in use for too long.
@@ -139,7 +139,7 @@ class Pool:
             each.close()
 
     def drop_idle(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, deque()
         for each in idle:

@@ -139,6 +139,8 @@ def _fill_listed(connection: psycopg.Connection[Row]) -> None:
         stored.execute(RECORDS_WITH_FEATURES)
         while rows := stored.fetchmany(_FILLED_AT_ONCE):
             made.executemany(SQL["add_listed"].replace("?", "%s"), listed_rows(rows))
+    # Without statistics the first lists would be read in full.
+    connection.execute("ANALYZE listed")
 
 
 def _fold_scopes(connection: psycopg.Connection[Row]) -> None:

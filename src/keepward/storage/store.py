@@ -295,7 +295,7 @@ class EventStore(Reader):
 
     def ask_ahead(self, name: str, tenant: str, *, pages: bool = False, **values: Any) -> None:
         with self._reading(tenant) as db:
-            # Without a shared snapshot, nobody could read the answer.
+            # Without a shared snapshot, no later read could take the answer.
             if self._snapshot(tenant) is not None:
                 db.ask_ahead(name, pages=pages, tenant=tenant, **values)
 
