@@ -18,6 +18,7 @@ from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore
+from keepward.services import index_cache
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
 from support.database import on_each_server
@@ -199,6 +200,28 @@ def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, admin: 
             connection.execute("UPDATE records SET standing = standing")
     server._polled_at = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
     assert server.data_version() != before
+
+
+@pytest.mark.parametrize("call", ["recall", "status", "doctor"])
+def test_threads_that_need_a_second_connection_do_not_wait_for_each_other(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    monkeypatch.setattr(postgres, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT_S", 10)
+    monkeypatch.setattr(index_cache, "MIN_STORED", 3)
+    monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data"))
+    given = {"actor": Actor.operator("ana"), "embedder": None, "config_dir": tmp_path / "config", "maintenance": False}
+    calls = {"recall": lambda each: each.recall("ferry"), "status": Memory.status, "doctor": Memory.doctor}
+    with Memory.open(database, **given) as memory:
+        memory.remember_many([{"text": f"the ferry {n} leaves the quay {n * 7}"} for n in range(5)])
+    with Memory.open(database, **given) as memory, ThreadPoolExecutor(8) as pool:
+        start = threading.Barrier(8)
+
+        def ask(_: int) -> bool:
+            start.wait(30)
+            return bool(calls[call](memory))
+
+        assert list(pool.map(ask, range(8))) == [True] * 8
 
 
 @pytest.mark.promise("T8")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -208,8 +208,9 @@ class IndexCache:
                 spare=_most_changes(entries) * 5 // 4,
                 is_present=lambda: store.erasure_count(tenant) == state.erasures,
             )
-        except OSError as exc:
-            _log.info("an index was not stored: %s", exc.strerror, extra={"action": "index_not_stored"})
+        except (OSError, KeepwardError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else exc
+            _log.info("an index was not stored: %s", why, extra={"action": "index_not_stored"})
             return None
         stored = self._opened(store, tenant)
         return None if stored is None or stored.seq < live.seq else stored
@@ -259,7 +260,8 @@ class IndexCache:
 
     def reload(self, store: EventStore, tenant: str, ids: Sequence[str]) -> None:
         """Read some memories again into a tenant's index, if it is loaded."""
-        with self.lock:
+        # Who waits for the lock has a connection, so whoever has the lock must not wait for one.
+        with store.read_snapshot(tenant), self.lock:
             live = self._live.get(tenant)
             if live is None:
                 return
@@ -300,7 +302,10 @@ class IndexCache:
     def erase(self, store: EventStore, tenant: str) -> None:
         """Drop what was erased from a tenant's indexes and their files. The erasure is stored, so nothing is raised."""
         files = store.index_files()
-        with self.lock:
+        with ExitStack() as block:
+            with suppress(KeepwardError):
+                block.enter_context(store.read_snapshot(tenant))
+            block.enter_context(self.lock)
             live = self._live.get(tenant)
             self._forget(tenant)
             stored = None

@@ -1,14 +1,15 @@
 """Connections of one process to a database, kept open between transactions.
 
 A connection stays in psycopg's pipeline. The end of a read is sent and not awaited: the next transaction on the
-connection reads its answer, so that a read takes no round trip more than its questions.
+connection reads its answer, so that a read takes no round trip more than its questions. psycopg-pool takes back only
+connections whose transaction has ended, which costs every read one round trip.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
@@ -28,6 +29,8 @@ class PooledConnection:
 
     def __init__(self, connection: psycopg.Connection[Row], *, waits: bool) -> None:
         self.connection, self.waits = connection, waits
+        #: The thread that uses it, and whether it is one of those that the pool counts.
+        self.thread, self.counts = 0, True
         self._pipeline: psycopg.Pipeline | None = None
         self._leave = ExitStack()
         self._opened_at = self.idle_since = time.monotonic()
@@ -87,6 +90,8 @@ class PooledConnection:
 class Pool:
     """At most ``size`` connections; a caller waits ``patience_s`` for one.
 
+    A thread that has one and needs another does not wait: others may wait for what it holds. It gets one more.
+
     ``waits`` awaits the end of each read: a pooler in between does not expect statements behind it.
     """
 
@@ -99,6 +104,8 @@ class Pool:
         self._lock = threading.RLock()
         #: The one that was used last is on the right.
         self._idle: deque[PooledConnection] = deque()
+        #: By thread, how many connections it uses.
+        self._used = Counter[int]()
         self._closed = False
 
     def take(self) -> PooledConnection:
@@ -108,33 +115,48 @@ class Pool:
             StoreUnavailable: all are in use for too long.
             psycopg.Error: the database takes no connection.
         """
-        if not self._slots.acquire(timeout=self._patience_s):
+        thread = threading.get_ident()
+        nested = self._used[thread] > 0
+        counts = self._slots.acquire(timeout=0 if nested else self._patience_s)
+        if not counts and not nested:
             raise StoreUnavailable(f"all {self._size} connections of this process are in use; try again")
         try:
-            while True:
-                with self._lock:
-                    taken = self._idle.pop() if self._idle else None
-                if taken is None:
-                    return PooledConnection(self._connect(), waits=self._waits)
-                if taken.is_usable():
-                    return taken
-                taken.close()
+            taken = self._idle_or_new()
         except BaseException:
-            self._slots.release()
+            if counts:
+                self._slots.release()
             raise
+        taken.thread, taken.counts = thread, counts
+        with self._lock:
+            self._used[thread] += 1
+        return taken
+
+    def _idle_or_new(self) -> PooledConnection:
+        while True:
+            with self._lock:
+                taken = self._idle.pop() if self._idle else None
+            if taken is None:
+                return PooledConnection(self._connect(), waits=self._waits)
+            if taken.is_usable():
+                return taken
+            taken.close()
 
     def give_back(self, used: PooledConnection) -> None:
         """Take back a connection, which is in no transaction."""
         used.idle_since = time.monotonic()
         expired = []
         with self._lock:
-            if self._closed or used.connection.closed:
+            self._used[used.thread] -= 1
+            if not self._used[used.thread]:
+                del self._used[used.thread]
+            if self._closed or used.connection.closed or not used.counts:
                 expired.append(used)
             else:
                 self._idle.append(used)
             while self._idle and used.idle_since - self._idle[0].idle_since > MAX_IDLE_S:
                 expired.append(self._idle.popleft())
-        self._slots.release()
+        if used.counts:
+            self._slots.release()
         for each in expired:
             each.close()
 

@@ -445,7 +445,7 @@ class EventStore(Reader):
 
     def erasure_count(self, tenant: str) -> int:
         """Return a number that rises with each erasure, as of now, also within ``read_snapshot``."""
-        with self._thread_note(snapshot=None):
+        with self._thread_note(snapshot=None, opens=None):
             return self.indexed_state(tenant).erasures
 
     def has_damage(self, tenant: str) -> bool:
