@@ -280,6 +280,7 @@ def test_an_erasure_leaves_nothing_in_the_folder(filled: Memory, path: Path, rea
     assert len(read) < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["is complete", "was killed before it cleaned up"])
 def test_a_writer_that_an_erasure_overtakes_leaves_no_file(
     owner: Memory, path: Path, anew: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, end: str
@@ -438,6 +439,7 @@ def test_an_adopted_copy_does_not_believe_the_files_of_its_original(
     assert old.isdisjoint(files(tmp_path / "copy.db"))
 
 
+@pytest.mark.slow
 class TestServers:
     """On PostgreSQL each server has files of its own, in the data folder of its user."""
 

@@ -493,6 +493,7 @@ def test_an_extract_archives_nothing_whatever_policy_says(opened: Callable[..., 
         assert set(names) <= live(owner)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("C24", "C103")
 def test_after_fifteen_months_of_jobs_a_session_has_its_summary(owner: Memory, clock: Any) -> None:
     names = said(owner, 12)

@@ -139,7 +139,7 @@ def changes(world: World, source: random.Random, live: dict[int, int]) -> Iterat
         yield [world.row(number, live[number]) for number in added], ended
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_a_stored_index_with_changes_is_exactly_a_fresh_one(files: IndexFiles, seed: int) -> None:
     world, source = World(seed), random.Random(seed)
     live = dict.fromkeys(source.sample(range(120), 60), 1)
@@ -180,6 +180,7 @@ def test_a_file_has_nothing_of_removed_entries(files: IndexFiles) -> None:
     )
 
 
+@pytest.mark.slow
 def test_each_changed_byte_is_noticed_or_unused(files: IndexFiles) -> None:
     """A search of a file with one changed byte returns the same, or the file is refused."""
     index = Index()
