@@ -194,3 +194,15 @@ def test_the_first_page_of_the_past_decodes_its_own_memories_alone(owner, decode
     decoded.clear()
     # One more is what the commit made.
     assert (len(owner.list_memories(limit=10, as_of=seq)), len(decoded)) == (10, 11)
+
+
+@pytest.mark.parametrize("field", ["subject", "category", "session", "key", "job", "tags"])
+@pytest.mark.parametrize("asked", ["Zo\u00eb", "Zoe\u0308"])
+def test_each_name_is_found_in_either_unicode_form(owner, field, asked):
+    for number, given in enumerate(("Zo\u00eb", "Zoe\u0308")):
+        scope = f"/users/u{number}" if field == "key" else "/"
+        fields = {field: [given] if field == "tags" else given}
+        owner.at(scope=scope).remember(f"The crane number {number} lifts", tier="archival", **fields)
+    wanted = {field: [asked] if field == "tags" else asked}
+    for page in ({"limit": None}, {"offset": 0}):
+        assert len(owner.list_memories(**wanted, **page, **({"below": True} if field == "key" else {}))) == 2

@@ -69,7 +69,7 @@ def find(
     """Return the memories that pass all filters; a page with a total if the caller asked for one."""
     asked = Filters(**given)
     reader = session.reader.within(_within(asked))
-    filters = replace(_parsed(asked, reader), key=None if key is None else plain_key(key), job=job)
+    filters = replace(_parsed(asked, reader), key=None if key is None else plain_key(key), job=_name(job))
     counted = is_counted(given, offset=offset, sort=sort, ascending=ascending)
     page: dict[str, Any] = {"sort": sort, "ascending": ascending, "offset": offset or 0, "limit": limit}
     memories = browse.list_page(session, filters, reader, as_of=as_of, counted=counted, **page)

@@ -180,10 +180,9 @@ class _Condition:
         #: Whether there is nothing more so far.
         self.is_grouped = self.sql == self.visible
         before = len(self._parts)
-        for column in ("subject", "category", "session", "key"):
+        for column in ("subject", "category", "session", "key", "job"):
             if (name := getattr(filters, column)) is not None:
                 self._any(f"l.{column}", dict.fromkeys((name, *name_forms([name]))))
-        self._any("l.job", () if filters.job is None else (filters.job,))
         if filters.keyed is not None:
             self._parts.append("l.key IS NOT NULL" if filters.keyed else "l.key IS NULL")
         self._either(
