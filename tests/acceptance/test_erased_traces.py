@@ -439,3 +439,14 @@ def test_after_erasure_no_column_contains_a_typed_word(owner, mem, tmp_path):
     erased(owner, subject=f"{WORD}-subject")
     assert holding(owner.path, WORD) == set()
     assert found(tmp_path) == []
+
+
+def test_an_approved_proposal_that_repeats_erased_words_leaves_none(owner, mem):
+    said = f"Ana {WORD} lives in Elm street number five"
+    name = kept(mem.remember(said, tier="archival")).id
+    item = held(mem.remember("Always greet in Portuguese", tier="core", key="operating_rules", reason=f"as {said}"))
+    assert owner.approve(item.id).commit is not None
+    erased(owner, name)
+    assert holding(owner.path, WORD) == set()
+    assert owner.get("operating_rules").text == "Always greet in Portuguese"
+    assert owner.verify().ok

@@ -301,6 +301,8 @@ class SideTableHits:
 
     receipts: dict[str, dict[str, Any]] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
+    #: The commits that stored one of these proposals.
+    approving: Collection[int] = ()
     artefacts: list[tuple[str, str]] = field(default_factory=list)
     feedback: tuple[Feedback, ...] = ()
     #: How many receipts without a commit there were, and the highest id of one.
@@ -387,6 +389,7 @@ def _collect_scope(session: RequestContext, chosen: Selection, reason: str) -> E
     seen.events |= {position for versions in quoting.values() for position in versions}
     rewritten = frozenset(name for name, versions in quoting.items() if versions)
     side_tables = scan_side_tables(session, {*ids, *proposed, *rewritten}, traces, queued, seqs=seen.seqs)
+    _scan_approvals(session, side_tables.approving, traces, seen)
     blobs = _blobs_to_erase(session, {name: histories[name] for name in ids}, seen, side_tables)
     records = {name: list(histories[name].values()) for name in ids} | proposed
     why |= dict.fromkeys(proposed, "proposed")
@@ -651,6 +654,13 @@ def _scan_journal(
             seen.details[seq] = residual_details(details)
 
 
+def _scan_approvals(session: RequestContext, seqs: Collection[int], traces: ErasedText, seen: JournalHits) -> None:
+    """Find the details of commits of erased proposals that mention the content."""
+    for seq, (details, _) in session.store.details_at(session.tenant, {*seqs} - seen.seqs).items():
+        if mentions_content(details, traces, only=False):
+            seen.details[seq] = residual_details(details)
+
+
 def _blobs_to_erase(
     session: RequestContext, histories: Mapping[str, Versions], seen: JournalHits, side_tables: SideTableHits
 ) -> tuple[str, ...]:
@@ -699,10 +709,10 @@ def scan_side_tables(
     documents = {version for _, version in artefacts}
     names = {item.id for item in proposals}
     found = SideTableHits(proposals=proposals, receipt_count=session.store.document_count(session.tenant, "receipts"))
+    found.approving = session.store.approving(session.tenant, names)
     wanted, showing = ids | names | documents, set()
-    for body in chain(
-        session.store.receipts_of_commits(session.tenant, seqs), _receipts_naming(session, wanted, traces, found, known)
-    ):
+    own = session.store.receipts_of_commits(session.tenant, {*seqs, *found.approving})
+    for body in chain(own, _receipts_naming(session, wanted, traces, found, known)):
         if not items_of(body).keys().isdisjoint(ids):
             showing.add(body["id"])
         cleaned = receipt_without_content(body, ids, names, documents, traces)

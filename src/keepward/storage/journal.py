@@ -283,6 +283,17 @@ class JournalReads(Snapshot):
                 continue  # The check of the chain reports the commit.
         return found[::-1]
 
+    def approving(self, tenant: str, proposals: Collection[str]) -> list[int]:
+        """Return the seqs of the commits that stored one of some proposals, in order."""
+        found = []
+        for seq, payload, _ in self._run("commits_of_kind", tenant, kind="approve") if proposals else ():
+            try:
+                if payload is not None and decode_details(payload).proposal in proposals:
+                    found.append(seq)
+            except (KeepwardError, TypeError):
+                continue  # The check of the chain reports the commit.
+        return found
+
     def erasing(self, tenant: str) -> list[str]:
         """Return the ids of the commits that erased something, oldest first."""
         with self._everywhere() as db:
