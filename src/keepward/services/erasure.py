@@ -414,13 +414,14 @@ def _collect_scope(session: RequestContext, chosen: Selection, reason: str) -> E
         writes=session.store.writes(session.tenant),
     )
     derived, quotes = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
-    stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
-    stay = {**dict.fromkeys(quotes, "quotes"), **stay}
+    stay = {
+        name: word for names, word in ((quotes, "quotes"), (derived, "derived"), (citing, "cites")) for name in names
+    }
     staying = session.store.records(session.tenant, list(stay)).records if stay else []
     texts = {record.id: _excerpt(session, record) for record in staying}
-    erased_proposals = {item.id for item in side_tables.proposals}
-    asked = {name: _excerpt(session, after) for name, after in citing_proposals.items() if name not in erased_proposals}
-    stay, texts = {**stay, **dict.fromkeys(asked, "cites")}, texts | asked
+    stubs = {item.id for item in side_tables.proposals}
+    asked = {name: _excerpt(session, after) for name, after in citing_proposals.items() if name not in stubs}
+    stay, texts = stay | dict.fromkeys(asked, "cites"), texts | asked
     candidates = tuple(
         Candidate(id=name, why=word, text=texts.get(name, ""))
         for word in ("derived", "cites", "quotes")
