@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import gc
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -244,6 +247,17 @@ def test_child_uses_its_own_connections_and_leaves_the_parents_transaction(datab
             assert forked(lambda: writer.head("bob"))().startswith("StoreUnavailable: the store was in use")
             writer.put_receipt(make.receipt("ada", stage.details.receipt))
         assert (store.head("ada").seq, store.verify("ada")[1]) == (2, [])
+
+
+def test_a_child_takes_no_answer_that_its_parent_waits_for(database: str) -> None:
+    with open_store(database) as store:
+        put(store, "ada", "first")
+        # The end of this read is sent, and its answer is not read yet.
+        assert store.head("ada").seq == 1
+        assert forked(lambda: (store.head("ada").seq, gc.collect() >= 0))() == "(1, True)"
+        assert store.head("ada").seq == 1
+        put(store, "ada", "second")
+        assert store.head("ada").seq == 2
 
 
 def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:

@@ -7,8 +7,10 @@ connections whose transaction has ended, which costs every read one round trip.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -20,6 +22,8 @@ from keepward.storage.sql import Row
 
 #: Seconds that a connection stays open: at all, and without a transaction.
 MAX_AGE_S, MAX_IDLE_S = 3600.0, 600.0
+#: All pools, whose idle connections are closed before a fork.
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 #: A connection that was idle for so many seconds has received everything, so a look at it waits for nothing.
 _QUIET_S = 1.0
 
@@ -107,6 +111,7 @@ class Pool:
         #: By thread, how many connections it uses.
         self._used = Counter[int]()
         self._closed = False
+        _pools.add(self)
 
     def take(self) -> PooledConnection:
         """Return an idle or new connection; the caller must give it back.
@@ -171,3 +176,13 @@ class Pool:
         """Close every connection, those in use when they are given back."""
         self._closed = True
         self.drop_idle()
+
+
+def _close_idle_connections() -> None:
+    for pool in list(_pools):
+        pool.drop_idle()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that drops an inherited connection would read the answers that its parent waits for.
+    os.register_at_fork(before=_close_idle_connections)
