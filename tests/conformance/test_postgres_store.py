@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import gc
 import re
-import signal
 import subprocess
 import threading
 import time
