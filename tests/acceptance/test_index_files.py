@@ -372,6 +372,27 @@ def test_a_folder_that_cannot_be_written_costs_only_time(
     assert victim not in str(answers(owner))
 
 
+def test_an_erasure_is_finished_when_its_index_file_is_gone(
+    filled: Memory, path: Path, anew: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(files(path)) == 1
+    victim = filled.recall("ferry").hits[0].memory.id
+    other, unlink = anew(), Path.unlink
+
+    def refuse(file: Path, **given: bool) -> None:
+        if file.suffix in {".index", ".part"}:
+            raise PermissionError(13, "Permission denied")
+        unlink(file, **given)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    other.erase(other.plan_erase([victim]).digest, [victim])
+    assert other.certificate(victim)["cleaned"]["file_and_log"].startswith("not yet")
+    monkeypatch.undo()
+    left = files(path)
+    assert anew().certificate(victim)["cleaned"]["file_and_log"].startswith("the file was rewritten")
+    assert set(left).isdisjoint(files(path))
+
+
 def test_vectors_of_another_process_are_not_hidden(path: Path, owner: Memory, anew: Callable[..., Memory]) -> None:
     words = anew(embedder="none")
     words.remember_many(notes(0, ENTRIES))

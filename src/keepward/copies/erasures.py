@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from keepward.core.journal import Erased
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.serialization import tenant_digest
-from keepward.errors import KeepwardError
+from keepward.errors import KeepwardError, StoreUnavailable
 from keepward.open import blobs_of
 from keepward.services import erasure_references as certificate
 from keepward.services.blobs import remove_orphans
@@ -89,6 +89,7 @@ def finish_erasures(session: RequestContext) -> None:
         _attempt(lambda: add_to_erasure_list(session.engine, entries)),
         _attempt(lambda: outcomes.extend(clean_backups(replace(session, scope="/")))),
         session.engine.blobs is None or _attempt(lambda: remove_orphans(session.engine)),
+        _attempt(lambda: _drop_index_files(session.engine, {commit.tenant for commit, _ in open_ones})),
         session.store.scrub() is None,
     ]
     if not all(finished):
@@ -106,6 +107,17 @@ def finish_erasures(session: RequestContext) -> None:
             text = json.dumps(issued, ensure_ascii=False, sort_keys=True)
             writer.put(ReceiptArtefact(commit.tenant, certificate.CERTIFICATE_KIND, commit.id, text))
         writer.clear_scrub_pending()
+
+
+def _drop_index_files(engine: Engine, tenants: Iterable[str]) -> None:
+    """Remove the files of search indexes that may have erased content.
+
+    Raises:
+        StoreUnavailable: one cannot be removed.
+    """
+    dropped = [engine.indexes.has_erased(engine.store, tenant) for tenant in tenants]
+    if not all(dropped):
+        raise StoreUnavailable("an index file with erased content cannot be removed; allow writes to its folder")
 
 
 def clean_backups(session: RequestContext) -> list[dict[str, str]]:

@@ -324,6 +324,7 @@ LIMITS = (
     "Copies of the store, of its exports and of its backups that were made elsewhere are out of reach.",
     "An older journal or backup that is brought back on this machine is held against the list of erasures.",
     "A disk that moves blocks (an SSD, a file system with snapshots) may keep old ones until it reuses them.",
+    "Other servers of a database drop their index files when they next search the tenant.",
     "Processes that recalled it may hold it in memory, and models and their hosts keep what they were given.",
     "Documents outside the store, such as an identity or user file, are their owner's to edit.",
     "Memories derived from it that were left in place, and those that say the same in other words, still say so.",

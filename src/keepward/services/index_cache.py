@@ -321,6 +321,16 @@ class IndexCache:
                 text = "an index file may have erased content, and cannot be removed: close what has it open"
                 _log.warning(text, extra={"action": "index_not_removed"})
 
+    def has_erased(self, store: EventStore, tenant: str) -> bool:
+        """Remove the files of a tenant from before its last erasure; return whether that succeeded."""
+        files = store.index_files()
+        if files is None:
+            return True
+        with store.read_snapshot(tenant), self.lock:
+            live = self._live.get(tenant)
+            is_new = live is not None and live.file is not None and live.erasures == store.erasure_count(tenant)
+            return files.drop(tenant, but=live.file.path if live and live.file and is_new else None)
+
 
 def _release() -> str:
     """Return what an index depends on apart from the store."""

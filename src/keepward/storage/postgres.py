@@ -210,9 +210,8 @@ class PostgresDatabase:
                 if name not in existing:
                     yield f"schema {name}", "it is not what the migrations make"
 
-    def size(self) -> int:
-        with self.reading() as db:
-            return int((db.run("size_of_tables").fetchone() or (0,))[0])
+    def size(self, db: PostgresConnection) -> int:
+        return int((db.run("size_of_tables").fetchone() or (0,))[0])
 
     def scrub(self) -> str | None:
         """Rewrite the tables from their live rows. The database itself recycles its write-ahead log."""

@@ -124,8 +124,8 @@ class Database(Protocol):
         """Yield faults that the database itself finds, as (row, detail)."""
         ...
 
-    def size(self) -> int:
-        """Return the size of the store in bytes."""
+    def size(self, db: Any) -> int:
+        """Return the size of the store in bytes; ``db`` is one of its snapshots, or of its transactions."""
         ...
 
     def scrub(self) -> str | None:

@@ -166,7 +166,8 @@ class SqliteDatabase:
             if wanted.get(name) != stored.get(name):
                 yield f"sqlite_schema {name}", "it is not what the migrations make"
 
-    def size(self) -> int:
+    def size(self, db: SqliteConnection) -> int:
+        del db
         self._assert_file_in_place()
         return 0 if self.in_memory else Path(self.path).stat().st_size
 

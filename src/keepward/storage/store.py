@@ -395,9 +395,12 @@ class EventStore(Reader):
 
         With ``scopes`` they count only what is there.
         """
+        with self._reading(tenant) as db:
+            # Another connection would wait behind a rewrite of tables, which waits for this snapshot.
+            size = self._database.size(db) if scopes is None else None
         return super().facts(tenant, now, scopes=scopes) | {
             "store_id": self.store_id,
-            "file_bytes": self._database.size() if scopes is None else None,
+            "file_bytes": size,
             "read_only": self.read_only,
             "sealed": self._sealer.active,
             "anchor": self._anchor_state(tenant),
