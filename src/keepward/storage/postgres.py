@@ -37,6 +37,8 @@ except ImportError as exc:
 LOCK_TIMEOUT_S = 30
 #: Seconds that a read waits to write its receipt.
 BRIEF_LOCK_TIMEOUT_S = 5
+#: Seconds that the rewrite of a table waits for a lock at a time, and between two tries.
+REWRITE_LOCK_TIMEOUT_S, _REWRITE_PAUSE_S = 1, 0.2
 #: Most connections of one process.
 MAX_CONNECTIONS = 16
 #: Seconds between two queries for changes by other processes; see ``data_version``.
@@ -221,10 +223,11 @@ class PostgresDatabase:
             with _connected(self._url) as connection:
                 if not self._pooled:
                     # VACUUM runs outside transactions. A pooler would keep the setting for others.
-                    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
+                    connection.execute(f"SET lock_timeout = '{REWRITE_LOCK_TIMEOUT_S}s'")
+                until = time.monotonic() + LOCK_TIMEOUT_S
                 for table in (*schema.tables(), "server_state"):
                     if schema.has_table(connection, table):
-                        connection.execute(f"VACUUM (FULL) {table}")
+                        _rewrite(connection, table, until)
         except StoreUnavailable as exc:
             return str(exc)
         return None
@@ -307,6 +310,19 @@ def holds_store(url: str) -> bool:
     """
     with _connected(url) as connection:
         return schema.has_table(connection, "migrations")
+
+
+def _rewrite(connection: psycopg.Connection[Row], table: str, until: float) -> None:
+    """Rewrite a table. While that waits for a lock all calls wait behind it, so it waits often and briefly."""
+    while True:
+        try:
+            connection.execute(f"VACUUM (FULL) {table}")
+            return
+        except psycopg.errors.LockNotAvailable:
+            if time.monotonic() > until:
+                raise
+        # Calls that waited behind it go on meanwhile.
+        time.sleep(_REWRITE_PAUSE_S)
 
 
 @contextmanager
