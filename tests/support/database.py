@@ -117,6 +117,16 @@ def vectors(postgres: Server) -> None:
             pytest.skip("the server has no pgvector")
 
 
+def _answers(address: str) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(address).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
 @contextmanager
 def pooler(address: str, mode: str) -> Iterator[str]:
     """Run PgBouncer in front of a database for the block; lend the address for the role.
@@ -147,8 +157,9 @@ def pooler(address: str, mode: str) -> Iterator[str]:
         command = [program, "-q", str(folder / "pooler.ini")]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **owner) as process:
             try:
-                while not folder.joinpath(".s.PGSQL.6432").exists():
+                pooled = f"postgresql://{ROLE}@/{urlsplit(address).path[1:]}?host={folder}&port=6432"
+                while not _answers(pooled):
                     assert process.poll() is None, "PgBouncer does not start"
-                yield f"postgresql://{ROLE}@/{urlsplit(address).path[1:]}?host={folder}&port=6432"
+                yield pooled
             finally:
                 process.terminate()
