@@ -276,15 +276,15 @@ def _report(title: str, sizes: list[int], results: list[dict[str, dict[str, floa
 
 
 def _extrapolated(sizes: list[int], results: list[dict[str, dict[str, float]]]) -> None:
-    """Compare the largest size with what a power law says that is fitted on the smaller ones."""
+    """Compare the largest size with a line through the smaller ones: a constant, and a part for each memory."""
     rows: list[list[object]] = []
     for name in results[-1]:
         values = [result[name]["cpu"] for result in results]
-        slope = growth(sizes[:-1], values[:-1])
-        expected = values[-2] * (sizes[-1] / sizes[-2]) ** slope
-        rows.append([name, slope, expected, values[-1], values[-1] / expected])
+        slope, constant = statistics.linear_regression(sizes[:-1], values[:-1])
+        expected = constant + slope * sizes[-1]
+        rows.append([name, constant, slope * 1_000, expected, values[-1], values[-1] / expected])
     title = f"CPU ms at {sizes[-1]:,}, extrapolated from the smaller sizes"
-    table(title, ["call", "exponent", "expected", "measured", "ratio"], rows)
+    table(title, ["call", "constant", "for each 1,000 memories", "expected", "measured", "ratio"], rows)
 
 
 class _Files:
