@@ -17,6 +17,7 @@ import pytest
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
+from keepward.core.query import EVERYTHING
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore
 from keepward.services import index_cache
 from keepward.storage.store import EventStore, open_store
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.slow, on_each_server]
 psycopg = pytest.importorskip("psycopg")
 
 from keepward.storage import postgres, postgres_session  # noqa: E402
+from keepward.storage.postgres_pool import Pool, PooledConnection  # noqa: E402
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
@@ -222,6 +224,45 @@ def test_threads_that_need_a_second_connection_do_not_wait_for_each_other(
             return bool(calls[call](memory))
 
         assert list(pool.map(ask, range(8))) == [True] * 8
+
+
+def test_no_call_waits_behind_a_rewrite_that_waits_for_a_read(
+    store: EventStore, database: str, admin: str, tmp_path: Path
+) -> None:
+    put(store, "first")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'VACUUM%' AND wait_event_type = 'Lock'"
+    with (
+        open_store(database, anchor=TrustStore(tmp_path / "config")) as other,
+        psycopg.connect(admin, autocommit=True) as connection,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        with store.read_snapshot("ada"):
+            store.find("ada", EVERYTHING, live_at=None, limit=None)
+            rewrite = pool.submit(other.scrub)
+            while connection.execute(waiting.encode()).fetchone() == (0,):
+                assert not rewrite.done()
+            read = pool.submit(other.find, "ada", EVERYTHING, live_at=None, limit=None)
+            assert len(read.result(15).records) == 1
+            assert not rewrite.done()
+        assert rewrite.result(60) is None
+
+
+def test_status_measures_the_store_by_the_connection_that_it_has(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, take = [], Pool.take
+
+    def counted(pool: Pool) -> PooledConnection:
+        taken = take(pool)
+        at_once.append(max(pool._used.values()))
+        return taken
+
+    given = {"actor": Actor.operator("ana"), "embedder": None, "config_dir": tmp_path / "config", "maintenance": False}
+    with Memory.open(database, **given) as memory:
+        memory.remember("the ferry leaves the quay")
+        monkeypatch.setattr(Pool, "take", counted)
+        assert memory.status()["file_bytes"] > 0
+    assert max(at_once) == 1
 
 
 @pytest.mark.promise("T8")

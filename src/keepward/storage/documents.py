@@ -350,8 +350,10 @@ class DocumentReads(Snapshot):
 
     def documents(self, kind: type[_T], tenant: str | None) -> Repository[_T]:
         """Return the documents of a kind, of one tenant or of all."""
-        # An audit runs even if the journal is damaged.
-        reading = self._everywhere if tenant is None or kind is JobRow else partial(self._reading, tenant)
+        reading: _Reading = self._everywhere
+        if tenant is not None:
+            # An audit runs even if the journal is damaged.
+            reading = partial(self._reading_unchecked if kind is JobRow else self._reading, tenant)
         return Repository(
             kind, tenant, self._sealer, reading, self._check_tenants if tenant is None else lambda _: None
         )

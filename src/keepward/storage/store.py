@@ -20,7 +20,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -327,6 +327,12 @@ class EventStore(Reader):
         by_id |= {name: snapshot.records[name] for name in ids if name in snapshot.records}
 
     @contextmanager
+    def _reading_unchecked(self, tenant: str) -> Iterator[Connection]:
+        # A second connection could wait behind a rewrite of tables, which waits for the snapshot of this thread.
+        with self._everywhere() if self._snapshot(tenant) is None else self._reading(tenant) as db:
+            yield db
+
+    @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
         deadline.check()
         self._require_trusted()
@@ -421,7 +427,8 @@ class EventStore(Reader):
 
     def notes(self) -> list[str]:
         """Return sentences about missing protection, for example a missing anchor."""
-        with self._database.reading() as db:
+        snapshot: _OpenSnapshot | None = getattr(self._shared, "snapshot", None)
+        with self._database.reading() if snapshot is None else nullcontext(snapshot.db) as db:
             notes = [str(value) for (value,) in db.run("notes")]
         if self.foreign is not None:
             notes.append(self.foreign)
