@@ -122,7 +122,7 @@ def test_a_backup_that_cannot_be_reached_is_named_in_the_certificate(owner, numb
         "storage.sqlite.SqliteDatabase.scrub",
     ],
 )
-def test_an_erasure_is_finished_at_the_next_opening_if_a_path_fails_after_it(
+def test_the_next_opening_finishes_an_erasure_whose_paths_failed(
     owner, number, copy, tmp_path, monkeypatch, place, world, path
 ):
     owner.backup(copy)

@@ -260,7 +260,7 @@ def test_a_copy_in_other_capitals_or_signs_goes_with_it(owner, number, tmp_path,
     assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
 
 
-def test_a_note_that_only_repeats_the_words_is_no_part_of_a_plan(owner, number):
+def test_a_plan_leaves_out_notes_that_repeat_the_words(owner, number):
     note = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
     plan = owner.plan_erase([number])
     assert (plan.candidates, [target.id for target in plan.targets]) == ((), [number])

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-#: Seconds of work between two pauses, and of a pause: enough for a waiting thread to wake up.
+#: A job works for the first number of seconds, then pauses for the second, so that waiting threads can run.
 WORK_S, PAUSE_S = 0.001, 0.000_05
 T = TypeVar("T")
 

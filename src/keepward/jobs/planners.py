@@ -206,7 +206,7 @@ def _decayed_memories(context: JobContext) -> list[Record]:
 
 
 def prune(context: JobContext) -> Iterator[ProposedBatch]:
-    """Expire memories, archive the least useful ones of full tiers, and facts that were unused for so long.
+    """Expire memories, archive the least useful ones of full tiers, and facts unused for ``archive_facts_after``.
 
     For the owner's memories among these, and for decayed ones of the owner, it asks instead.
     """

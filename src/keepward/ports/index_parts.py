@@ -46,7 +46,7 @@ class Part:
     """One array to write."""
 
     name: str
-    #: Arrays of one dtype and one shape of rows; together they are the rows of the part.
+    #: The rows in pieces: arrays of the same dtype and the same row shape.
     chunks: Iterable[NDArray[Any]]
     #: Rows of a block; 0 to check all rows at once.
     block: int = 0

@@ -107,7 +107,7 @@ def sign_bits(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.uint64]:
 class SignStatistics(NamedTuple):
     """Counts of the signs of many vectors, from which their mean can be estimated."""
 
-    #: By component, the number of vectors that are not negative.
+    #: For each component, how many vectors have a value of 0 or more there.
     ones: Counts
     #: Number of vectors.
     units: int
@@ -130,7 +130,7 @@ class SignStatistics(NamedTuple):
 
 
 def _ones(codes: npt.NDArray[np.int8]) -> Counts:
-    """By component, the number of codes that are not negative."""
+    """Return, for each component, how many codes have a value of 0 or more there."""
     total = np.zeros(codes.shape[1], dtype=np.int64)
     positive = (codes >= 0).view(np.uint8)
     # Sums of 255 fit into a byte, which is several times faster.
@@ -220,7 +220,7 @@ class VectorIndex:
         return SignStatistics(ones, count)
 
     def _ones_of(self, units: Indices) -> Counts:
-        """By component, the number of these units that are not negative."""
+        """Return, for each component, how many of these vectors have a value of 0 or more there."""
         total = np.zeros(self.dim, dtype=np.int64)
         for codes in self._codes.chunks(units):
             total += _ones(codes)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: How long a read taints later writes.
 TAINT_WINDOW = timedelta(hours=1)
-#: A receipt may become visible this much later than one that was made after it: its transaction waited.
+#: A receipt may be stored up to this long after it was made, because its transaction waited for a lock.
 _LATE = timedelta(minutes=1)
 #: Most actors, counted once for each trust that they read, whose reads of one tenant are stored apart.
 MAX_READERS = 10_000

@@ -78,7 +78,7 @@ class IndexFiles:
 
     @property
     def usable(self) -> bool:
-        """Whether a file could be believed: the store has a key."""
+        """Whether files can be checked: without a key there is no seal, and no file is used."""
         return self._sealer.active
 
     def open(self, tenant: str, made_by: str, is_past: Callable[[IndexFile], bool]) -> IndexFile | None:

@@ -58,7 +58,7 @@ _GROUPED = {
 }
 #: The columns of that index before its time of expiry.
 _COUNTED = "l.scope, l.status, l.sensitivity, l.tier, l.kind, l.trust, l.content_type, l.source, l.author"
-#: Facets with an index of their own, with the field of the filter on each.
+#: Facets that have their own index, each with the name of its field in ``Filter``.
 _NAMED = {"subject": "subject", "category": "category", "session": "session", "tag": "tags"}
 _SINGLE = frozenset({"subject", "category", "session"})
 #: Up to so many memories are sorted; more are read in the order of arrival.
@@ -223,7 +223,7 @@ class _Condition:
         return bool(self._filters.text or self._filters.where)
 
     def accepts(self, sealer: Sealer, row: RecordRow) -> bool:
-        """Whether a memory passes the part of the filter that no column answers; see (4)."""
+        """Whether the text and metadata of a memory pass the filter; unreadable content passes, see (4)."""
         try:
             content = _content(row.body)
             metadata = json.loads(content.metadata) if content.metadata else {}
@@ -241,12 +241,12 @@ class _Condition:
         return f":{name}"
 
     def _either(self, parts: Sequence[str]) -> None:
-        """Require one of some conditions; none of them requires nothing."""
+        """Add an OR of conditions; an empty list adds nothing."""
         if parts:
             self._parts.append(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
 
     def _any(self, column: str, values: Iterable[Any]) -> None:
-        """Require one of some values; none of them requires nothing."""
+        """Require that a column has one of some values; an empty list adds nothing."""
         if names := [self._value(value) for value in values]:
             self._parts.append(f"{column} IN ({', '.join(names)})")
 
@@ -465,7 +465,7 @@ def _count_groups(
     of: Collection[str],
     facets: Mapping[str, str] = _GROUPED,
 ) -> tuple[int, dict[str, Counter[str]]]:
-    """Count the groups that pass a filter, in all and by facet without the filter of that facet."""
+    """Count the groups that pass a filter: in total, and for each facet as if that facet were not filtered."""
     wanted = [
         (n, frozenset((*names, *(name_forms(names) if facet in _NAMED else ()))))
         for n, facet in enumerate(facets)

@@ -187,7 +187,7 @@ def test_a_disk_that_flushes_no_folder_is_an_error(tmp_path, monkeypatch, write)
         write(tmp_path / "config")
 
 
-def test_a_list_is_complete_if_the_disk_takes_few_bytes_at_a_time(tmp_path, monkeypatch):
+def test_short_writes_leave_a_complete_list(tmp_path, monkeypatch):
     write, entries = os.write, [{"entry": "erasure", "commit": "a"}, {"entry": "erasure", "commit": "b"}]
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, bytes(data[:7])))
     FileErasures(tmp_path).add(entries)
