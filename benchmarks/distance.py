@@ -30,6 +30,8 @@ class Distance:
     statements: list[list[str]] = field(default_factory=lambda: [[]])
     _texts: dict[bytes, str] = field(default_factory=dict)
     _last: bytes = b"S"
+    #: The last statement since a `Sync`. A `Sync` may arrive after `clear`, since a client does not wait for each.
+    _statement: str = ""
 
     def clear(self) -> None:
         """Count from 0 again."""
@@ -41,10 +43,13 @@ class Distance:
             name, text, _ = body.split(b"\0", 2)
             self._texts[name] = text.decode()
         elif kind == b"B":
-            self.statements[-1].append(self._texts[body.split(b"\0", 2)[1]])
+            self._statement = self._texts[body.split(b"\0", 2)[1]]
+            self.statements[-1].append(self._statement)
         elif kind == b"Q":
             self.statements[-1].append(body[:-1].decode())
-        ends_read = kind == b"S" and self.statements[-1][-1:] == ["ROLLBACK"]
+        ends_read = kind == b"S" and self._statement == "ROLLBACK"
+        if kind == b"S":
+            self._statement = ""
         # A flush that nothing precedes asks for nothing.
         if (kind in b"SQ" and not ends_read) or (kind == b"H" and self._last not in b"SH"):
             self.trips += 1

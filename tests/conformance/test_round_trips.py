@@ -48,13 +48,14 @@ def test_calls_wait_for_the_database_a_few_times(owner: Memory, far: Distance) -
     calls = calls_of(owner)
     for call in calls.values():
         call()
-    found = {}
+    found, statements = {}, {}
     for name, call in calls.items():
         owner.recall("what did the harbour say about the ferry")
         far.clear()
         call()
-        found[name] = far.trips
-    assert {name: trips for name, trips in found.items() if trips > CEILINGS[name]} == {}, found
+        found[name], statements[name] = far.trips, far.statements
+    over = {name: statements[name] for name, trips in found.items() if trips > CEILINGS[name]}
+    assert over == {}, (found, over)
 
 
 def test_a_read_beside_a_writer_waits_twice_more(owner: Memory, far: Distance) -> None:
