@@ -282,9 +282,9 @@ def test_what_is_put_in_at_the_start_preserves_its_budget(memory, seen):
 
 
 def test_a_file_of_seen_ids_holds_no_text(memory, seen, tmp_path):
-    memory.remember("The deploy target is db-7")
+    memory.remember("The deploy target is harbour-db")
     handle_event(memory, event("prompt", prompt="What is the deploy target?"), seen)
-    assert not any("db-7" in each.read_text() for each in (tmp_path / "sessions").iterdir())
+    assert not any("harbour-db" in each.read_text() for each in (tmp_path / "sessions").iterdir())
 
 
 def test_a_file_that_was_damaged_is_as_good_as_none(memory, seen, tmp_path):
