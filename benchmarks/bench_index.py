@@ -20,9 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from keepward.core.query import Filter
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer, vector_index
-from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.index import Index, Query
 from keepward.retrieval.ranking import MIN_CANDIDATES
 
 DIM = 384
@@ -111,8 +112,8 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     rng = np.random.default_rng(5)
     seeds = near_centres(rng, 60, max(size // per_topic, 1))
     asked = [tuple(_WORDS[w] for w in words(rng, 6)) for _ in range(60)]
-    everything = RowFilter(scopes=(), now=0)
-    mine = RowFilter(scopes=("/",), now=0)
+    everything = Filter(scopes=())
+    mine = Filter(scopes=("/",))
     both = [Query(text="", terms=t, vector=v, vector_model="bench") for t, v in zip(asked, seeds, strict=True)]
     texts = [Query(text="", terms=t) for t in asked]
     index.search(both[0], everything, 10)

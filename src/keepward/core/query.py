@@ -65,9 +65,12 @@ class Filter(Data):
     occurred_until: datetime | None = None
     #: Conditions on the metadata.
     where: Where = ()
-    #: 0..1, compared with the importance decayed at ``at``; without ``at``, with the stored importance.
+    #: 0..1, compared with the importance as it has decayed until ``now``.
     min_importance: float = 0.0
-    at: datetime | None = None
+    #: Least rank of ``Trust``, for a search.
+    min_trust: int = 0
+    #: Microseconds since 1970, UTC: a search leaves out what has expired by then. 0: nothing has expired or decayed.
+    now: int = 0
     #: Only these memories, by id; None: all.
     ids: frozenset[str] | None = None
     include_sensitive: bool = False

@@ -60,14 +60,6 @@ _COLUMNS: Final[dict[str, type]] = {
 }
 
 
-class RowFilter(Filter):
-    """The entries that may be seen, counted and returned."""
-
-    #: Microseconds since 1970, UTC. Entries with expires_at <= now are excluded, and importance decays until now.
-    now: int
-    min_trust: int = 0
-
-
 class GrowableArray:
     """One numpy array with spare rows: most appends do not copy the earlier rows.
 
@@ -399,7 +391,7 @@ class Columns:
         # Code -1 (no value) reads the last cell, which is False.
         return np.asarray(wanted[self[column]], dtype=np.bool_)
 
-    def mask(self, allowed: RowFilter) -> Mask:
+    def mask(self, allowed: Filter) -> Mask:
         """Rows that are live and satisfy every condition except expiry."""
         mask = self["live"].copy()
         sets: dict[str, Sequence[str]] = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}

@@ -18,12 +18,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from keepward.core.principals import Trust
+from keepward.core.query import Filter
 from keepward.ports.index_parts import Part, StoredPart
 from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
-from keepward.retrieval.columns import Columns, Doubles, Floats, GrowableArray, Indices, Mask, RowFilter, Rows
+from keepward.retrieval.columns import Columns, Doubles, Floats, GrowableArray, Indices, Mask, Rows
 from keepward.retrieval.inverted_index import (
     MAX_ROWS,
     Bm25Shares,
@@ -37,8 +38,6 @@ from keepward.retrieval.ranking import Candidates, rounded
 from keepward.retrieval.roles import ROLES, other_roles
 from keepward.retrieval.time_expressions import Period, closeness
 from keepward.retrieval.tokenizer import PREFERENCE_TERM, QUESTION_TERM, adds_qualifier, analyse, term_hash, terms
-
-__all__ = ["Index", "IndexHit", "Query", "RowFilter"]
 
 #: Returns texts by id.
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
@@ -156,7 +155,7 @@ class Index:
         self._lengths = GrowableArray(np.float32)
         self._units: dict[tuple[str, int], vector_index.VectorIndex] = {}
         self._dead = 0
-        self._visible_cache: dict[RowFilter, VisibleRows] = {}
+        self._visible_cache: dict[Filter, VisibleRows] = {}
 
     @classmethod
     def from_parts(cls, parts: Mapping[str, StoredPart], spaces: Sequence[tuple[str, int]]) -> "Index":
@@ -245,7 +244,7 @@ class Index:
 
     # --- reading
 
-    def _visible_rows(self, allowed: RowFilter) -> VisibleRows:
+    def _visible_rows(self, allowed: Filter) -> VisibleRows:
         key = replace(allowed, now=0)
         visible = self._visible_cache.get(key)
         if visible is None or not visible.since <= allowed.now < visible.until:
@@ -294,11 +293,11 @@ class Index:
         missing |= self._columns["live"] & self._columns["stale"]
         return [self._columns.ids[row] for row in np.flatnonzero(missing).tolist()]
 
-    def count_visible(self, allowed: RowFilter) -> int:
+    def count_visible(self, allowed: Filter) -> int:
         """Return how many entries are visible."""
         return self._visible_rows(allowed).count
 
-    def count_without_vector(self, query: Query, allowed: RowFilter) -> int:
+    def count_without_vector(self, query: Query, allowed: Filter) -> int:
         """Return how many visible entries have no vector of the query's model (3); 0 for a query without a vector."""
         if query.vector is None:
             return 0
@@ -316,7 +315,7 @@ class Index:
     def search(
         self,
         query: Query,
-        allowed: RowFilter,
+        allowed: Filter,
         limit: int,
         *,
         weights: reranker.RerankerWeights | None = None,

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.core.principals import Trust
+from keepward.core.query import Filter
 from keepward.ports.index_parts import Part, StoredPart
 from keepward.retrieval.columns import (
     Columns,
@@ -28,7 +29,6 @@ from keepward.retrieval.columns import (
     GrowableArray,
     Indices,
     Mask,
-    RowFilter,
     Rows,
     SortedArray,
     sorted_parts,
@@ -273,7 +273,7 @@ class VisibleRows:
 
 
 def visible_rows(
-    columns: Columns, lengths: Floats, allowed: RowFilter, statistics: Statistics | None = None
+    columns: Columns, lengths: Floats, allowed: Filter, statistics: Statistics | None = None
 ) -> VisibleRows:
     """Compute the rows that a reader sees; `lengths` is the number of terms of each row."""
     mask = columns.mask(allowed)

@@ -53,10 +53,10 @@ class _Visible:
             self.at = read_point(session, as_of)
         #: Whether sensitive memories were asked for that the reader may not see.
         self.omits_sensitive = asked.include_sensitive and not reader.may_ask_for_sensitive
-        self.filters = replace(
-            asked, at=self.at.now, include_sensitive=asked.include_sensitive and reader.may_ask_for_sensitive
-        )
         self.now = to_micros(self.at.now)
+        self.filters = replace(
+            asked, now=self.now, include_sensitive=asked.include_sensitive and reader.may_ask_for_sensitive
+        )
 
     def has_omitted(self) -> bool:
         """Whether a sensitive memory would pass that the reader may not see."""

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keepward.core.query import Filter
 from keepward.retrieval import vector_index
 from keepward.retrieval.advice import requests_action
-from keepward.retrieval.index import Index, Query, RowFilter, centred_query_of
+from keepward.retrieval.index import Index, Query, centred_query_of
 from keepward.retrieval.inverted_index import K1, B, Statistics, idf
 from keepward.retrieval.tokenizer import PREFERENCE_TERM, term_hash
-from keepward.storage.candidates import CandidateQuery, VisibleCounts, vector_space_id
+from keepward.storage.candidates import VisibleCounts, vector_space_id
 
 if TYPE_CHECKING:
     from keepward.storage.store import EventStore
@@ -37,29 +38,28 @@ SMALL_SET_SIZE = 1_000
 SMALL_ID_SET_SIZE = 20_000
 #: Best hits of a first ranking whose neighbouring messages are gathered too, and how many before and after.
 LEADING_HITS, NEARBY_TURNS = 24, 6
-_NARROWING = ("tiers", "kinds", "content_types", "tags", "subject", "category", "session", "min_importance")
 
 
-def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: RowFilter, limit: int) -> Index:
+def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: Filter, limit: int) -> Index:
     """Return the part of a tenant's index that ranks the best ``limit`` memories for a query."""
     index = Index()
     with store.read_snapshot(tenant):
         if allowed.ids is not None and len(allowed.ids) <= SMALL_ID_SET_SIZE:
             index.apply(store.profiles_at(tenant, ids=sorted(allowed.ids)))
             return index
-        request = _request(tenant, query, allowed)
+        space = _space_of(tenant, query)
         max_by_words, max_by_vector = max(MIN_WORD_HITS, 2 * limit), max(MIN_VECTOR_HITS, 2 * limit)
-        visible = store.visible_counts(tenant, request)
-        matching = store.matching_arrivals(tenant, request, SMALL_SET_SIZE + 1)
+        visible = store.visible_counts(tenant, allowed, space)
+        matching = store.matching_arrivals(tenant, allowed, space, SMALL_SET_SIZE + 1)
         if len(matching) <= SMALL_SET_SIZE:
             index.apply(store.profiles_at(tenant, matching))
             return index
-        statistics = _statistics(store, tenant, query, request, visible)
-        arrivals = _candidates_by_words(store, tenant, request, statistics, max_by_words)
+        statistics = _statistics(store, tenant, query, allowed, space, visible)
+        arrivals = _candidates_by_words(store, tenant, allowed, space, statistics, max_by_words)
         if query.vector is not None and visible.units:
             signs = statistics.signs
             vector = np.asarray(query.vector) if signs is None else centred_query_of(query, signs).vector
-            arrivals |= store.nearest(tenant, request, visible.units, vector.tolist(), max_by_vector)
+            arrivals |= store.nearest(tenant, allowed, space, visible.units, vector.tolist(), max_by_vector)
         rows = {row.id: row for row in store.profiles_at(tenant, sorted(arrivals))}
         part = Index(statistics)
         part.apply(sorted(rows.values(), key=lambda row: row.position))
@@ -70,30 +70,22 @@ def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: Row
         return part
 
 
-def _request(tenant: str, query: Query, allowed: RowFilter) -> CandidateQuery:
-    narrow = any(getattr(allowed, name) for name in _NARROWING)
-    space = 0
-    if query.vector is not None and query.vector_model is not None:
-        space = vector_space_id(tenant, query.vector_model, len(query.vector))
-    return CandidateQuery(
-        scopes=allowed.scopes,
-        trust=allowed.min_trust,
-        include_sensitive=allowed.include_sensitive,
-        now=allowed.now,
-        space=space,
-        filters=allowed if narrow else None,
-    )
+def _space_of(tenant: str, query: Query) -> int:
+    """Return the id of the query's vector space; 0 for a query without a vector."""
+    if query.vector is None or query.vector_model is None:
+        return 0
+    return vector_space_id(tenant, query.vector_model, len(query.vector))
 
 
 def _statistics(
-    store: EventStore, tenant: str, query: Query, request: CandidateQuery, visible: VisibleCounts
+    store: EventStore, tenant: str, query: Query, allowed: Filter, space: int, visible: VisibleCounts
 ) -> Statistics:
     terms = {term_hash(term) for term in (*query.terms, *query.names)}
-    if request.space and requests_action(query.text):
+    if space and requests_action(query.text):
         terms.add(term_hash(PREFERENCE_TERM))
     signs: vector_index.SignStatistics | None = None
-    if query.vector is not None and request.space and visible.units:
-        packed = store.sample(tenant, request, min(100.0, 100.0 * MEAN_SAMPLE_SIZE / visible.holders))
+    if query.vector is not None and space and visible.units:
+        packed = store.sample(tenant, allowed, space, min(100.0, 100.0 * MEAN_SAMPLE_SIZE / visible.holders))
         # These rows are not verified: if one is corrupt, the mean comes from the verified rows of the part.
         with suppress(ValueError):
             for dim, _, codes, _ in vector_index.unpack_many(packed):
@@ -101,16 +93,16 @@ def _statistics(
                     signs = vector_index.SignStatistics((codes >= 0).sum(axis=0, dtype=np.int64), len(codes))
     return Statistics(
         count=visible.memories,
-        lacking=visible.memories - visible.holders if request.space else 0,
+        lacking=visible.memories - visible.holders if space else 0,
         # The second mean includes the message before a memory: every message but the first of a session has one.
         lengths=(visible.length / visible.memories, (visible.length + visible.turn_length) / visible.memories),
-        document_frequency=store.document_frequencies(tenant, request, terms) if terms else {},
+        document_frequency=store.document_frequencies(tenant, allowed, space, terms) if terms else {},
         signs=signs,
     )
 
 
 def _candidates_by_words(
-    store: EventStore, tenant: str, request: CandidateQuery, statistics: Statistics, limit: int
+    store: EventStore, tenant: str, allowed: Filter, space: int, statistics: Statistics, limit: int
 ) -> set[int]:
     """Return the memories with most of the query's rarer words."""
     by_rarity = zip(
@@ -124,4 +116,4 @@ def _candidates_by_words(
     if not weights:
         return set()
     per_term = K1 * B / max(statistics.lengths[0], 1e-9)
-    return store.by_words(tenant, request, weights, (K1 * (1 - B), per_term), limit)
+    return store.by_words(tenant, allowed, space, weights, (K1 * (1 - B), per_term), limit)

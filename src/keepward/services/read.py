@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
@@ -42,7 +42,7 @@ from keepward.services.search_features import (
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
-    from keepward.retrieval.index import Index, IndexHit, Query, RowFilter
+    from keepward.retrieval.index import Index, IndexHit, Query
 
 _WHY = {"text": "words", "vector": "meaning"}
 
@@ -234,8 +234,12 @@ def rank(
     user = filters.subject or user_of(session.scope)
     names = () if user is None else (user, *(session.names if user == user_of(session.scope) else ()))
     parsed, notes = _parse_query(session.engine, query, at.now, names)
-    allowed = _row_filter(session.engine, filters, purpose, at.now, gated=gated)
-    allowed = replace(allowed, min_trust=max(allowed.min_trust, int(min_trust)))
+    allowed = replace(
+        filters,
+        now=to_micros(at.now),
+        include_sensitive=filters.include_sensitive or not gated,
+        min_trust=max(int(session.policy.least_trust[purpose]) if gated else 0, int(min_trust)),
+    )
     if at.seq is None:
         session.indexes.ask_changes(session.store, session.tenant, at.head.seq)
     if order == "learned":
@@ -333,7 +337,7 @@ def models_used(session: RequestContext, result: Recall) -> dict[str, str]:
 def _index(
     session: RequestContext,
     parsed: Query,
-    allowed: RowFilter,
+    allowed: Filter,
     limit: int,
     seq: int | None,
     *,
@@ -398,14 +402,6 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
         ),
         [],
     )
-
-
-def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> RowFilter:
-    from keepward.retrieval.index import RowFilter
-
-    chosen = asdict(filters) | {"include_sensitive": filters.include_sensitive or not gated}
-    min_trust = int(engine.policy.least_trust[purpose]) if gated else 0
-    return RowFilter(**chosen, now=to_micros(now), min_trust=min_trust)
 
 
 def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Record:

@@ -198,10 +198,10 @@ class Reader:
 
     def memories_below(self) -> dict[str, int]:
         """Return the number of active memories in its own scope and each one below."""
-        session, now = self.session, self.session.clock.now()
+        session, now = self.session, to_micros(self.session.clock.now())
         own = Filter(scopes=(session.scope,), below=session.scope, include_sensitive=True)
-        live = replace(own, statuses=(Status.ACTIVE.value,), at=now)
-        return session.store.scope_counts(session.tenant, live, to_micros(now))
+        live = replace(own, statuses=(Status.ACTIVE.value,), now=now)
+        return session.store.scope_counts(session.tenant, live, now)
 
     def scopes_below(self, *, limit: int) -> tuple[dict[str, int], bool]:
         """Return the scopes below its own with their number of active memories, and whether there may be more.

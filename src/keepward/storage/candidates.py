@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -117,35 +116,25 @@ class VisibleCounts(NamedTuple):
     units: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateQuery:
-    """Which memories are wanted: the visible scopes and trust, and an optional filter."""
+#: Conditions that no column of a candidate answers.
+_NARROWING = ("tiers", "kinds", "content_types", "tags", "subject", "category", "session", "min_importance")
 
-    scopes: Collection[str]
-    trust: int
-    include_sensitive: bool
-    #: Microseconds since 1970, UTC.
-    now: int
-    space: int
-    filters: Filter | None
 
-    def values(self) -> dict[str, Any]:
-        """Return the parameters of the statements."""
-        filters = self.filters or Filter()
-        return {
-            **filter_parameters(filters, None),
-            # Fields of the body that only these statements read.
-            "content_types": json_array(filters.content_types),
-            "tags": json_array(name_forms(filters.tags)),
-            # The stored importance only decays, so it is an upper bound.
-            "min_importance": round(filters.min_importance * 10_000),
-            "narrow": int(self.filters is not None),
-            "scopes": json_array(self.scopes),
-            "trust": self.trust,
-            "sensitive": int(self.include_sensitive),
-            "now": self.now,
-            "space": self.space,
-        }
+def _parameters(asked: Filter, space: int) -> dict[str, Any]:
+    """Return the parameters of the statements: what may be seen, and the vector space that counts."""
+    return {
+        **filter_parameters(asked, None),
+        # Fields of the body that only these statements read.
+        "content_types": json_array(asked.content_types),
+        "tags": json_array(name_forms(asked.tags)),
+        # The stored importance only decays, so it is an upper bound.
+        "min_importance": round(asked.min_importance * 10_000),
+        "narrow": int(any(getattr(asked, name) for name in _NARROWING)),
+        "trust": asked.min_trust,
+        "sensitive": int(asked.include_sensitive),
+        "now": asked.now,
+        "space": space,
+    }
 
 
 class CandidateReads(Snapshot):
@@ -156,49 +145,52 @@ class CandidateReads(Snapshot):
         with self._reading(tenant) as db:
             return db.searchable and (db.run("candidate_state", tenant=tenant).fetchone() or (0, 0))[1] == 1
 
-    def visible_counts(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
+    def visible_counts(self, tenant: str, asked: Filter, space: int) -> VisibleCounts:
         """Return counts of the memories that a reader may see."""
         with self._reading(tenant) as db:
             # The setting applies to all queries of this snapshot.
             db.run("candidate_tune", sort="on", breadth="40")
-            return VisibleCounts(*self._candidates("candidates_seen", tenant, asked)[0])
+            return VisibleCounts(*self._candidates("candidates_seen", tenant, asked, space)[0])
 
-    def document_frequencies(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
+    def document_frequencies(self, tenant: str, asked: Filter, space: int, terms: Collection[int]) -> dict[int, int]:
         """Return how many visible memories contain each term, rarest first; terms without a memory are left out."""
-        return dict(self._candidates("candidate_holders", tenant, asked, terms=list(terms)))
+        return dict(self._candidates("candidate_holders", tenant, asked, space, terms=list(terms)))
 
     def by_words(
-        self, tenant: str, asked: CandidateQuery, weights: dict[int, float], norm: tuple[float, float], most: int
+        self, tenant: str, asked: Filter, space: int, weights: dict[int, float], norm: tuple[float, float], most: int
     ) -> set[int]:
         """Return the arrivals of the ``most`` memories with the highest word weights.
 
         The weight of a memory is the sum over its terms, divided by 1 + norm[0] + norm[1] * its length.
         """
-        more = {"terms": list(weights), "weights": list(weights.values()), "base": norm[0], "each": norm[1]}
-        return {arrival for (arrival,) in self._candidates("candidates_by_words", tenant, asked, **more, most=most)}
+        values = {"terms": list(weights), "weights": list(weights.values()), "base": norm[0], "each": norm[1]}
+        found = self._candidates("candidates_by_words", tenant, asked, space, **values, most=most)
+        return {arrival for (arrival,) in found}
 
-    def nearest(self, tenant: str, asked: CandidateQuery, units: int, vector: Sequence[float], most: int) -> set[int]:
+    def nearest(
+        self, tenant: str, asked: Filter, space: int, units: int, vector: Sequence[float], most: int
+    ) -> set[int]:
         """Return the arrivals of the ``most`` vectors with the best cosines; ``units`` is the number of visible
         vectors."""
         dim = len(vector)
         with self._reading(tenant) as db:
-            indexed, schema = db.run("candidate_index", name=_index_of(asked.space)).fetchone()
+            indexed, schema = db.run("candidate_index", name=_index_of(space)).fetchone()
             indexed = indexed and units > MAX_SCANNED_VECTORS
             db.run("candidate_tune", sort="off" if indexed else "on", breadth=str(min(max(most, 40), 1_000)))
             half = f"AS {schema}.halfvec({dim}))"
             distance = f"CAST(v.vector {half} OPERATOR({schema}.<=>) CAST(CAST(:vector AS TEXT) {half}"
             # PostgreSQL uses an index only for its exact expression; `+ 0` avoids the index.
             query = _nearest().replace("DISTANCE", distance if indexed else f"({distance}) + 0")
-            values = asked.values() | {"tenant": tenant, "vector": str([*map(float, vector)]), "most": most}
+            values = _parameters(asked, space) | {"tenant": tenant, "vector": str([*map(float, vector)]), "most": most}
             return {arrival for (arrival,) in db.execute(query, values)}
 
-    def sample(self, tenant: str, asked: CandidateQuery, percent: float) -> list[bytes]:
+    def sample(self, tenant: str, asked: Filter, space: int, percent: float) -> list[bytes]:
         """Return the packed vectors of about ``percent`` of the visible memories, the same ones each time."""
-        return [packed for (packed,) in self._candidates("candidate_sample", tenant, asked, percent=percent)]
+        return [packed for (packed,) in self._candidates("candidate_sample", tenant, asked, space, percent=percent)]
 
-    def matching_arrivals(self, tenant: str, asked: CandidateQuery, most: int) -> list[int]:
+    def matching_arrivals(self, tenant: str, asked: Filter, space: int, most: int) -> list[int]:
         """Return at most ``most`` arrivals of matching memories, in no stated order."""
-        return [arrival for (arrival,) in self._candidates("candidates_all", tenant, asked, most=most)]
+        return [arrival for (arrival,) in self._candidates("candidates_all", tenant, asked, space, most=most)]
 
     def neighbouring_turns(self, tenant: str, turns: Collection[tuple[str, int]], reach: int) -> set[int]:
         """Return up to ``reach`` messages before and after each of some, given session and arrival."""
@@ -229,8 +221,8 @@ class CandidateReads(Snapshot):
                 made.append(f"CREATE INDEX CONCURRENTLY {name} ON {part} USING hnsw {key} WHERE space = {space}")
         return made
 
-    def _candidates(self, name: str, tenant: str, asked: CandidateQuery, **more: Any) -> list[Any]:
-        return self._run(name, tenant, **asked.values(), **more)
+    def _candidates(self, name: str, tenant: str, asked: Filter, space: int, **more: Any) -> list[Any]:
+        return self._run(name, tenant, **_parameters(asked, space), **more)
 
 
 @cache

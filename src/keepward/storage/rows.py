@@ -25,7 +25,7 @@ from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, Record, Tier, importa
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.serialization import commitment, decode_record
-from keepward.core.value import name_forms, to_micros
+from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.store import Features, RankingRow
 from keepward.storage.seals import Sealer
@@ -553,11 +553,11 @@ def matches_filter(record: Record | Body, filters: Filter) -> bool:
 def _matches_content(record: Record, filters: Filter) -> bool:
     """Whether a memory passes the part of a filter that its body alone does not answer."""
     if filters.min_importance:
-        share = record.stored_importance if filters.at is None else importance_at(record, filters.at)
+        share = importance_at(record, from_micros(filters.now)) if filters.now else record.stored_importance
         if round(share * 10_000) < round(filters.min_importance * 10_000):
             return False
     happened, part = record.happened_at, (filters.text or "").casefold()
-    status = record.status if filters.at is None else record.status_at(filters.at)
+    status = record.status_at(from_micros(filters.now)) if filters.now else record.status
     return (
         (not filters.statuses or status in filters.statuses)
         and (not filters.authors or record.text_by in filters.authors)

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keepward.core.query import Filter
 from keepward.ports.index_parts import DamagedIndex, IndexedState
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer, vector_index
-from keepward.retrieval.index import Index, IndexHit, Query, RowFilter
+from keepward.retrieval.index import Index, IndexHit, Query
 from keepward.storage.index_files import IndexFile, IndexFiles
 from keepward.storage.seals import Sealer
 
@@ -104,12 +105,12 @@ def asked(index: Index) -> list[list[IndexHit]]:
     found = []
     texts = {"tea at the quay": ("tea", "quay"), "who has the lamp?": ("lamp", "ana"), "w3": ("w3", "garden")}
     filters = [
-        RowFilter(scopes=(), now=NOW, include_sensitive=True),
-        RowFilter(scopes=("/", "/users/ana"), now=NOW, include_sensitive=False),
-        RowFilter(scopes=(), now=NOW + 60, tags=("a",), min_trust=3, include_sensitive=True),
-        RowFilter(scopes=(), now=NOW, subject="Ana", include_sensitive=True),
-        RowFilter(scopes=(), now=NOW, session="s1", min_importance=0.3, include_sensitive=True),
-        RowFilter(scopes=(), now=NOW, include_sensitive=True, ids=frozenset({"name 9", "nobody"})),
+        Filter(scopes=(), now=NOW, include_sensitive=True),
+        Filter(scopes=("/", "/users/ana"), now=NOW, include_sensitive=False),
+        Filter(scopes=(), now=NOW + 60, tags=("a",), min_trust=3, include_sensitive=True),
+        Filter(scopes=(), now=NOW, subject="Ana", include_sensitive=True),
+        Filter(scopes=(), now=NOW, session="s1", min_importance=0.3, include_sensitive=True),
+        Filter(scopes=(), now=NOW, include_sensitive=True, ids=frozenset({"name 9", "nobody"})),
     ]
     for number, (text, terms) in enumerate(texts.items()):
         vector = np.random.default_rng(number).normal(size=DIM).astype(np.float32)

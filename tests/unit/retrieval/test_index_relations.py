@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from entries_made import profile
 
+from keepward.core.query import Filter
 from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer
-from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.index import Index, Query
 
-ALL = RowFilter(scopes=(), now=0)
+ALL = Filter(scopes=())
 EQUAL = np.full(12, 3, dtype=np.int8)
 YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
@@ -21,7 +22,7 @@ def entry(n: int, text: str, **fields: Any) -> RankingRow:
     return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text), tokenizer.analyse(text).names), **given)
 
 
-def found(index: Index, text: str, allowed: RowFilter = ALL, **more: Any) -> list[str]:
+def found(index: Index, text: str, allowed: Filter = ALL, **more: Any) -> list[str]:
     query = Query(text=text, terms=tuple(tokenizer.terms(text)), **more)
     return [scored.id for scored in index.search(query, allowed, 10)]
 

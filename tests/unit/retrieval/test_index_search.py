@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from keepward.core.principals import Trust
+from keepward.core.query import Filter
 from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer, vector_index
-from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.index import Index, Query
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
-ALL = RowFilter(scopes=(), now=0)
+ALL = Filter(scopes=())
 MAY_8 = 1_683_554_160_000_000
 
 
@@ -41,7 +42,7 @@ def index_of(*entries: RankingRow) -> Index:
     return index
 
 
-def found(index: Index, text: str, allowed: RowFilter = ALL, limit: int = 10, **more: Any) -> list[str]:
+def found(index: Index, text: str, allowed: Filter = ALL, limit: int = 10, **more: Any) -> list[str]:
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
 
 
@@ -66,9 +67,9 @@ def entry_with(plain: RankingRow, units: np.ndarray) -> RankingRow:
 
 def test_compaction_changes_no_answer() -> None:
     index = index_of(*(entry(n, WORDS[n % 10], tags=(WORDS[n % 3],)) for n in range(3_000)))
-    before = found(index, "tea", RowFilter(scopes=(), now=0, tags=("tea",)), limit=50)
+    before = found(index, "tea", Filter(scopes=(), tags=("tea",)), limit=50)
     index.apply([], [f"m{n:03}" for n in range(3_000) if n % 10])
-    assert found(index, "tea", RowFilter(scopes=(), now=0, tags=("tea",)), limit=50) == before
+    assert found(index, "tea", Filter(scopes=(), tags=("tea",)), limit=50) == before
 
 
 _texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
@@ -104,7 +105,7 @@ def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[RankingRow]
 @given(_rows, _texts, st.booleans())
 def test_hidden_memories_change_neither_score_nor_order(rows: Any, text: str, near: bool) -> None:
     entries = made(rows)
-    allowed = RowFilter(scopes=("/",), now=0)
+    allowed = Filter(scopes=("/",))
     asked = query(text, seed=1 if near else None)
     seen = index_of(*(e for e in entries if e.scope == "/" and not e.sensitive))
     assert index_of(*entries).search(asked, allowed, 10) == seen.search(asked, ALL, 10)
@@ -326,14 +327,14 @@ def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model
 
 
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:
-    mine = RowFilter(scopes=("/",), now=0)
+    mine = Filter(scopes=("/",))
     index = index_of(
         entry(1, "green tea", vector_model="m", units=vector(1)),
         entry(2, "black tea", scope="/agents/orion", vector_model="m", units=vector(2)),
         entry(3, "white tea", scope="/agents/orion"),
     )
 
-    def lacking(allowed: RowFilter, model: str = "m") -> int:
+    def lacking(allowed: Filter, model: str = "m") -> int:
         return index.count_without_vector(query("tea", seed=1, model=model), allowed)
 
     assert (lacking(ALL), lacking(mine), lacking(ALL, "other"), lacking(ALL)) == (1, 0, 3, 1)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from entries_made import profile
 
+from keepward.core.query import Filter
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
-from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.index import Index, Query
 from keepward.retrieval.ranking import MAX_SCORE
 from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
-ALL = RowFilter(scopes=(), now=0)
+ALL = Filter(scopes=())
 DIM = 64
 
 

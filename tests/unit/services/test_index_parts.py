@@ -6,10 +6,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from keepward.core.query import Filter
 from keepward.ports.index_parts import IndexedState
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
-from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.index import Index, Query
 from keepward.services import index_cache as engine
 
 
@@ -69,7 +70,7 @@ def store(monkeypatch) -> Store:
 
 def found(index: Index) -> set[str]:
     query = Query(text="tea", terms=("tea",))
-    return {scored.id for scored in index.search(query, RowFilter(scopes=(), now=0), 20)}
+    return {scored.id for scored in index.search(query, Filter(scopes=()), 20)}
 
 
 def test_every_part_is_found(store):
