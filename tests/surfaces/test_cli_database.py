@@ -85,6 +85,11 @@ def test_unreachable_database_is_one_line_without_the_password(run, bad):
     assert (ran.code, ran.err.count("\n"), "geheim" in ran.err + ran.out) == (8, 1, False)
 
 
+def test_an_address_that_cannot_be_read_is_shown_by_example(run):
+    ran = run("remember", "Ana prefers tabs", "--db", "postgresql://ana@127.0.0.1/kept?no_such_option=1")
+    assert (ran.code, "looks like postgresql://ana@host/name" in ran.err, ran.err.count("\n")) == (2, True, 1)
+
+
 def test_without_the_driver_it_says_what_to_install(run, monkeypatch):
     monkeypatch.delitem(sys.modules, "keepward.storage.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward.core.blob import is_blob_path
-from keepward.errors import StoreUnavailable
+from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.locks import ForkSafeLock
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Row, load_migrations
@@ -328,5 +328,11 @@ def _rewrite(connection: psycopg.Connection[Row], table: str, until: float) -> N
 @contextmanager
 def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
     """Open a connection outside the pool for the block."""
-    with translated_errors(), psycopg.connect(url, **_CONNECT_OPTIONS) as connection:
-        yield connection
+    with translated_errors():
+        try:
+            connection = psycopg.connect(url, **_CONNECT_OPTIONS)
+        except psycopg.ProgrammingError as exc:
+            expected = "it looks like postgresql://ana@host/name"
+            raise InvalidInput(f"the address of the database cannot be read; {expected}") from exc
+        with connection:
+            yield connection

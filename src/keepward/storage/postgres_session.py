@@ -90,8 +90,6 @@ def translate_error(fault: Exception) -> KeepwardError:
             return Conflict(taken)
     if isinstance(fault, psycopg.DataError) and fault.sqlstate is None and "NUL" in str(fault):
         return InvalidInput(_CHARACTER)
-    if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
-        return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
     if isinstance(fault, (psycopg.OperationalError, psycopg.InterfaceError)):
         why = next(iter(str(fault).strip().splitlines()), "the connection was lost")
         return StoreUnavailable(
