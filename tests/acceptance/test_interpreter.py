@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from keepward.jobs.pacing import PAUSE_S, WORK_S, Pace
+
+pytestmark = pytest.mark.slow
 
 #: Prints what the process has, then uses the library in every way that a host would, and prints it again.
 PROGRAM = """

@@ -33,6 +33,8 @@ from keepward.core.policy import Policy
 from keepward.core.principals import Trust
 from keepward.errors import ContextTooSmall
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 DROP = Reason(gate="compile", code="secret", detail="it holds a secret")
 ROOMY = Policy(block_budget=dict.fromkeys(CORE_BLOCKS, 100_000))

@@ -18,6 +18,8 @@ from keepward.errors import Conflict, InvalidInput
 from support.clock import START
 from support.strategies import names, records, scopes, shares, texts
 
+pytestmark = pytest.mark.slow
+
 #: Many changes may not be made of many memories; those draws are passed over.
 law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)

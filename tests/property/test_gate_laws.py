@@ -21,6 +21,8 @@ from support.clock import START
 from support.factories import RecordFactory
 from support.strategies import records, texts
 
+pytestmark = pytest.mark.slow
+
 law = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
 VIEW = GateContext(now=NOW)

@@ -1,9 +1,12 @@
 """Laws of likeness that hold for any two texts."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keepward.gates.detectors.near_duplicate import NormalizedText, compare, is_near_duplicate, match, normalise
+
+pytestmark = pytest.mark.slow
 
 VOCABULARY = (
     "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "

@@ -180,9 +180,9 @@ def examples(*rights: str) -> list[str]:
 
 
 def on_surfaces(names: Iterable[str]) -> Any:
-    """Run a test with each example on each surface that offers it."""
+    """Run a test with each example on each surface that offers it; awaited calls are those of the library."""
     calls = [
-        pytest.param(surface, name, id=f"{surface}-{name}")
+        pytest.param(surface, name, id=f"{surface}-{name}", marks=[pytest.mark.slow] if surface == "awaited" else [])
         for surface, kind in SURFACES.items()
         for name in names
         if kind.offers(EXAMPLES[name])
