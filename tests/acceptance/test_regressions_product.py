@@ -165,13 +165,13 @@ def test_memory_that_is_off_leaves_the_host_unaffected(opened: Callable[..., Mem
 
 @pytest.mark.promise("T24")
 def test_the_default_path_asks_no_model_that_counts_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import urllib.request
+    import httpx2
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("it asked a server")
 
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    monkeypatch.setattr(urllib.request.OpenerDirector, "open", refuse)
+    monkeypatch.setattr(httpx2, "stream", refuse)
+    monkeypatch.setattr(httpx2.Client, "send", refuse)
     assert os.environ.get("KEEPWARD_EMBEDDER_KEY") is None
     with Memory.open(tmp_path / "m.db", embedder="hashed", config_dir=tmp_path / "config") as mem:
         kept(mem.remember("Ana prefers tabs", tier="archival"))

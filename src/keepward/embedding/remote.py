@@ -22,14 +22,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from http.client import HTTPException
 from importlib import import_module
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import BaseHandler, HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,11 +86,9 @@ class Server:
         self._sleep = sleep
         self._clock = clock
         self._paused_until, self._trouble = -math.inf, ""
-        handlers: list[BaseHandler] = [_NoRedirect()]
-        if is_loopback(parts.hostname):
-            # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
-            handlers.append(ProxyHandler({}))
-        self._opener = build_opener(*handlers)
+        # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
+        self._trust_env = not is_loopback(parts.hostname)
+        self._tls: Any = None
 
     def send(self, body: dict[str, Any], *, attempts: int | None = None) -> bytes:
         """Post JSON and return the bytes of the answer; ``attempts`` are the server's by default.
@@ -101,37 +96,51 @@ class Server:
         Raises:
             ModelUnavailable: no answer, a status that is an error, or more than 64 MiB.
         """
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._key:
-            headers["Authorization"] = "Bearer " + self._key
+        library = _import("httpx2", "'keepward[client]'")
         if self._clock() < self._paused_until:
             raise self._paused()
+        content = json.dumps(body).encode()
         wait, last, began = _FIRST_WAIT_SECONDS, attempts or self._attempts, self._clock()
         for attempt in range(1, last + 1):
             asked_to_wait: float | None = None
             try:
-                # The scheme was checked when the endpoint was named.
-                request = Request(self._url, data=json.dumps(body).encode(), headers=headers, method="POST")  # noqa: S310
-                with self._opener.open(request, timeout=self._timeout) as answer:
-                    data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
-                if len(data) > _LARGEST_ANSWER_BYTES:
-                    raise self.error("sent more than 64 MiB for one request")
-                self._paused_until = -math.inf
-                return data
-            except HTTPError as error:
-                status = error.code
-                asked_to_wait = _seconds(error.headers.get("Retry-After"))
-                error.close()
-                if status != 429 and status < 500:
-                    raise self.error(f"answered with status {status}{_advice(status)}") from None
-                trouble = f"answered with status {status}"
-            except (OSError, HTTPException) as error:
+                status, retry_after, data = self._post(library, content)
+            except (library.HTTPError, OSError) as error:
                 trouble = f"did not answer ({type(error).__name__})"
+            except (ImportError, ValueError, library.InvalidURL):
+                # The library's message may quote the key, or the password of a proxy.
+                raise self.error("cannot be asked; check its url, the api key and the environment's proxy") from None
+            else:
+                if status < 300:
+                    self._paused_until = -math.inf
+                    return data
+                if status != 429 and status < 500:
+                    raise self.error(f"answered with status {status}{_advice(status)}")
+                trouble, asked_to_wait = f"answered with status {status}", _seconds(retry_after)
             if attempt == last or self._clock() - began >= self._timeout:
                 break
             self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
             wait *= 2
         raise self.pause(trouble if attempt == 1 else f"{trouble} in {attempt} attempts")
+
+    def _post(self, library: Any, content: bytes) -> tuple[int, str | None, bytes]:
+        """Send one request. Return the status, `Retry-After`, and the body of a success."""
+        # Bytes are counted as they come, so an answer must not be compressed.
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+        if self._key:
+            headers["Authorization"] = "Bearer " + self._key
+        if self._tls is None:
+            # It takes 15 ms to make, longer than many an answer.
+            self._tls = library.create_ssl_context(trust_env=self._trust_env)
+        how = {"timeout": self._timeout, "trust_env": self._trust_env, "verify": self._tls, "follow_redirects": False}
+        data = bytearray()
+        with library.stream("POST", self._url, content=content, headers=headers, **how) as answer:
+            if answer.status_code < 300:
+                for piece in answer.iter_raw():
+                    data += piece
+                    if len(data) > _LARGEST_ANSWER_BYTES:
+                        raise self.error("sent more than 64 MiB for one request")
+            return answer.status_code, answer.headers.get("Retry-After"), bytes(data)
 
     def pause(self, trouble: str) -> ModelUnavailable:
         """Ask nothing for a minute, unless an answer arrives after all; return the error that says so."""
@@ -260,11 +269,6 @@ class HttpEmbedder:
         return _unit(rows)
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        """Follow nothing (1); the redirect then surfaces as its own status."""
-
-
 def _endpoint(path: str, end: str) -> str:
     path = path.rstrip("/")
     if path.endswith(f"/{end}"):
@@ -377,12 +381,13 @@ def _fastembed(name: str) -> _Runner:
 _RUNNERS = {"sentence-transformers": _sentence_transformers, "fastembed": _fastembed}
 
 
-def _import(module: str) -> Any:
+def _import(module: str, distribution: str = "") -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         package = module.replace("_", "-")
-        raise ModelUnavailable(f"this embedder needs the package {package}: pip install {package}") from error
+        advice = f"pip install {distribution or package}"
+        raise ModelUnavailable(f"this model needs the package {package}: {advice}") from error
 
 
 def _unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -119,6 +122,54 @@ def test_a_refusal_is_not_repeated(embedder: HttpEmbedder, script: Vectors) -> N
 def test_a_redirect_is_not_followed(embedder: HttpEmbedder, script: Vectors, url: str) -> None:
     script.statuses, script.headers = [307], {"Location": url + "/elsewhere"}
     with pytest.raises(ModelUnavailable, match="redirects are not followed"):
+        embedder.embed(["x"])
+
+
+def test_proxy_of_the_environment_is_not_asked_for_this_machine(
+    embedder: HttpEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert embedder.embed(["x"]).shape == (1, 3)
+
+
+def test_proxy_of_the_environment_is_asked_for_other_machines(url: str, script: Vectors, monkeypatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", url)
+    HttpEmbedder("http://embedder.example.test", "small", dim=3).embed(["x"])
+    assert script.seen[0][0] == "http://embedder.example.test/v1/embeddings"
+
+
+@pytest.mark.parametrize("proxy", ["socks9://me:secret@127.0.0.1:9", "socks5://me:secret@127.0.0.1:9"])
+def test_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ModelUnavailable, match="environment's proxy") as caught:
+        HttpEmbedder("http://embedder.example.test", "small", dim=3).embed(["x"])
+    assert "secret" not in str(caught.value)
+
+
+def test_key_that_no_header_can_have_is_not_repeated(url: str) -> None:
+    with pytest.raises(ModelUnavailable, match="check its url, the api key") as caught:
+        HttpEmbedder(url, "small", "schlüssel", 3).embed(["x"])
+    assert "schl" not in str(caught.value)
+
+
+def test_answer_is_read_up_to_a_limit(embedder: HttpEmbedder, script: Vectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keepward.embedding.remote._LARGEST_ANSWER_BYTES", 100)
+    script.body = b" " * 101
+    with pytest.raises(ModelUnavailable, match="more than 64 MiB"):
+        embedder.embed(["x"])
+
+
+def test_compressed_answer_is_not_unpacked(embedder: HttpEmbedder, script: Vectors) -> None:
+    script.headers = {"Content-Encoding": "gzip"}
+    script.body = gzip.compress(b'{"data": [{"index": 0, "embedding": [1, 0, 0]}]}')
+    with pytest.raises(ModelUnavailable, match="not an embeddings answer"):
+        embedder.embed(["x"])
+
+
+def test_missing_library_is_named(embedder: HttpEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ModelUnavailable, match=re.escape("pip install 'keepward[client]'")):
         embedder.embed(["x"])
 
 
