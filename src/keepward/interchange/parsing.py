@@ -158,6 +158,8 @@ class Source:
             raise self.unreadable(exc) from exc
 
     def _elements(self) -> Iterator[tuple[int, Any]]:
+        # Not ijson: its C parser reads half a surrogate pair as "?", without an error. Its Python parser keeps it, and
+        # reads 13 MB/s where this reads 175.
         if self.first() != "[":
             yield 1, parse(self.text())
             return
