@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keepward import InvalidInput
+from keepward.api import OPERATIONS
 from keepward.mcp.blocks import block_replace
 from keepward.mcp.tools import get_context, recall, remember, revise
 
@@ -95,6 +96,17 @@ def test_what_does_not_fit_is_reported_in_a_sentence(tool, given, sentence):
     with pytest.raises(InvalidInput) as fault:
         tool.checked_arguments(given)
     assert sentence in str(fault.value)
+
+
+#: Arguments of `remember` that are for programs, not for models.
+NOT_FOR_MODELS = {"category", "content_type", "blob", "stability", "access", "session", "speaker", "job", "aliases",
+                  "vector", "if_version"}  # fmt: skip
+
+
+def test_each_argument_of_remember_is_one_of_the_tool_or_named_here():
+    known = {*remember.input_schema["properties"], *NOT_FOR_MODELS}
+    missing = {each.name for each in OPERATIONS["remember"].arguments.values()} - known
+    assert missing == set(), "add it to `NewFields` in mcp/tools.py, or to NOT_FOR_MODELS in this test"
 
 
 def test_null_counts_as_left_out():

@@ -6,45 +6,37 @@ the block is `append`, an addition is committed at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict
+from typing import Annotated, Any, TypedDict, Unpack
 
 from msgspec import Meta
 
 from keepward.core.escaping import escape_label, quoted
-from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.memory import CORE_BLOCKS, Record, Tier
 from keepward.core.policy import access_for
 from keepward.core.principals import visible_from
 from keepward.errors import InvalidInput
 from keepward.mcp.tool import ToolAnswer, tool
 from keepward.mcp.tools import drop_empty, write_result
+from keepward.memory import Memory
 
-if TYPE_CHECKING:
-    from keepward.core.memory import Record
-    from keepward.memory import Memory
+_Label = Annotated[str, Meta(description="Name of the block, such as mission.")]
 
 
-class _Change(TypedDict, total=False):
-    label: Required[Annotated[str, Meta(description="Name of the block, such as mission.")]]
+class Justified(TypedDict, total=False):
+    """Why a block changes."""
+
     reason: Annotated[str, Meta(description="The reviewer reads it.")]
     evidence: Annotated[list[str], Meta(description="The human block needs a recorded user message.")]
 
 
-class AppendArguments(_Change, total=False):
-    text: Required[Annotated[str, Meta(description="The line to add.")]]
+class Passage(Justified, total=False):
+    """What to replace, and why."""
 
-
-class ReplaceArguments(_Change, total=False):
     old: Annotated[str, Meta(description="The exact passage to replace. Default: the complete block.")]
-    new: Required[str]
-
-
-class IdentityArguments(TypedDict, total=False):
-    text: Required[Annotated[str, Meta(description="The complete new text; at most 500 tokens.")]]
-    reason: str
 
 
 @tool(reads=True)
-def read_blocks(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
+def read_blocks(memory: Memory) -> ToolAnswer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
     listed = blocks(memory)
     lines = [
@@ -55,36 +47,51 @@ def read_blocks(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     return ToolAnswer(data={"blocks": listed}, text="\n".join(lines))
 
 
-@tool(AppendArguments)
-def block_append(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
+@tool()
+def block_append(
+    memory: Memory,
+    label: _Label,
+    text: Annotated[str, Meta(description="The line to add.")],
+    **why: Unpack[Justified],
+) -> ToolAnswer:
     """Add a line to a core block."""
-    record = _key_holders(memory).get(args["label"])
+    record = _key_holders(memory).get(label)
     if record is None:
-        return _insert(memory, args, args["text"])
-    fields: dict[str, Any] = {"text": args["text"], "evidence": args.get("evidence", [])}
-    return write_result(memory, memory.append(record.id, reason=args.get("reason", ""), **fields))
+        return write_result(memory, memory.remember(text, tier="core", key=label, **why))
+    return write_result(memory, memory.append(record.id, text, **why))
 
 
-@tool(ReplaceArguments, destroys=True)
-def block_replace(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
+@tool(destroys=True)
+def block_replace(
+    memory: Memory,
+    label: _Label,
+    new: str,
+    **passage: Unpack[Passage],
+) -> ToolAnswer:
     """Replace a passage of a core block, or the complete block."""
-    record = _key_holders(memory).get(args["label"])
+    why: dict[str, Any] = {**passage}
+    old, record = why.pop("old", None), _key_holders(memory).get(label)
     if record is None:
-        if "old" in args:
+        if old is not None:
             raise InvalidInput("this block is empty; leave out `old` to write it")
-        return _insert(memory, args, args["new"])
-    fields: dict[str, Any] = {name: args[name] for name in ("evidence",) if name in args}
-    fields["text"] = _replace_passage(record.text, args.get("old"), args["new"])
+        return write_result(memory, memory.remember(new, tier="core", key=label, **why))
+    text = new
+    if old is not None:
+        if not old or record.text.count(old) != 1:
+            raise InvalidInput("`old` must occur in the block exactly once; read the block and quote a longer passage")
+        text = record.text.replace(old, new)
     # A version that the agent has not read is not overwritten.
-    return write_result(
-        memory, memory.revise(record.id, reason=args.get("reason", ""), if_version=record.version, **fields)
-    )
+    return write_result(memory, memory.revise(record.id, text, if_version=record.version, **why))
 
 
-@tool(IdentityArguments, destroys=True)
-def update_identity(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
+@tool(destroys=True)
+def update_identity(
+    memory: Memory,
+    text: Annotated[str, Meta(description="The complete new text; at most 500 tokens.")],
+    reason: str = "",
+) -> ToolAnswer:
     """Propose a new edition of the identity, the persona at the start of every prompt. The owner must approve it."""
-    return write_result(memory, memory.update_identity(args["text"], reason=args.get("reason", "")))
+    return write_result(memory, memory.update_identity(text, reason=reason))
 
 
 #: The tools of core blocks.
@@ -124,16 +131,3 @@ def _key_holders(memory: Memory) -> dict[str, Record]:
         str(record.key): record
         for record in sorted(records, key=lambda record: (-visible.index(record.scope), record.id))
     }
-
-
-def _insert(memory: Memory, args: dict[str, Any], text: str) -> ToolAnswer:
-    fields: dict[str, Any] = {"tier": "core", "key": args["label"], "evidence": args.get("evidence", [])}
-    return write_result(memory, memory.remember(text, reason=args.get("reason", ""), **fields))
-
-
-def _replace_passage(now: str, old: str | None, new: str) -> str:
-    if old is None:
-        return new
-    if not old or now.count(old) != 1:
-        raise InvalidInput("`old` must occur in the block exactly once; read the block and quote a longer passage")
-    return now.replace(old, new)

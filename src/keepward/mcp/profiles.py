@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from msgspec import Meta
@@ -26,10 +26,7 @@ from keepward.mcp import tools
 from keepward.mcp.blocks import TOOLS as BLOCKS
 from keepward.mcp.blocks import blocks
 from keepward.mcp.tool import Tool, ToolAnswer, tool
-
-if TYPE_CHECKING:
-    from keepward.memory import Memory
-
+from keepward.memory import Memory
 
 _TEXTS: Mapping[str, Any] = load_toml(__package__, "profiles.toml")
 JSON, MARKDOWN = "application/json", "text/markdown"
@@ -94,25 +91,24 @@ def _json(value: Any) -> tuple[str, str]:
     return json.dumps(value, indent=2, ensure_ascii=False), JSON
 
 
-class ContextPromptArguments(TypedDict, total=False):
-    objective: Required[Annotated[str, Meta(description="The task, in a sentence.")]]
-    # Arguments of prompts are texts.
-    budget_tokens: Annotated[str, Meta(description="Maximum number of tokens.")]
-
-
-@tool(ContextPromptArguments, reads=True)
-def compile_context(memory: Memory, args: dict[str, str]) -> ToolAnswer:
+@tool(reads=True)
+def compile_context(
+    memory: Memory,
+    objective: Annotated[str, Meta(description="The task, in a sentence.")],
+    budget_tokens: Annotated[str, Meta(description="Maximum number of tokens.")] = "",
+) -> ToolAnswer:
     """Put the context from memory before a task."""
-    budget = args.get("budget_tokens", "").strip()
+    # Arguments of prompts are texts.
+    budget = budget_tokens.strip()
     if budget and not (budget.isascii() and budget.isdecimal() and len(budget) <= 7):
         raise InvalidInput("`budget_tokens` is a whole number of at least 1")
-    compiled = memory.context(args["objective"], budget_tokens=int(budget) if budget else None)
+    compiled = memory.context(objective, budget_tokens=int(budget) if budget else None)
     context = compiled.text or "Memory has nothing for this task."
-    return ToolAnswer(data={}, text=f"{context}\n\nWith this in mind: {args['objective']}")
+    return ToolAnswer(data={}, text=f"{context}\n\nWith this in mind: {objective}")
 
 
 @tool(reads=True)
-def review_pending(memory: Memory, args: dict[str, str]) -> ToolAnswer:
+def review_pending(memory: Memory) -> ToolAnswer:
     """Summarize the pending proposals; this approves nothing."""
     prompt = (
         "Summarize the pending proposals of memory for me, one by one: the change, the proposer, and why it needs "

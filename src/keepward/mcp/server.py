@@ -155,7 +155,7 @@ class _McpHandlers:
         if wait > 0:
             raise KeepwardError(f"too many changes; wait {max(1, round(wait))} seconds and call again")
         with self._bounded(memory, tool.reads):
-            return tool.run(memory, arguments)
+            return tool.run(memory, **arguments)
 
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
         listed = profiles.list_resources(self._handle_of(ctx))

@@ -1,11 +1,11 @@
-"""Tools: functions of a handle and of checked arguments, with a name, a description and a schema for models.
+"""Tools: typed functions of a handle, with a name, a description and a schema for models.
 
 Invariants
 (1) A tool knows no transport and imports no SDK.
 (2) A tool that fails raises a `KeepwardError`; the outcome of a write is data, never an error.
-(3) The types of the arguments define the schema and the check. An optional argument counts as missing if it is null, an
-    empty text or list, "null" or "None", because models write these. For the same reason a text that can only mean one
-    number, boolean, list or object counts as that: "5" as 5, and "work" as ["work"].
+(3) The signature of the function defines the schema and the check. An optional argument counts as missing if it is
+    null, an empty text or list, "null" or "None", because models write these. For the same reason a text that can only
+    mean one number, boolean, list or object counts as that: "5" as 5, and "work" as ["work"].
 (4) An error about an argument names it and its type; it never repeats the value.
 """
 
@@ -15,15 +15,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, get_type_hints
+from typing import Annotated, Any, NotRequired, Required, TypeAlias, TypedDict, get_args, get_type_hints
 
 import msgspec
 
 from keepward.core.value import suggestion, unknown_field_message
 from keepward.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from keepward.memory import Memory
+from keepward.memory import Memory
 
 #: Maximum characters of a text, and items of a list, in a call.
 MAX_LENGTH = 20_000
@@ -33,22 +31,10 @@ _EMPTY_VALUES = frozenset({"", "null", "None", "none", "undefined"})
 _FREE_TEXT_ARGUMENTS = frozenset({"text", "reason", "old", "new"})
 #: All JSON parsers read integers up to this one exactly.
 _MAX_EXACT_INTEGER = 2**53
-#: Types of arguments that models also write as a text.
-_TYPES_AS_TEXT: Mapping[str, Any] = {
-    "integer": int | float,
-    "number": int | float,
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
 _SEPARATOR = re.compile(r"[,;\n]")
 _PATH = re.compile(r" - at `\$\.(\w+)")
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class NoArguments(TypedDict):
-    """The arguments of a tool that takes none."""
 
 
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,32 +48,38 @@ class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-#: A function of a handle and of checked arguments.
-ToolFunction = Callable[..., ToolAnswer]
-
-
 class Tool:
-    """A function that models call by its name, with the type of its arguments."""
+    """A function that models call by its name."""
 
-    def __init__(self, run: ToolFunction, arguments: Any, *, reads: bool, destroys: bool) -> None:
+    def __init__(self, run: Callable[..., ToolAnswer], *, reads: bool, destroys: bool) -> None:
         self.name, self.run = run.__name__, run
         #: Description for models.
         self.about = " ".join(inspect.cleandoc(run.__doc__ or "").split())
         #: Whether it only reads, and whether it retires or overwrites a memory.
         self.reads, self.destroys = reads, destroys
-        self._arguments = arguments
+
+    @cached_property
+    def _arguments(self) -> Any:
+        """The parameters after the handle, and those of ``**fields``, as a TypedDict."""
+        hints, found = get_type_hints(self.run, include_extras=True), dict[str, Any]()
+        for name, param in list(inspect.signature(self.run).parameters.items())[1:]:
+            if param.kind is param.VAR_KEYWORD:
+                found |= get_type_hints(get_args(hints[name])[0], include_extras=True)
+            else:
+                found[name] = (Required if param.default is param.empty else NotRequired)[hints[name]]
+        return TypedDict(self.name, found, total=False)  # type: ignore[operator]
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments, in the order of their declaration."""
         parts = msgspec.json.schema_components([self._arguments], ref_template="{name}")[1]
-        own = parts[self._arguments.__name__]
+        own = parts[self.name]
         properties = {name: _inline_types(own["properties"][name], parts) for name in get_type_hints(self._arguments)}
         needed = {"required": own["required"]} if own.get("required") else {}
         return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
     def call(self, memory: Memory, args: Mapping[str, Any] | None) -> ToolAnswer:
-        return self.run(memory, self.checked_arguments(args))
+        return self.run(memory, **self.checked_arguments(args))
 
     def checked_arguments(self, args: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments of a call without those that count as missing; see (3)."""
@@ -96,7 +88,7 @@ class Tool:
         if unknown is not None:
             raise InvalidInput(f"{self.name}: {unknown_field_message('argument', unknown, properties)}")
         given = {
-            key: _to_declared_type(value, properties[key])
+            key: _read_text(value, properties[key].get("type"))
             for key, value in (args or {}).items()
             if value is not None and (key in needed or not _is_left_out(key, value))
         }
@@ -106,7 +98,7 @@ class Tool:
         for key, value in given.items():
             check_size(value, f"`{key}`")
         try:
-            converted: dict[str, Any] = msgspec.convert(given, self._arguments)
+            converted: dict[str, Any] = msgspec.convert(given, self._arguments, strict=False)
         except msgspec.ValidationError as fault:
             # The message of the error may repeat the value.
             path = _PATH.search(str(fault))
@@ -129,14 +121,13 @@ class Tool:
         }
 
 
-def tool(
-    arguments: Any = NoArguments, *, reads: bool = False, destroys: bool = False
-) -> Callable[[ToolFunction], Tool]:
+def tool(*, reads: bool = False, destroys: bool = False) -> Callable[[Callable[..., ToolAnswer]], Tool]:
     """Make a tool of a function: its name is the tool's name, its docstring the description for models.
 
-    ``arguments`` is a TypedDict; the function gets the arguments of a call as such a dictionary.
+    Its first parameter is the handle, the others are the arguments. The description of an argument is in its type.
+    Operations describe theirs in more words than the limit of tokens allows.
     """
-    return lambda run: Tool(run, arguments, reads=reads, destroys=destroys)
+    return lambda run: Tool(run, reads=reads, destroys=destroys)
 
 
 def _inline_types(schema: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,23 +159,21 @@ def describe_type(schema: Mapping[str, Any]) -> str:
             return names.get(str(kind), "an object") + bounds
 
 
-def _to_declared_type(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a value in the type of its argument if it can only mean one value of it; else the value itself."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER:
-        return int(value)
-    kind = str(schema.get("type"))
-    if not isinstance(value, str) or kind not in _TYPES_AS_TEXT or len(value) > MAX_LENGTH:
+def _read_text(value: Any, kind: Any) -> Any:
+    """Return a text as the list or object that it means, or without the blanks around a number; else the value."""
+    if not isinstance(value, str) or kind in {"string", None} or len(value) > MAX_LENGTH:
         return value
     text = value.strip()
+    if kind not in {"array", "object"}:
+        return text
     try:
-        read = msgspec.json.decode(text.lower() if kind == "boolean" else text)
+        read = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         # A separator may part several items, or belong to one.
         return [text] if kind == "array" and not text.startswith("[") and not _SEPARATOR.search(text) else value
     if kind == "array" and isinstance(read, int | float):
         return [text]
-    fits = isinstance(read, _TYPES_AS_TEXT[kind]) and isinstance(read, bool) is (kind == "boolean")
-    return _to_declared_type(read, schema) if fits else value
+    return read if isinstance(read, list if kind == "array" else dict) else value
 
 
 def _is_left_out(name: str, value: Any) -> bool:
