@@ -1,17 +1,18 @@
 """Slots: limits of concurrent work for each token, so that no token starves the others.
 
 A request over its limit waits without a worker thread. All tokens together, except owners', have a limit too: the
-other workers are reserved for owners. A free slot goes to the waiting token with the fewest slots.
+other workers are reserved for owners. A request first takes a slot of its token, then one of all tokens. So no more
+than a token's share of requests is in front of those of another token.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
+
+from anyio import CapacityLimiter, WouldBlock, fail_after
 
 from keepward.http.requests import Problem
 
@@ -39,87 +40,50 @@ IMPORT = Work(name="imports", token=2, agents=4, waits=False)
 STREAM = Work(name="event streams", token=8, agents=64, waits=False)
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    work: Work
-    token: str
-    owner: bool
-    granted: asyncio.Future[None]
-
-
 class Slots:
-    """The slots of one server."""
+    """The slots of one server, in its event loop."""
 
     def __init__(self) -> None:
-        # Reentrant: the garbage collector may release a slot while this thread acquires another.
-        self._lock = threading.RLock()
-        self._in_use: Counter[tuple[Work, str]] = Counter()
-        self._agents: Counter[Work] = Counter()
-        self._waiting: list[_Waiter] = []
+        #: By kind of work and token; None is all tokens except owners'.
+        self._limiters: dict[tuple[Work, str | None], CapacityLimiter] = {}
 
     def in_use(self, work: Work) -> int:
         """Return the number of used slots of a kind."""
-        with self._lock:
-            return sum(count for (kind, _), count in self._in_use.items() if kind is work)
+        return sum(each.borrowed_tokens for (kind, token), each in self._limiters.items() if kind is work and token)
 
     async def acquire(self, work: Work, token: str, *, owner: bool = False) -> Callable[[], None]:
-        """Take a slot for a token's request, waiting for one if the work allows it. Return a function that releases it.
+        """Take a slot for a token's request, waiting for one if the work allows it.
+
+        Return a function that releases it; any thread may call it.
 
         Raises:
             Problem: 429, no slot became free in time.
         """
-        waiter = _Waiter(work, token, owner, asyncio.get_running_loop().create_future())
-        release = partial(self._release, waiter)
-        with self._lock:
-            if self._fits(waiter):
-                self._count(waiter, 1)
-                return release
-            if not work.waits or sum(waiter.token == token for waiter in self._waiting) >= MAX_WAITERS:
-                raise _too_many_requests(work)
-            self._waiting.append(waiter)
+        request, loop = object(), asyncio.get_running_loop()
         try:
-            await asyncio.wait_for(asyncio.shield(waiter.granted), SLOT_TIMEOUT_S)
-        except BaseException as exc:
-            with self._lock:
-                if waiter not in self._waiting:
-                    release()
-                else:
-                    self._waiting.remove(waiter)
-            if isinstance(exc, TimeoutError):
-                raise _too_many_requests(work) from None
-            raise
+            with ExitStack() as taken, fail_after(SLOT_TIMEOUT_S):
+                for name, size in ((token, work.token), *(() if owner else ((None, work.agents),))):
+                    limiter = self._limiters.setdefault((work, name), CapacityLimiter(size))
+                    crowded = name is not None and limiter.statistics().tasks_waiting >= MAX_WAITERS
+                    if work.waits and not crowded:
+                        await limiter.acquire_on_behalf_of(request)
+                    else:
+                        limiter.acquire_on_behalf_of_nowait(request)
+                    taken.callback(self._release, work, name, request)
+                held = taken.pop_all()
+        except (TimeoutError, WouldBlock):
+            detail = f"this token or the server has too many concurrent {work.name}; retry when one has ended"
+            raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"}) from None
+
+        def release() -> None:
+            # If the loop has ended, so have its slots.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(held.close)
+
         return release
 
-    def _fits(self, waiter: _Waiter) -> bool:
-        own = self._in_use[waiter.work, waiter.token] < waiter.work.token
-        return own and (waiter.owner or self._agents[waiter.work] < waiter.work.agents)
-
-    def _count(self, waiter: _Waiter, change: int) -> None:
-        key = (waiter.work, waiter.token)
-        self._in_use[key] += change
-        self._agents[waiter.work] += 0 if waiter.owner else change
-        if not self._in_use[key]:
-            del self._in_use[key]
-
-    def _release(self, waiter: _Waiter) -> None:
-        with self._lock:
-            self._count(waiter, -1)
-            ready = [
-                candidate for candidate in self._waiting if candidate.work is waiter.work and self._fits(candidate)
-            ]
-            if not ready:
-                return
-            following = min(ready, key=lambda candidate: self._in_use[candidate.work, candidate.token])
-            self._waiting.remove(following)
-            self._count(following, 1)
-            following.granted.get_loop().call_soon_threadsafe(_grant, following.granted)
-
-
-def _grant(granted: asyncio.Future[None]) -> None:
-    if not granted.done():
-        granted.set_result(None)
-
-
-def _too_many_requests(work: Work) -> Problem:
-    detail = f"this token or the server has too many concurrent {work.name}; retry when one has ended"
-    return Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
+    def _release(self, work: Work, name: str | None, request: object) -> None:
+        limiter = self._limiters[work, name]
+        limiter.release_on_behalf_of(request)
+        if not limiter.borrowed_tokens:
+            del self._limiters[work, name]
