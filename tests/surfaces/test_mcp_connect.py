@@ -226,6 +226,19 @@ def test_half_a_character_in_another_setting_is_a_clear_error(run, home, how):
     assert not list(home.rglob("*.before-keepward"))
 
 
+@pytest.mark.parametrize("how", [(), ("--hooks",), ("--dry-run",), ("--no-token",)])
+@pytest.mark.parametrize("where", ["--db", "KEEPWARD_HOME"])
+def test_a_path_with_half_a_character_is_a_clear_error(run, home, monkeypatch, where, how):
+    path = home / "a\udcff"
+    if where == "--db":
+        assert run("init", "--db", str(path)).code == 0
+    else:
+        monkeypatch.setenv(where, str(path))
+    ran = run("connect", "cursor", *((where, str(path)) if where == "--db" else ()), *how)
+    assert (ran.code, "is not UTF-8" in ran.err, (home / FILES["cursor"]).exists()) == (2, True, False)
+    assert not (home / "keepward.db").exists()
+
+
 def test_a_file_that_is_not_text_is_left_alone(run, home):
     path = lay(home, "claude", "")
     path.write_bytes(b"\xff\xfe\x00")

@@ -184,7 +184,15 @@ def plan_connect(
     """Return the change that makes a client start this command as its server. An error says what to add by hand.
 
     ``vendor`` is true if the client's own program adds a new entry.
+
+    Raises:
+        InvalidInput: the settings cannot be edited, or a path in the command or environment is not UTF-8.
     """
+    try:
+        "".join((*command, *env.values())).encode()
+    except UnicodeEncodeError as fault:
+        advice = "rename that file or folder, or name another with --db, --config or KEEPWARD_HOME"
+        raise InvalidInput(f"a path in the entry is not UTF-8, as settings are; {advice}") from fault
     secret = env.get(TOKEN_VARIABLE, "")
     masked = {**env, TOKEN_VARIABLE: MASKED_TOKEN} if secret else env
     try:
