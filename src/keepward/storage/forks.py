@@ -18,12 +18,9 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from keepward.errors import InvalidInput, StoreUnavailable
-
-if TYPE_CHECKING:
-    from keepward.storage.sqlite import SqliteDatabase
 
 #: Messages of a refusal in a child.
 FORKED_IN_USE_MESSAGE = (
@@ -37,8 +34,33 @@ FORKED_INSIDE_SQLITE_MESSAGE = (
 #: Device and inode of a file.
 FileIdentity = tuple[int, int]
 
+
+class FileHandle(Protocol):
+    """An open file of SQLite with its connections."""
+
+    identity: FileIdentity | None
+
+    @property
+    def has_open(self) -> bool:
+        """Whether the file may be open: a running read outlasts ``close``."""
+        ...
+
+    @property
+    def has_connections(self) -> bool:
+        """Whether a connection is open or being opened."""
+        ...
+
+    def close_idle(self) -> None:
+        """Close the connections, unless one is in use."""
+        ...
+
+    def reset_after_fork(self) -> None:
+        """Forget the connections of the parent, in a forked child."""
+        ...
+
+
 #: By id of the handle. Other threads add to it during a fork, so it is copied in one step.
-_databases: weakref.WeakValueDictionary[int, SqliteDatabase] = weakref.WeakValueDictionary()
+_databases: weakref.WeakValueDictionary[int, FileHandle] = weakref.WeakValueDictionary()
 #: Blocks that use SQLite: the thread of each, with its handle or the file that it creates.
 _blocks: dict[object, tuple[int, object]] = {}
 #: Serialises forks: closing the connections before a fork uses SQLite as well.
@@ -51,7 +73,7 @@ _is_stuck = False
 _pid = os.getpid()
 
 
-def close_before_fork(connections: SqliteDatabase) -> None:
+def close_before_fork(connections: FileHandle) -> None:
     """Close the idle connections of a handle before each fork from now on."""
     _databases[id(connections)] = connections
 
@@ -68,7 +90,7 @@ def using(what: object = None) -> Iterator[None]:
         _blocks.pop(block, None)
 
 
-def in_use(connections: SqliteDatabase) -> bool:
+def in_use(connections: FileHandle) -> bool:
     """Whether a block uses a connection of a handle, or opens one."""
     return any(what is connections for _, what in list(_blocks.values()))
 
@@ -115,7 +137,7 @@ def identity_of(path: str) -> FileIdentity | None:
     return about.st_dev, about.st_ino
 
 
-def _handles() -> list[SqliteDatabase]:
+def _handles() -> list[FileHandle]:
     return [each for ref in _databases.valuerefs() if (each := ref()) is not None]
 
 

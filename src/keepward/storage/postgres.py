@@ -124,7 +124,7 @@ class PostgresDatabase:
         if key is None or not self.writable:
             return None
         if self._shared is None:
-            self._shared = SharedState(self, self.store_id, key, monotonic)
+            self._shared = SharedState(self.tenantless_transaction, self.store_id, key, monotonic)
         return self._shared
 
     @property

@@ -21,16 +21,13 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keepward.core.serialization import decode, encode
 from keepward.storage import forks
-
-if TYPE_CHECKING:
-    from keepward.storage.postgres import PostgresDatabase
 
 #: Bytes of the seal that a body begins with.
 _SEAL_BYTES = 32
@@ -164,10 +161,16 @@ class ServerState:
 class SharedState(ServerState):
     """Entries in a database, which its servers share."""
 
-    def __init__(self, database: PostgresDatabase, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
-        """Share the entries of the store ``name``."""
-        self._database, self._secret, self.name = database, key, name[:8]
-        with database.tenantless_transaction() as db:
+    def __init__(
+        self,
+        transaction: Callable[[], AbstractContextManager[Any]],
+        name: str,
+        key: bytes,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """Share the entries of the store ``name``; ``transaction`` opens a transaction of its database."""
+        self._open, self._secret, self.name = transaction, key, name[:8]
+        with transaction() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
         #: Seconds of the database's clock, read once at the start; off by at most the time of that call.
@@ -175,7 +178,7 @@ class SharedState(ServerState):
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
-        with self._database.tenantless_transaction() as db:
+        with self._open() as db:
             if lock:
                 db.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
             yield db

@@ -20,7 +20,8 @@ from keepward.errors import KeepwardError
 from keepward.storage.seals import Sealer
 
 if TYPE_CHECKING:
-    from keepward.storage.postgres import PostgresDatabase
+    from keepward.ports.world import BlobStore
+    from keepward.storage.server_state import SharedState
 
 #: Folder of the SQL files.
 SQL_FOLDER = Path(__file__).parent
@@ -93,6 +94,30 @@ class Connection(Protocol):
         ...
 
 
+class DatabaseServer(Protocol):
+    """What only a database that several servers share can do."""
+
+    def shared_state(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return the state that servers of this database share; None without a key or when read-only."""
+        ...
+
+    def create_vectors(self) -> None:
+        """Create the table for candidates from the database.
+
+        Raises:
+            StoreUnavailable: the database lacks pgvector.
+        """
+        ...
+
+    def execute_autocommit(self, statement: str) -> None:
+        """Run a statement that cannot run in a transaction."""
+        ...
+
+    def blob_store(self) -> BlobStore:
+        """Return where the database stores the bytes of blobs."""
+        ...
+
+
 class Database(Protocol):
     """A backend: its snapshots, its transactions and its maintenance."""
 
@@ -104,7 +129,7 @@ class Database(Protocol):
         ...
 
     @property
-    def server(self) -> PostgresDatabase | None:
+    def server(self) -> DatabaseServer | None:
         """A database that several servers share; None for a file, which one process serves."""
         ...
 
