@@ -1,4 +1,4 @@
-"""The store that the attacks of the security evals are made on, and the list of these attacks."""
+"""The store that the attacks of the security evals are made on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from keepward.core.principals import Actor
 from keepward.drill.attacks import Attack, AttackResult, DrillStore
 from keepward.drill.drill import DrillResult, run_attack
 
-_ATTACKS: list[Attack] = []
+#: The attacks that ``attack`` registered, in order.
+ATTACKS: list[Attack] = []
 
 
 class AttackStore(DrillStore):
@@ -67,17 +68,10 @@ def attack(
     """Add a function to the attacks, under its own name where none is given."""
 
     def added(run: Callable[[AttackStore], AttackResult]) -> Callable[[AttackStore], AttackResult]:
-        _ATTACKS.append(Attack(name or run.__name__, title, run))
+        ATTACKS.append(Attack(name or run.__name__, title, run))
         return run
 
     return added
-
-
-def attacks() -> list[Attack]:
-    """Return the attacks that the drill leaves out: first what is asked of the store, then what is done to its rows."""
-    from evals import attacks_by_request, attacks_by_statement  # noqa: F401  they add their attacks
-
-    return list(_ATTACKS)
 
 
 def attacked(target: Target, chosen: Sequence[Attack], policy: Policy | None = None) -> list[DrillResult]:

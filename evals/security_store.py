@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from evals.attack_store import attacked, attacks
+from evals.attack_store import attacked
+from evals.attacks import attacks
 from evals.security_figure import Figure, all_of, kept, none_of, opened, recalled
 from evals.target import Column, DatabaseTarget, Target
 from keepward import Actor, KeepwardError, Policy

@@ -337,11 +337,11 @@ class MemoryAPI(ABC):
         or out.
         """
 
-    @operation("GET /memory/doctor", by="services.status:doctor", right="read", answer="items")
+    @operation("GET /memory/doctor", by="status:doctor", right="read", answer="items")
     def doctor(self) -> list[Check]:
         """Return the checks of this installation: what was checked, whether it passed, and how to repair it."""
 
-    @operation("GET /memory/status", by="services.status:status", right="read", tool="status")
+    @operation("GET /memory/status", by="status:status", right="read", tool="status")
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the review queue, budget use and the state of each job, as JSON values."""
 
@@ -866,7 +866,7 @@ class MemoryAPI(ABC):
         all keys of the result.
         """
 
-    @operation("POST /memory/verify", by="services.status:verify", right="read")
+    @operation("POST /memory/verify", by="status:verify", right="read")
     def verify(self, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
         """Check the hash chain, all seals, all projections and the anchor.
 
@@ -874,13 +874,13 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "POST /memory/rebuild", by="services.index_cache:rebuild", right="owner", answer="records", owner="rebuilding"
+        "POST /memory/rebuild", by="services.reindex:rebuild", right="owner", answer="records", owner="rebuilding"
     )
     def rebuild(self) -> int:
         """Rebuild the memories of this tenant from the journal. Return how many there are."""
 
     @operation(
-        "POST /memory/reindex", by="services.index_cache:reindex", right="owner", answer="indexed", owner="reindexing"
+        "POST /memory/reindex", by="services.reindex:reindex", right="owner", answer="indexed", owner="reindexing"
     )
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Compute terms and vectors that are missing or of another embedder. Return the number of indexed memories.
@@ -943,7 +943,7 @@ class MemoryAPI(ABC):
         ``name`` is an id or key.
         """
 
-    @operation("GET /memory/contradictions", by="services.search:contradictions", right="read")
+    @operation("GET /memory/contradictions", by="jobs.contradictions:contradictions", right="read")
     def contradictions(
         self,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
@@ -16,18 +16,44 @@ from keepward.services.arguments import plain_text
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.api import MemoryAPI
     from keepward.core.compiled import CompiledContext
     from keepward.core.messages import Added
+    from keepward.core.proposal import Outcome
+    from keepward.core.query import Memories
 
 #: Minimum messages of a session that gets a summary at its end, and most that its end sums up.
 MIN_TURNS, MAX_TURNS = 3, 64
 
 
+class ConversationMemory(Protocol):
+    """The operations of a memory that a conversation uses."""
+
+    @property
+    def scope(self) -> str:
+        """The scope of the handle."""
+        ...
+
+    def add(self, *args: Any, **options: Any) -> Added:
+        """Store messages."""
+        ...
+
+    def context(self, *args: Any, **options: Any) -> CompiledContext:
+        """Compile a context."""
+        ...
+
+    def list_memories(self, *args: Any, **options: Any) -> Memories:
+        """List memories."""
+        ...
+
+    def remember(self, *args: Any, **options: Any) -> Outcome:
+        """Propose a new memory."""
+        ...
+
+
 class Conversation:
     """One session of messages. Each message is stored or quarantined when its call returns."""
 
-    def __init__(self, memory: MemoryAPI, name: str, subject: str | None) -> None:
+    def __init__(self, memory: ConversationMemory, name: str, subject: str | None) -> None:
         self._memory = memory
         #: Name of the session, and the user it is about.
         self.name, self.subject = plain_text("name", name), subject
@@ -67,7 +93,7 @@ class Conversation:
         return self._memory.context(objective, **options)
 
 
-def propose_summaries(memory: MemoryAPI, session: str, *, subject: str | None = None, reason: str) -> None:
+def propose_summaries(memory: ConversationMemory, session: str, *, subject: str | None = None, reason: str) -> None:
     """Propose extracts of the messages that no summary covers; several if they are many or expire at different times.
 
     Sensitive messages, and messages below the trust of an agent, are left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -29,9 +29,6 @@ from keepward.core.value import Data, Duration
 from keepward.errors import Conflict
 from keepward.services import arguments
 
-if TYPE_CHECKING:
-    from keepward.api import MemoryAPI
-
 
 class Draft:
     """Collected changes.
@@ -43,16 +40,16 @@ class Draft:
 
     def __init__(
         self,
-        handle: MemoryAPI,
+        propose: Callable[..., Outcome],
         reason: str,
         session: str | None,
         make_insert: Callable[[str, Mapping[str, Any]], Insert],
     ) -> None:
-        """Collect changes for a handle.
+        """Collect changes for a handle, whose method ``propose`` takes them.
 
         ``make_insert`` returns the change that inserts a memory with a text and fields.
         """
-        self._handle, self._reason, self._session = handle, reason, session
+        self._propose, self._reason, self._session = propose, reason, session
         self._make_insert = make_insert
         self._changes: list[Change] = []
         #: Outcome of the proposal; None until the block has ended without an error.
@@ -200,7 +197,7 @@ class Draft:
     ) -> None:
         self._ended = True
         if kind is None and self._changes:
-            self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)
+            self.outcome = self._propose(self._changes, reason=self._reason, session=self._session)
 
 
 def _changed_fields(arguments: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:

@@ -368,7 +368,7 @@ class Memory(Handles, Tools):
         from keepward.draft import Draft
         from keepward.services.edits import new_memory
 
-        return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
+        return Draft(self.propose, reason, session, lambda text, given: new_memory(self._session, text, given))
 
     def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped."""
@@ -384,8 +384,8 @@ class Memory(Handles, Tools):
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
-        from keepward.services.erasure_references import reject_erased
-        from keepward.services.index_cache import reindex
+        from keepward.services.reindex import reindex
+        from keepward.services.tombstones import reject_erased
 
         session = request_context_of(self, owners="restoring a journal")
         head = session.store.restore_journal(session.tenant, reject_erased(session.engine, commits))

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from outcomes import kept
 
-from keepward import Actor, Memory, Policy
+from keepward import Actor, Memory, Policy, status
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.retrieval import chunking, columns
 from keepward.services import database_candidates as gathering
 from keepward.services import index_cache as engine_index
-from keepward.services import status
 from keepward.storage import candidates
 from support.clock import SteppingClock
 from support.database import as_superuser

@@ -375,11 +375,11 @@ def test_writing_command_starts_a_process_for_due_jobs(tmp_path: Path) -> None:
 
 
 def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keepward.cli import maintenance as cli_maintenance
+    from keepward.cli import spawn
     from keepward.cli.main import main
 
     left: list[Any] = []
-    monkeypatch.setattr(cli_maintenance, "spawn_maintenance", left.append)
+    monkeypatch.setattr(spawn, "spawn_maintenance", lambda url, **_: left.append(url))
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")

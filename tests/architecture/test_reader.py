@@ -10,7 +10,8 @@ from pathlib import Path
 import keepward
 
 SOURCE = Path(keepward.__file__).parent
-MODULES = [path for folder in ("services", "jobs") for path in sorted((SOURCE / folder).glob("*.py"))]
+MODULES = [SOURCE / "status.py"]
+MODULES += [path for folder in ("services", "jobs") for path in sorted((SOURCE / folder).rglob("*.py"))]
 #: What reads contents of memories, commits, proposals or receipts from the store.
 READS = {
     "ids_with_prefix", "commit", "commits", "contents", "events", "find", "histories", "history", "duplicate_candidates", "receipt",
@@ -48,10 +49,11 @@ WITHOUT_READER = {
     "erasure_references": {"commit", "erasures", "history"},
     # They find and rank, count tokens and bytes, or find the instant of a commit.
     "blobs": {"Proposal"},
-    "index_cache": {"find", "records"},
+    "index_cache": {"records"},
+    "reindex": {"find"},
     "read": {"commit", "records"},
     "reranker": {"events", "receipt", "records"},
-    "status": {"find"},
+    "contexts": {"find"},
     # The identity and what was learned are memories of the store itself.
     "identity": {"Proposal", "history", "steps"},
     "system_records": {"find"},

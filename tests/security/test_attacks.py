@@ -7,7 +7,8 @@ makes them on both kinds of stores.
 from __future__ import annotations
 
 import pytest
-from evals.attack_store import attacked, attacks
+from evals.attack_store import attacked
+from evals.attacks import attacks
 from evals.security_figure import opened
 from evals.target import Target
 

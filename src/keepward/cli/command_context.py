@@ -303,9 +303,9 @@ class CommandContext:
         for sentence in result.messages:
             self.echo_err(sentence)
         if self.jobs_are_due:
-            from keepward.cli.maintenance import spawn_maintenance
+            from keepward.cli.spawn import spawn_maintenance  # Most commands start no process.
 
-            spawn_maintenance(self)
+            spawn_maintenance(self.url, embedder=self.embedder, config=self.config, environ=self.environ)
         return result.code
 
 

@@ -45,7 +45,7 @@ def init(call: CommandContext) -> CommandResult:
 def tenants(call: CommandContext) -> CommandResult:
     """List the tenants that have memories."""
     from keepward.memory import request_context_of
-    from keepward.services.status import tenants
+    from keepward.status import tenants
 
     names = tenants(request_context_of(call.memory("decide")))
     return CommandResult({"tenants": names, "count": len(names)}, hidden=("count",))

@@ -26,9 +26,9 @@ from keepward.locations import parse_file
 from keepward.open import blobs_of, open_engine, trust_store_in
 from keepward.ports.world import Clock, IdSource
 from keepward.services.blobs import put
-from keepward.services.erasure_references import erased_commitments
-from keepward.services.index_cache import reindex
+from keepward.services.reindex import reindex
 from keepward.services.request_context import RequestContext
+from keepward.services.tombstones import erased_commitments
 from keepward.storage.damaged import read_damaged
 from keepward.storage.erasing import empty_positions
 from keepward.storage.file import id_file

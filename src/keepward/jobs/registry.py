@@ -20,7 +20,7 @@ from keepward.jobs.pacing import Pace
 from keepward.jobs.planners import JobContext, ProposedBatch
 from keepward.services import blobs, review
 from keepward.services.feedback import learn_importance
-from keepward.services.index_cache import lacks_embedding, reindex, sync_database_index
+from keepward.services.reindex import lacks_embedding, reindex, sync_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
 from keepward.storage.sql import prefix_range

@@ -31,17 +31,15 @@ from keepward.core.job import (
     due_at,
     parse_schedule,
 )
-from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused
-from keepward.core.query import EVERYTHING, Filter
+from keepward.core.query import EVERYTHING
 from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
 from keepward.jobs.planners import CHANGES_PER_COMMIT, JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
-from keepward.services.browse import list_page
-from keepward.services.index_cache import lacks_embedding
+from keepward.services.reindex import lacks_embedding
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import known_embedder_id
 from keepward.services.transaction import receipt_of
@@ -53,8 +51,6 @@ logger = logging.getLogger(__name__)
 MAX_ASKED = CHANGES_PER_COMMIT
 #: Most reasons of quarantined or refused changes in a receipt, so that it stays readable.
 _MAX_REASONS = 20
-#: Lowest score of a pair that may be a contradiction.
-_CONTRADICTION_SCORE = 0.6
 
 
 def job_states(session: RequestContext) -> list[JobState]:
@@ -378,28 +374,3 @@ def candidates(session: RequestContext, *, floor: float, limit: int | None) -> l
     pairs = similar_pairs(context, memories, floor=floor, scopes=session.reader.scopes)
     # Both memories of a pair have the same sensitivity.
     return [pair for pair in pairs if session.reader.can_read(pair.first)][:limit]
-
-
-def contradictions(session: RequestContext, filters: Filter, *, limit: int) -> Contradictions:
-    """Return pairs of active memories that say nearly the same but differ in a detail, the closest first.
-
-    They are the merge candidates that do not state the same. A person decides which one is right. A pair is shown if a
-    list with the same filters shows both memories.
-    """
-    listed = list_page(session, filters, session.reader)
-    records = {record.id: record for record in listed}
-    pairs = []
-    for pair in candidates(session, floor=_CONTRADICTION_SCORE, limit=None):
-        if pair.differs and not pair.same and pair.first.id in records and pair.second.id in records:
-            older, newer = sorted(
-                (records[pair.first.id], records[pair.second.id]),
-                key=lambda record: (record.said_at, record.text_at, record.id),
-            )
-            pairs.append(Contradiction(older=older, newer=newer, differs=pair.differs, score=pair.score))
-    return Contradictions(
-        items=tuple(pairs[:limit]),
-        total=len(pairs),
-        compared=len(records),
-        withheld=listed.withheld,
-        notes=tuple(listed.notes),
-    )

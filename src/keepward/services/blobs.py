@@ -39,8 +39,8 @@ from keepward.core.memory import ContentType, Record
 from keepward.core.proposal import Proposal
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.ports.world import BlobStore
-from keepward.services.erasure_references import tombstone_for
 from keepward.services.request_context import Engine, RequestContext
+from keepward.services.tombstones import tombstone_for
 from keepward.services.unpack import Budget, unpack_files, unpack_parts
 from keepward.storage.reads import Reader
 

@@ -35,7 +35,7 @@ from keepward.core.principals import Trust
 from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
-from keepward.ports.store import UnreadableMemory
+from keepward.ports.store import ReadResult, UnreadableMemory
 from keepward.services.access import (
     COMPILE_RECEIPT_KINDS,
     corrupt_memories,
@@ -47,10 +47,9 @@ from keepward.services.access import (
 from keepward.services.explain import explain_context
 from keepward.services.output_filter import filter_output
 from keepward.services.read import Ranking, ReadPoint, models_used, rank, read_point
-from keepward.services.read_taint import record_read
 from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
-from keepward.services.status import core_blocks
 from keepward.services.transaction import save_read_receipt
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.writer import UnitOfWork
@@ -701,3 +700,12 @@ def replay(session: RequestContext, receipt_id: str) -> Replayed:
 
     receipt = session.reader.receipt_of_read(receipt_id, COMPILE_RECEIPT_KINDS)
     return render_again(receipt, fetch, partial(session.store.artefact, session.tenant))
+
+
+def core_blocks(session: RequestContext) -> ReadResult:
+    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope."""
+    scopes = session.reader.scopes
+    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
+    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
+    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
+    return ReadResult(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)

@@ -13,7 +13,7 @@ from keepward.core.proposal import Outcome
 from keepward.core.quotes import quotes_metadata
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
-from keepward.services.read_taint import record_read
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
 
 

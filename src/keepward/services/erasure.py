@@ -61,7 +61,6 @@ from keepward.services.erasure_references import (
     ErasedText,
     erased_text_of,
     erasure_counts,
-    fingerprints,
     mentions_content,
     objective_in,
     receipt_without_content,
@@ -72,6 +71,7 @@ from keepward.services.identity import editions_of
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import stop_step, training_data_to_remove
 from keepward.services.system_records import RERANKER
+from keepward.services.tombstones import fingerprints
 from keepward.services.transaction import store_steps
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.writer import UnitOfWork

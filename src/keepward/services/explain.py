@@ -17,7 +17,6 @@ from keepward.core.results import to_plain
 from keepward.core.value import from_micros
 from keepward.services.access import COMPILE_RECEIPT_KINDS
 from keepward.services.request_context import RequestContext
-from keepward.services.review import proposals
 
 if TYPE_CHECKING:
     from keepward.context.render import ArtefactLookup
@@ -242,7 +241,9 @@ def _considered_memories(
         for item in section["items"]
     ]
     excluded = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
-    proposed = {item.id: session.reader.steps(item.steps) for item in proposals(session)} if excluded else {}
+    pending = session.reader.proposals("pending") if excluded else []
+    undecided = [item for item in pending if item.expires_at > session.clock.now()]
+    proposed = {item.id: session.reader.steps(item.steps) for item in undecided}
     for section, item, code, why in (*listed, *excluded):
         versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None

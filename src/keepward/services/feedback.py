@@ -11,56 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from keepward.core.change import Reinforce
 from keepward.core.commit import Step
 from keepward.core.memory import importance_at
 from keepward.core.principals import default_source, trust_of
-from keepward.core.query import Feedback, Recall
+from keepward.core.query import Feedback
 from keepward.core.reducer import apply
-from keepward.core.value import to_micros
 from keepward.errors import InvalidInput
-from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.services.access import items_of
 from keepward.services.gate_context import evaluate
-from keepward.services.read import models_used
 from keepward.services.request_context import RequestContext
-from keepward.services.transaction import StepList, Transaction, save_read_receipt, transact
+from keepward.services.transaction import StepList, Transaction, transact
 
 #: Receipts that show delivered memories.
 FEEDBACK_RECEIPT_KINDS = {"recall": "receipt of a recall", "compile": "a context"}
 #: Most ids in one feedback.
 MAX_IDS = 1_000
-
-
-def save_recall_receipt(session: RequestContext, query: str, purpose: str, result: Recall) -> Recall:
-    """Store the receipt of a recall; return the recall with its id, or with a note why there is none."""
-    facts = {
-        "inputs": {
-            "objective": redact_personal_data(redact_secrets(query)),
-            "purpose": purpose,
-            "now": to_micros(result.now),
-            "scope": session.scope,
-            "versions": models_used(session, result),
-        },
-        "items": [
-            {
-                "id": hit.memory.id,
-                "version": hit.memory.version,
-                "score": hit.score,
-                "weak": hit.weak,
-                "parts": hit.parts,
-            }
-            for hit in result
-        ],
-        **session.credential,
-    }
-    delivered = [hit.memory for hit in result]
-    receipt, receipt_notes = save_read_receipt(
-        session, "recall", facts, delivered=delivered, notes=result.notes, head=result.head
-    )
-    return replace(result, receipt=receipt.id if receipt else None, notes=(*result.notes, *receipt_notes))
 
 
 def record_feedback(

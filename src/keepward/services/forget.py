@@ -18,11 +18,11 @@ from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict
 from keepward.services.access import corrupt_memories, unreadable_notes
-from keepward.services.feedback import save_recall_receipt
 from keepward.services.following import followers, shortened_in
 from keepward.services.read import search
-from keepward.services.read_taint import record_read
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
+from keepward.services.search import save_recall_receipt
 from keepward.services.write import propose
 
 #: Most memories of one plan.

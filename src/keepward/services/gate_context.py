@@ -31,17 +31,14 @@ from keepward.gates.state import MAY_REAFFIRM
 from keepward.ports.store import DuplicateCandidate, Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
-from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.following import is_contained
 from keepward.services.reader import ID_BEGINNING
 from keepward.services.request_context import RequestContext
-from keepward.services.search_features import text_features
+from keepward.services.search_features import feature_fields_of, text_features
+from keepward.services.tombstones import blocked_by_erasure
 from keepward.storage.reads import MAX_DUPLICATE_CANDIDATES, MIN_SHARED_MINHASHES
 from keepward.storage.rows import dedup_partition
 
-#: Fields that the features of a memory are computed from, except its creation time.
-FEATURE_FIELDS = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
-feature_fields_of = attrgetter(*FEATURE_FIELDS)
 #: Longest history that is searched for a corrected text, in versions.
 MAX_VERSIONS_SEARCHED = 50
 

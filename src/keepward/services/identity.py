@@ -32,11 +32,11 @@ from keepward.gates.content import redact_secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.gate_types import GateContext, GateInput, reasons_of
 from keepward.gates.validation import validation_error
-from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.gate_context import find_personal_data
-from keepward.services.read_taint import lowest_trust_read
+from keepward.services.recorded_reads import lowest_trust_read
 from keepward.services.request_context import RequestContext
 from keepward.services.system_records import system_record_step, system_records
+from keepward.services.tombstones import blocked_by_erasure
 from keepward.services.transaction import StepList, Transaction
 from keepward.services.write import EvaluatedProposal, Evaluation, store_proposal
 from keepward.storage.documents import ReceiptArtefact

@@ -28,8 +28,8 @@ from keepward.core.query import (
 from keepward.core.value import parse_instant, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
-from keepward.services.index_cache import lacks_embedding, uses_database_index
 from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
+from keepward.services.reindex import lacks_embedding, uses_database_index
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import ActiveReranker, active_reranker, ask_reranker
 from keepward.services.search_features import (
@@ -390,8 +390,8 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
         return parsed, ["no embedder: found by words alone"]
     try:
         vectors = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed])
-        common = mean_advice_vector(engine, engine.embedder) if advice else None
-        scale = model_scale(engine, engine.embedder)
+        common = mean_advice_vector(engine.embedder, engine.advice_vectors) if advice else None
+        scale = model_scale(engine.embedder, engine.model_scales)
         model = embedder_id(engine.embedder)
     except ModelUnavailable as exc:
         return parsed, [f"the embedder is unavailable: found by words alone ({exc}); `keepward doctor` checks it"]

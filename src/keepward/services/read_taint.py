@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from keepward.core.memory import Record
-from keepward.core.principals import Actor, ActorKind, Trust
+from keepward.core.principals import Actor, Trust
 from keepward.core.value import to_micros
 from keepward.locks import ForkSafeLock
-
-if TYPE_CHECKING:
-    from keepward.services.request_context import RequestContext
+from keepward.storage.reads import Reader
 
 #: How long a read taints later writes.
 TAINT_WINDOW = timedelta(hours=1)
@@ -68,18 +64,18 @@ class ReadTaint:
             read = [(trust, self._last.get((name, trust))) for name, trust in pairs]
         return min((trust for trust, at in read if at is not None and now - at <= TAINT_WINDOW), default=None)
 
-    def learn(self, session: RequestContext) -> None:
+    def learn(self, store: Reader, tenant: str, now: datetime) -> None:
         """Learn from the receipts of other processes, unless nothing was written since the last time."""
-        writes = session.store.writes(session.tenant)
+        writes = store.writes(tenant)
         if writes == self._writes:
             return
         until = self._learned_until
-        since = session.clock.now() - TAINT_WINDOW
+        since = now - TAINT_WINDOW
         if until is not None:
             since = max(since, until - _LATE)
         # Receipt ids are UUIDv7: they begin with the time in milliseconds.
         millis = to_micros(since) // 1000
-        for receipt in session.store.low_trust_deliveries(session.tenant, f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"):
+        for receipt in store.low_trust_deliveries(tenant, f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"):
             at, trust, name = datetime.fromisoformat(receipt["at"]), receipt.get("handed", ""), receipt.get("to")
             until = at if until is None else max(at, until)
             if trust in _BY_LABEL and isinstance(name, str):
@@ -97,39 +93,3 @@ class ReadTaint:
 def actor_key(actor: Actor) -> str:
     """Return what distinguishes one actor from another: its token, else its kind and name."""
     return actor.credential or actor.label
-
-
-def _lowest_trust(session: RequestContext, records: Iterable[Record]) -> Trust | None:
-    """Return the lowest trust of what an agent reads, if below the agent's own; else None."""
-    if session.actor.kind is not ActorKind.AGENT:
-        return None
-    lowest = min((record.effective_trust for record in records), default=Trust.AGENT)
-    return lowest if lowest < Trust.AGENT else None
-
-
-def record_read(session: RequestContext, records: Iterable[Record]) -> Trust | None:
-    """Record a read of an agent; return its lowest trust if that is below an agent's and newly recorded."""
-    lowest = _lowest_trust(session, records) if session.policy.mark_what_was_read else None
-    if lowest is None:
-        return None
-    now = session.clock.now()
-    before = session.engine.taint_of(session.tenant).note(actor_key(session.actor), lowest, now)
-    return lowest if before is None or now - before > TAINT_WINDOW / 2 else None
-
-
-def taint_fields(session: RequestContext, records: Iterable[Record]) -> dict[str, str]:
-    """Return the fields of a receipt about a read of low trust; none if its trust is not below an agent's."""
-    lowest = _lowest_trust(session, records)
-    return {} if lowest is None else {"handed": lowest.label, "to": actor_key(session.actor)}
-
-
-def lowest_trust_read(session: RequestContext) -> Trust | None:
-    """Return the lowest trust of what an agent has read lately, if below the agent's own; else None.
-
-    Reads through other processes are found in their receipts, once for each state of the tenant.
-    """
-    if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
-        return None
-    taint = session.engine.taint_of(session.tenant)
-    taint.learn(session)
-    return taint.lowest({actor_key(actor) for actor in (session.actor, *session.via)}, session.clock.now())

@@ -21,7 +21,6 @@ from keepward.storage.writer import UnitOfWork
 
 if TYPE_CHECKING:
     from keepward.gates.gate_types import Gate
-    from keepward.services.reranker import ActiveReranker
 
 
 class MaintenanceTrigger(Protocol):
@@ -69,7 +68,7 @@ class Engine:
     #: What actors have read lately, by tenant.
     _read_taint: dict[str, ReadTaint] = field(default_factory=dict)
     #: Cached rerankers, by tenant and commit number.
-    rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
+    rerankers: dict[tuple[str, int], Any] = field(default_factory=dict)
     #: Mean vectors of requests for advice, by the embedder's id.
     advice_vectors: dict[str, Any] = field(default_factory=dict)
     #: How close models put unrelated texts, by the embedder's id.

@@ -41,11 +41,11 @@ from keepward.gates.validation import MAX_REASON_CHARS, oversized, validation_er
 from keepward.services import identity
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.arguments import approvals
-from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.following import followers, following_reason, following_steps, without_forgotten_sources
 from keepward.services.gate_context import StagedState, evaluate
 from keepward.services.request_context import RequestContext
 from keepward.services.tokens import may_be_same_person
+from keepward.services.tombstones import blocked_by_erasure
 from keepward.services.transaction import StepList, Transaction, transact
 
 #: The fields of each change that the gates check.

@@ -8,16 +8,18 @@ from msgspec.structs import replace
 
 from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
-from keepward.core.journal import Contradictions
 from keepward.core.memory import Record, Status, as_read
 from keepward.core.principals import RESERVED_SCOPE, parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
-from keepward.core.value import plain_key, plain_name
+from keepward.core.value import plain_key, plain_name, to_micros
+from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.services import browse, read
 from keepward.services.arguments import instant, valid_scope
-from keepward.services.read_taint import record_read
+from keepward.services.read import models_used
 from keepward.services.reader import Reader
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
+from keepward.services.transaction import save_read_receipt
 
 #: Filters that name several values.
 _MULTIPLE = ("tiers", "kinds", "content_types", "sources", "trusts", "statuses", "authors")
@@ -42,12 +44,10 @@ def recall(
 ) -> Recall:
     """Answer a query; save a receipt if the caller asked for one or the read must be recorded."""
     options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
-    chosen = _filters(filters)
+    chosen = filters_of(filters)
     result = _ranked(session, query, chosen, options)
     new_taint = record_read(session, [hit.memory for hit in result.hits])
     if receipt or new_taint is not None:
-        from keepward.services.feedback import save_recall_receipt
-
         saved = save_recall_receipt(session, query, purpose, result)
         result = saved if receipt else result
     return replace(result, hits=tuple(replace(hit, memory=as_read(hit.memory, result.now)) for hit in result.hits))
@@ -69,7 +69,7 @@ def find(
     """Return the memories that pass all filters; a page with a total if the caller asked for one."""
     asked = Filters(**given)
     reader = session.reader.within(_within(asked))
-    filters = replace(_parsed(asked, reader), key=None if key is None else plain_key(key), job=_name(job))
+    filters = replace(parsed_filters(asked, reader), key=None if key is None else plain_key(key), job=_name(job))
     counted = is_counted(given, offset=offset, sort=sort, ascending=ascending)
     page: dict[str, Any] = {"sort": sort, "ascending": ascending, "offset": offset or 0, "limit": limit}
     memories = browse.list_page(session, filters, reader, as_of=as_of, counted=counted, **page)
@@ -99,7 +99,7 @@ def facets(session: RequestContext, /, *, filters: Filters | None = None, **opti
     """Return how many memories pass, and how many have each value."""
     asked = filters or Filters()
     reader = session.reader.within(_within(asked))
-    return browse.facets(session, _parsed(asked, reader), reader, **options)
+    return browse.facets(session, parsed_filters(asked, reader), reader, **options)
 
 
 def activity(
@@ -108,47 +108,35 @@ def activity(
     """Return how many versions were written on each day."""
     asked = replace(filters or Filters(), include_ended=True)
     reader = session.reader.within(_within(asked))
-    return browse.activity(session, _parsed(asked, reader), reader, by=by, days=days, zone=zone)
+    return browse.activity(session, parsed_filters(asked, reader), reader, by=by, days=days, zone=zone)
 
 
 def sources(session: RequestContext, /, *, filters: Filters | None = None) -> Sources:
     """Return what each actor, source, reference and session wrote."""
     asked = replace(filters or Filters(), include_ended=True)
     reader = session.reader.within(_within(asked))
-    return browse.sources(session, _parsed(asked, reader), reader)
+    return browse.sources(session, parsed_filters(asked, reader), reader)
 
 
-def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
-    """Return pairs of memories that say nearly the same but differ in a detail."""
-    from keepward.jobs import runner
-
-    narrowing = _filters(filters)
-    if narrowing.include_sensitive:
-        session.reader.check_sensitive()
-    result = runner.contradictions(session, _parsed(narrowing, session.reader), limit=limit)
-    record_read(session, [record for pair in result.items for record in (pair.older, pair.newer)])
-    return result
-
-
-def _filters(given: dict[str, Any]) -> Filters:
+def filters_of(given: dict[str, Any]) -> Filters:
     """Return the filters of a search; sensitive memories are excluded by default."""
     return Filters(**{"include_sensitive": False} | given)
 
 
 def _ranked(session: RequestContext, query: str, filters: Filters, options: dict[str, Any]) -> Recall:
-    narrow = _parsed(filters, session.reader)
+    narrow = parsed_filters(filters, session.reader)
     if filters.include_sensitive:
         session.reader.check_sensitive()
     within = None
     if any(getattr(filters, name) is not None for name in _NARROWING):
         within = _within(filters)
         reader = session.reader.within(within)
-        ids, scopes = browse.matching_ids(session, _parsed(filters, reader), reader, as_of=options["as_of"])
+        ids, scopes = browse.matching_ids(session, parsed_filters(filters, reader), reader, as_of=options["as_of"])
         narrow = replace(narrow, ids=ids, scopes=scopes or narrow.scopes)
     return read.recall(session, query, narrow, within=within, **options)
 
 
-def _parsed(filters: Filters, reader: Reader) -> Filter:
+def parsed_filters(filters: Filters, reader: Reader) -> Filter:
     """Return the filters of a list or a count, for what a reader sees."""
     several: dict[str, Any] = {name: tuple(getattr(filters, name)) for name in _MULTIPLE}
     if not (filters.statuses or filters.include_ended):
@@ -178,3 +166,32 @@ def _within(filters: Filters) -> str | None:
 
 def _name(value: str | None) -> str | None:
     return None if value is None else plain_name(value)
+
+
+def save_recall_receipt(session: RequestContext, query: str, purpose: str, result: Recall) -> Recall:
+    """Store the receipt of a recall; return the recall with its id, or with a note why there is none."""
+    facts = {
+        "inputs": {
+            "objective": redact_personal_data(redact_secrets(query)),
+            "purpose": purpose,
+            "now": to_micros(result.now),
+            "scope": session.scope,
+            "versions": models_used(session, result),
+        },
+        "items": [
+            {
+                "id": hit.memory.id,
+                "version": hit.memory.version,
+                "score": hit.score,
+                "weak": hit.weak,
+                "parts": hit.parts,
+            }
+            for hit in result
+        ],
+        **session.credential,
+    }
+    delivered = [hit.memory for hit in result]
+    receipt, receipt_notes = save_read_receipt(
+        session, "recall", facts, delivered=delivered, notes=result.notes, head=result.head
+    )
+    return replace(result, receipt=receipt.id if receipt else None, notes=(*result.notes, *receipt_notes))

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from keepward.core.memory import ContentType, Kind, Record, is_textless
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keepward.retrieval.ranking import ModelScale
-    from keepward.services.request_context import Engine
 
+#: Fields that the features of a memory are computed from, except its creation time.
+FEATURE_FIELDS = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
+feature_fields_of = attrgetter(*FEATURE_FIELDS)
 #: Number of minhashes of a text. Texts that share half of their words share at least one in 98 of 100 cases
 #: (Broder 1997, "On the resemblance and containment of documents").
 MINHASH_COUNT = 6
@@ -244,8 +247,10 @@ def known_embedder_id(embedder: Embedder | None) -> str | None:
         return None
 
 
-def mean_advice_vector(engine: Engine, embedder: Embedder) -> NDArray[np.float32]:
+def mean_advice_vector(embedder: Embedder, computed: dict[str, Any]) -> NDArray[np.float32]:
     """Return the mean vector of requests for advice by an embedder.
+
+    ``computed`` has those that are known, by the embedder's id.
 
     Raises:
         ModelUnavailable: the embedder is unavailable.
@@ -253,10 +258,10 @@ def mean_advice_vector(engine: Engine, embedder: Embedder) -> NDArray[np.float32
     import numpy as np
 
     model = embedder_id(embedder)
-    if model not in engine.advice_vectors:
+    if model not in computed:
         mean = query_vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
-        engine.advice_vectors[model] = np.asarray(mean, dtype=np.float32)
-    vector: NDArray[np.float32] = engine.advice_vectors[model]
+        computed[model] = np.asarray(mean, dtype=np.float32)
+    vector: NDArray[np.float32] = computed[model]
     return vector
 
 
@@ -284,8 +289,10 @@ _MIN_BASELINE: Final = 0.2
 _MAX_BASELINE: Final = 0.95
 
 
-def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
+def model_scale(embedder: Embedder, computed: dict[str, Any]) -> ModelScale:
     """Return how close an embedder puts unrelated texts; its own ``cosine_scale`` if it has one.
+
+    ``computed`` has those that are known, by the embedder's id.
 
     Raises:
         ModelUnavailable: the embedder is unavailable.
@@ -295,7 +302,7 @@ def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
     from keepward.retrieval.ranking import ModelScale
 
     model = embedder_id(embedder)
-    if model not in engine.model_scales:
+    if model not in computed:
         known: tuple[float, float] | None = getattr(embedder, "cosine_scale", None)
         if known is None:
             vectors = query_vectors_of(embedder, _UNRELATED).astype(np.float64)
@@ -304,8 +311,8 @@ def model_scale(engine: Engine, embedder: Embedder) -> ModelScale:
             mean = float(cosines.mean())
             baseline = min(round(mean, 3), _MAX_BASELINE) if mean >= _MIN_BASELINE else 0.0
             known = baseline, round(float(cosines.std()) / (1.0 - baseline), 3)
-        engine.model_scales[model] = ModelScale(baseline=known[0], noise=known[1])
-    scale: ModelScale = engine.model_scales[model]
+        computed[model] = ModelScale(baseline=known[0], noise=known[1])
+    scale: ModelScale = computed[model]
     return scale
 
 

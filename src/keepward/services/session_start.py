@@ -18,7 +18,7 @@ from keepward.core.principals import Trust, project_of
 from keepward.core.query import Filter
 from keepward.services.access import ids_of, require_core
 from keepward.services.contexts import ContextRequest, GatheredInput, _gather, _save_receipt
-from keepward.services.read_taint import record_read
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import mentions_preference
 

@@ -26,10 +26,16 @@ from keepward.core.commit import Commit, CommitDetails, Head, Reason, Receipt, R
 from keepward.core.memory import Record, Status
 from keepward.errors import Conflict, ModelUnavailable, StoreUnavailable
 from keepward.ports.store import Features, PendingCommit
-from keepward.services.gate_context import FEATURE_FIELDS, feature_fields_of
-from keepward.services.read_taint import taint_fields
+from keepward.services.recorded_reads import taint_fields
 from keepward.services.request_context import ModelCallInTransaction, RequestContext
-from keepward.services.search_features import answered_questions, known_embedder_id, text_features, with_vectors
+from keepward.services.search_features import (
+    FEATURE_FIELDS,
+    answered_questions,
+    feature_fields_of,
+    known_embedder_id,
+    text_features,
+    with_vectors,
+)
 from keepward.storage.writer import UnitOfWork
 
 logger = logging.getLogger(__name__)

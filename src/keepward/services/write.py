@@ -48,7 +48,6 @@ from keepward.gates.validation import oversized, validation_error
 from keepward.idempotency import IdempotencyKey, IdempotencyReused
 from keepward.ports.store import Features
 from keepward.services import blobs
-from keepward.services.erasure_references import blocked_by_erasure
 from keepward.services.following import (
     followers,
     following_reason,
@@ -66,9 +65,10 @@ from keepward.services.gate_context import (
     record_before,
     trust_of_known_text,
 )
-from keepward.services.read_taint import lowest_trust_read
+from keepward.services.recorded_reads import lowest_trust_read
 from keepward.services.request_context import RequestContext
 from keepward.services.search_features import pack_vector
+from keepward.services.tombstones import blocked_by_erasure
 from keepward.services.transaction import CommitResult, StepList, Transaction, transact
 
 #: Longer proposals are judged before the transaction, so that other writers need not wait.

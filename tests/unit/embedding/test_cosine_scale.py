@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +23,5 @@ class Unstated:
 
 @pytest.mark.parametrize("dim", [256, 384, 1024])
 def test_the_stated_scale_of_hashed_vectors_is_the_measured_one(dim: int) -> None:
-    engine: Any = SimpleNamespace(model_scales={})
-    measured = model_scale(engine, Unstated(HashedEmbedder(dim)))  # type: ignore[arg-type]
+    measured = model_scale(Unstated(HashedEmbedder(dim)), {})  # type: ignore[arg-type]
     assert HashedEmbedder(dim).cosine_scale == pytest.approx((measured.baseline, measured.noise), abs=0.003)

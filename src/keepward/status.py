@@ -14,10 +14,11 @@ from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import pluralize
 from keepward.errors import ModelUnavailable
-from keepward.ports.store import ReadResult
+from keepward.jobs.runner import job_states
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import blobs, identity, tokens
-from keepward.services.index_cache import uses_database_index
+from keepward.services.contexts import core_blocks
+from keepward.services.reindex import uses_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
 from keepward.services.review import expired_count, proposals
@@ -76,8 +77,6 @@ def status(session: RequestContext) -> dict[str, Any]:
 
 
 def _status(session: RequestContext) -> dict[str, Any]:
-    from keepward.jobs.runner import job_states
-
     now = session.clock.now()
     head = session.store.head(session.tenant)
     facts = session.store.facts(session.tenant, now, scopes=session.reader.overseen_scopes)
@@ -152,15 +151,6 @@ def _blocks(session: RequestContext) -> dict[str, dict[str, Any]]:
         }
         for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys))
     }
-
-
-def core_blocks(session: RequestContext) -> ReadResult:
-    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope."""
-    scopes = session.reader.scopes
-    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
-    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
-    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
-    return ReadResult(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
 
 
 def doctor(session: RequestContext) -> list[Check]:
