@@ -254,7 +254,7 @@ class MemoryAPI(ABC):
     def lineage(self, memory_id: str) -> Lineage:
         """Return the memories that a memory was derived from and those derived from it, over all steps."""
 
-    @operation("POST /memory/compile", by="services.contexts:context", right="read", tool="get_context")
+    @operation("POST /memory/compile", by="services.contexts:build_context", right="read", tool="get_context")
     def context(
         self,
         objective: str,

@@ -369,8 +369,8 @@ def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = 
 
 def candidates(session: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
     """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``."""
-    context = _job_context(session, "consolidate")
-    memories = context.reader.indexed(session.tenant)
-    pairs = similar_pairs(context, memories, floor=floor, scopes=session.reader.scopes)
+    job = _job_context(session, "consolidate")
+    memories = job.reader.indexed(session.tenant)
+    pairs = similar_pairs(job, memories, floor=floor, scopes=session.reader.scopes)
     # Both memories of a pair have the same sensitivity.
     return [pair for pair in pairs if session.reader.can_read(pair.first)][:limit]

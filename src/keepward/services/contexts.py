@@ -138,7 +138,7 @@ class GatheredInput:
     withheld: list[UnreadableMemory]
 
 
-def context(
+def build_context(
     session: RequestContext, objective: str, *, which: ContextMode = "context", preview: bool = False, **options: Any
 ) -> CompiledContext:
     """Compile the visible memories for an objective: all parts or one; see ``ContextRequest`` for ``options``.
@@ -212,12 +212,12 @@ def context(
 
 def snapshot(session: RequestContext, **options: Any) -> CompiledContext:
     """Compile the part of a context that belongs in every prompt of this scope."""
-    return context(session, "", which="snapshot", **options)
+    return build_context(session, "", which="snapshot", **options)
 
 
 def memory_block(session: RequestContext, query: str, **options: Any) -> CompiledContext:
     """Compile only the memories relevant to a query."""
-    return context(session, query, which="memory_block", **options)
+    return build_context(session, query, which="memory_block", **options)
 
 
 def bisect(
