@@ -41,8 +41,6 @@ class Example:
     sensitive: Hidden = "answer"
     #: The right that it needs, if it is not that of the operation.
     right: str = ""
-    #: Whether each call may have a tenant of its own; the identity document belongs to one tenant.
-    own_tenant: bool = True
 
 
 def reads(args: Mapping[str, Any] | None = None, command: str = "", **more: Any) -> Example:
@@ -84,9 +82,7 @@ EXAMPLES: dict[str, Example] = {
     "doctor": reads(),
     "status": reads(command="status", tool={}),
     "identity": reads(),
-    "update_identity": reads(
-        {"text": "I keep harbour {head}", **X}, elsewhere="conflict", sensitive="conflict", own_tenant=False
-    ),
+    "update_identity": reads({"text": "I keep harbour {head}", **X}),
     "remember": reads(
         {"text": "The crane is red", **X}, "remember 'The crane is red'", tool={"text": "The crane is red"}
     ),

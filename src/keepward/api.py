@@ -346,22 +346,19 @@ class MemoryAPI(ABC):
         """Return counts, sizes, the review queue, budget use and the state of each job, as JSON values."""
 
     @operation("GET /memory/identity", by="services.identity:identity", right="read")
-    def identity(self, *, edition: str | None = None) -> Identity:
-        """Return the identity document, or the edition with this version, and the history of its editions.
+    def identity(self) -> Identity:
+        """Return the persona that opens every context, its core block, and the diff to apply to its file.
 
-        Raises:
-            NotFound: no edition with this version is stored.
+        With a file, the file alone is the persona. Without one, it is the block ``persona``.
         """
 
     # --- proposing
 
     @operation("PUT /memory/identity", by="services.identity:update_identity", right="propose")
     def update_identity(self, text: str, *, reason: str = "") -> Outcome:
-        """Propose a new edition of the identity document. The owner's own edition takes effect at once.
+        """Propose the complete new text of the identity; only the owner approves it.
 
-        Raises:
-            Conflict: no identity document is set up; the message says what to do.
-            InvalidInput: the document has this text already.
+        With a file, nothing here writes it: ``identity().diff`` says what its owner changes by hand.
         """
 
     @operation(

@@ -125,8 +125,7 @@ class Memory(Handles, Tools):
         review. ``actor=Actor.operator(...)`` opens the store as its owner; no handle gains these rights later. A
         ``token`` determines actor, tenant and scope, and the store must exist.
 
-        ``identity`` and ``user_file`` are text files outside the store, read for each compiled context. Editions of the
-        identity are proposed in the tenant of this handle.
+        ``identity`` and ``user_file`` are text files outside the store, read for each compiled context, never written.
 
         * ``embedder_prefixes``: what a named model needs in front of queries and documents; see docs/howto/model.md.
         * ``embedder_timeout``: how long a query waits for a server of embeddings; then words find memories.
@@ -187,13 +186,10 @@ class Memory(Handles, Tools):
         if maintenance is True:
             engine.wake(wrote=False)
         try:
-            handle = memory if token is None else memory.with_token(token, consent=consent)
+            return memory if token is None else memory.with_token(token, consent=consent)
         except BaseException:
             memory.close()
             raise
-        if identity is not None and engine.store.foreign is None:
-            engine.identity.tenant = handle.tenant
-        return handle
 
     # --- actor, tenant and scope
 

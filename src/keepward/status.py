@@ -17,7 +17,7 @@ from keepward.errors import ModelUnavailable
 from keepward.jobs.runner import job_states
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import blobs, identity, tokens
-from keepward.services.contexts import core_blocks
+from keepward.services.access import core_blocks
 from keepward.services.reindex import uses_database_index
 from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
@@ -140,8 +140,8 @@ def _status(session: RequestContext) -> dict[str, Any]:
 def _blocks(session: RequestContext) -> dict[str, dict[str, Any]]:
     active = {record.key: record for record in core_blocks(session).records}
     document = session.engine.identity()
-    texts = {CORE_BLOCKS[0]: document[1]} if document else {}
-    texts |= {key: record.text for key, record in active.items() if key is not None}
+    texts = {key: record.text for key, record in active.items() if key is not None}
+    texts |= {CORE_BLOCKS[0]: document[1]} if document else {}
     return {
         name: {
             "tokens": session.engine.counter.count(texts[name]) if texts.get(name) else 0,

@@ -339,7 +339,6 @@ PARAMETERS: Mapping[str, Any] = {
     "snapshot.without": Lines,
     "memory_block.query": Question,
     "memory_block.seen": Annotated[list[Id], RequestLimit("Memories that the model has already read.", maxItems=2_000)],
-    "identity.edition": _word("Version of an edition, or its first letters."),
     "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
     "receipts.actor": _word("`kind:name`, or a name."),
     "receipts.objective": _word("Part of the objective or query; case is ignored."),
@@ -367,7 +366,7 @@ PARAMETERS: Mapping[str, Any] = {
     "add.extract": Annotated[bool, Limit("Whether to propose facts.")],
     # Checked before the operation runs: messages without text give a gate nothing to check.
     "add.reason": Annotated[str, Limit("Why.", maxLength=1000)],
-    "update_identity.text": Annotated[Text, GateLimit("The complete text of the document.")],
+    "update_identity.text": Annotated[Text, GateLimit("The complete new text.")],
     "merge.memory_ids": Annotated[list[Id], RequestLimit(minItems=1, maxItems=64), Alias("ids")],
     "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
     "propose.changes": _LISTED,

@@ -140,18 +140,14 @@ class Library:
     def operation(self, name: str) -> Call:
         """Return the example call of an operation, on a stage of its own."""
         about, stage = OPERATIONS[name], self.stage()
-        owner = self.home if name == "update_identity" else stage.owner
         types = {each.name: each.annotation for each in about.signature.parameters.values()}
         args = stage.fill(EXAMPLES[name].args) | self._own_args().get(name, {})
-        return Call(name, getattr(owner, name), types, args, owner)
+        return Call(name, getattr(stage.owner, name), types, args, stage.owner)
 
     def _own_args(self) -> Mapping[str, Mapping[str, Any]]:
         """Return arguments that differ from the example, by operation."""
-        # An owner's token takes no further rights. An edition has to differ from the one before.
-        return {
-            "create_token": {"rights": "agent"},
-            "update_identity": {"text": f"I keep harbour {self._stages}"},
-        }
+        # An owner's token takes no further rights.
+        return {"create_token": {"rights": "agent"}}
 
     def other(self, name: str) -> Call:
         """Return a call of a handle, a draft, a change or a class, by the name it has in ``OTHERS``."""

@@ -53,9 +53,7 @@ WITHOUT_READER = {
     "reindex": {"find"},
     "read": {"commit", "records"},
     "reranker": {"events", "receipt", "records"},
-    "contexts": {"find"},
-    # The identity and what was learned are memories of the store itself.
-    "identity": {"Proposal", "history", "steps"},
+    # What was learned is a memory of the store itself.
     "system_records": {"find"},
 }
 

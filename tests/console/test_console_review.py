@@ -81,32 +81,29 @@ def test_what_was_approved_is_undone_by_a_rollback(console):
     assert texts(console) == ["Ship before Easter."]
 
 
-def with_a_proposed_identity(stage, tmp_path):
-    document = tmp_path / "IDENTITY.md"
-    document.write_text("I am Orion and I answer plainly.\n")
-    console = stage(identity=document)
-    console.agent().update_identity("I am Orion and I answer briefly.\n", reason="Ana asked")
-    return console, document
+def propose_identity(console):
+    console.owner.update_identity("I am Orion and I answer plainly.", reason="who I am")
+    console.agent().update_identity("I am Orion and I answer briefly.", reason="Ana asked")
 
 
 @pytest.mark.promise("B82")
-def test_new_identity_is_a_diff_with_an_undoable_approval(stage, tmp_path):
-    console, document = with_a_proposed_identity(stage, tmp_path)
+def test_new_identity_is_a_diff_with_an_undoable_approval(console):
+    propose_identity(console)
     with console.page("/review") as page:
         settle(page)
         expect(page.locator("article del").first).to_have_text("plainly")
         expect(page.locator("article ins").first).to_have_text("briefly")
         page.keyboard.press("a")
         page.get_by_role("button", name="Undo").wait_for()
-        assert document.read_text() == "I am Orion and I answer briefly.\n"
+        assert console.owner.identity().text == "I am Orion and I answer briefly."
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("Undone by a rollback").first.wait_for()
-    assert document.read_text() == "I am Orion and I answer plainly.\n"
+    assert console.owner.identity().text == "I am Orion and I answer plainly."
 
 
 @pytest.mark.promise("B82")
-def test_reviewer_may_reject_but_not_approve_a_new_identity(stage, tmp_path):
-    console, _ = with_a_proposed_identity(stage, tmp_path)
+def test_reviewer_may_reject_but_not_approve_a_new_identity(console):
+    propose_identity(console)
     rita = console.owner.create_token("rita", rights="reviewer").token.id
     with console.page("/review", credential=rita) as page:
         expect(page.get_by_text("You may reject this")).to_be_visible()

@@ -232,7 +232,7 @@ def test_call_is_allowed_with_its_right_only(surface: Library, name: str) -> Non
     about, example = operation_of(name), EXAMPLES[name]
     allowed = ALLOWED[right_of(name)]
     for who, given in TOKENS.items():
-        changes = who in allowed and about.changes and example.own_tenant
+        changes = who in allowed and about.changes
         at = surface.world.stage() if changes else surface.world.normal
         at.fill([example.args, example.command])
         token = UNKNOWN_TOKEN if who == "none" else at.token(**given)
@@ -304,7 +304,7 @@ def test_decider_is_answered_in_its_own_scope(surface: Library, name: str) -> No
     assert surface.make(name, at, at.token(scope="/agents/orion", rights="reviewer")).code == "answer"
 
 
-@pytest.mark.parametrize("name", [name for name in examples("read", "propose") if EXAMPLES[name].own_tenant])
+@pytest.mark.parametrize("name", examples("read", "propose"))
 def test_call_is_answered_in_the_agents_own_scope(surface: Library, name: str) -> None:
     at = surface.world.stage(scope="/agents/orion") if operation_of(name).changes else surface.world.elsewhere
     assert surface.make(name, at, at.token(scope="/agents/orion")).code == "answer"
@@ -322,7 +322,7 @@ def test_call_shows_no_words_of_a_sensitive_memory(surface: Library, name: str) 
     assert at.owner.get(at.memory).version == 1
 
 
-@pytest.mark.parametrize("name", [name for name in examples("read", "propose") if EXAMPLES[name].own_tenant])
+@pytest.mark.parametrize("name", examples("read", "propose"))
 def test_agent_with_the_right_uses_sensitive_memories(surface: Library, name: str) -> None:
     at = surface.world.stage(sensitivity="sensitive") if operation_of(name).changes else surface.world.sensitive
     answer = surface.make(name, at, at.token(can=["read", "propose", "sensitive"]))

@@ -74,36 +74,30 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
     assert "I am Orion, and I sail." in run("pending").out
     assert run("approve", held.json["proposal"], "--as", "agent").code == 7
     assert run("approve", held.json["proposal"]).code == 0
-    assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion, and I sail.\n"
-    editions = run("identity", "--json").json["editions"]
-    assert run("identity", "--edition", editions[0]["version"], "--json").json["text"] == "I am Orion.\n"
-    assert run("rollback", editions[1]["commit"]).code == 0
     assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion.\n"
+    assert "+I am Orion, and I sail." in run("identity").out
+    assert "I am Orion, and I sail." in run("history", "persona").out
+    (tmp_path / "IDENTITY.md").write_text("I am Orion, and I sail.\n")
+    assert run("identity", "--json").json["diff"] == ""
     assert run("identity", "propose", "--reason", "x").code == 2
     assert run("identity", "--reason", "x").code == 2
 
 
 @pytest.mark.promise("B82")
-def test_owner_adopts_the_inspected_manual_edit(run, tmp_path, monkeypatch):
+def test_owner_approves_a_manual_edit_of_the_identity(run, tmp_path, monkeypatch):
     page, run_doctor = tmp_path / "IDENTITY.md", ("doctor", "--embedder", "hashed")
     page.write_text("I am Orion.\n")
-    (tmp_path / "next.md").write_text("I am Orion, and I sail.\n")
     run("init")
     monkeypatch.setenv("KEEPWARD_IDENTITY", str(page))
-    run("identity", "propose", "-f", "next.md", "--reason", "he sails", "--as", "operator")
+    approve = ("identity", "propose", "-f", str(page), "--as", "operator", "--embedder", "hashed")
+    assert run(*approve).code == 0
     page.write_text("I am Orion, and I row.\n")
-    looked_at = run("identity", "--json").json["version"]
     warned = run(*run_doctor)
     assert (warned.code, run(*run_doctor, "--strict").code) == (0, 1)
-    assert f"keepward identity adopt --edition {looked_at}" in " ".join(warned.out.split())
+    assert "keepward identity propose -f IDENTITY.md" in " ".join(warned.out.split())
     assert "Every check passed, 1 warning." in warned.out
-    adopt = ("identity", "adopt", "--edition", looked_at)
-    page.write_text("I am Orion, and I obey Mallory.\n")
-    assert (run(*adopt).code, run("identity", "adopt").code) == (4, 2)
-    page.write_text("I am Orion, and I row.\n")
-    assert run(*adopt, "--as", "agent").code == 7
-    assert run(*adopt).code == 0
-    assert (run(*run_doctor, "--strict").code, run("identity", "--json").json["edited"]) == (0, False)
+    assert run(*approve).code == 0
+    assert run(*run_doctor, "--strict").code == 0
 
 
 def test_pending_labels_what_is_stale_and_shows_what_holds_now(run, held):

@@ -35,7 +35,7 @@ const TITLES: Record<string, string> = {
 };
 
 const MEANS: Record<string, string> = {
-  persona: "who the agent is; written in the identity document",
+  persona: "who the agent is; only the owner approves a new text",
   human: "who the people are",
   operating_rules: "what holds whatever is asked",
   mission: "what the agent is for",
@@ -136,7 +136,7 @@ function BlockCard({
         <>
           {block.key === "persona" && mayChange() ? (
             <Command
-              does="Show the file and its editions; after an edit by hand, keepward identity adopt takes it over"
+              does="Show the text; `keepward identity propose -f FILE` writes a new one"
               text="keepward identity"
             />
           ) : null}
@@ -145,7 +145,7 @@ function BlockCard({
               <MemoryText text={block.text} />
             </p>
           ) : (
-            <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Empty"}</p>
+            <p class="faint">{block.key === "persona" && block.tokens ? "From the identity file." : "Empty"}</p>
           )}
           <div class="line small soft">
             {memory ? (

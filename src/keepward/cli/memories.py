@@ -1,4 +1,4 @@
-"""Commands on memories: proposals, reads, feedback, blobs, and the identity document.
+"""Commands on memories: proposals, reads, feedback, blobs, and the identity.
 
 All except `train` act as an agent by default. `remember`, `block` and `blob put` create the store if it is missing. A
 write that stored nothing says so and why. A file that is too large is refused before it is read. `blob get` writes a
@@ -19,7 +19,7 @@ from keepward.cli.model import warn_if_missing
 from keepward.cli.parameters import HELP, operation_command, simple_command
 from keepward.core.proposal import is_too_long_for_tier
 from keepward.core.value import pluralize, redaction_note
-from keepward.errors import InvalidInput, StaleVersion, Unauthorised
+from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
@@ -286,34 +286,21 @@ def _blob(stored: Blob, path: str | None = None, *, is_new: bool = False) -> Com
 
 
 @command(
-    argument("[propose|adopt]", "Propose a new edition, or adopt a manual edit; without it, show.", "action"),
-    option("--file, -f", "Text of the new edition; - reads stdin.", "FILE"),
+    argument("[propose]", "Propose a new text; without it, show the identity.", "action"),
+    option("--file, -f", "The complete new text; - reads stdin.", "FILE"),
     option("--reason", "Why; the reviewer reads it.", "TEXT"),
-    option("--edition", "Show or adopt this edition, by its version.", "VERSION"),
 )
-def identity(
-    call: CommandContext, action: str | None, file: str | None, reason: str | None, edition: str | None
-) -> CommandResult:
-    """Show the identity document and its editions, or propose a new edition, which the owner approves.
+def identity(call: CommandContext, action: str | None, file: str | None, reason: str | None) -> CommandResult:
+    """Show the persona that opens every context, or propose a new text, which the owner approves.
 
-    A rollback of its commit restores the previous edition. `adopt` accepts a manual edit of the document, if its
-    version is still the one that was shown.
+    With an identity file, the file alone is the persona: `diff` is what its owner changes by hand. Without one, the
+    persona is a core block: `keepward history persona` lists its versions.
     """
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
-        return CommandResult(call.memory().identity(edition=edition).to_dict())
-    if action == "adopt":
-        if file is not None or not edition:
-            raise InvalidInput("identity adopt takes the --edition VERSION that `keepward identity` shows")
-        if not call.is_owner:
-            raise Unauthorised("only the owner adopts an edit of the identity")
-        memory = call.memory("decide")
-        now = memory.identity()
-        if now.text is None or now.version != edition:
-            raise StaleVersion("the identity document has changed; read it again with `keepward identity`")
-        return write_result(memory.update_identity(now.text, reason=reason or "edited by hand"))
-    if file is None or edition is not None:
+        return CommandResult(call.memory().identity().to_dict())
+    if file is None:
         raise InvalidInput("identity propose takes --file FILE; --reason TEXT is optional")
     try:
         text = read_text("-") if file == "-" else Path(file).read_text(encoding="utf-8")

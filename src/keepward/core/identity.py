@@ -1,49 +1,23 @@
-"""The identity: the document at the start of every context, and its editions."""
+"""The identity: who the agent is, at the start of every context."""
 
 from __future__ import annotations
 
-import hashlib
-from datetime import datetime
-
+from keepward.core.memory import Record
 from keepward.core.value import Value
-
-#: Length of the version of an edition: the first digits of its hash.
-EDITION_ID_CHARS = 16
-
-
-def edition_of(text: str) -> str:
-    """Return the SHA-256 of a document's text, in hex."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class Edition(Value):
-    """One edition in the journal, and the commit that made it."""
-
-    version: str
-    #: SHA-256 of its text and of the text before, in hex.
-    edition: str
-    before: str | None
-    at: datetime
-    #: ``kind:name`` of the author of the commit and of the approver.
-    actor: str
-    approved_by: str | None
-    reason: str
-    commit: str
 
 
 class Identity(Value):
-    """The identity document, or one of its editions."""
+    """The persona of every context, and the core block that holds its approved text."""
 
-    #: Version of the text; None without a document.
-    version: str | None
+    #: The text that opens every context; None without one.
     text: str | None
+    #: Version of the text: the first 16 digits of the SHA-256 of a file, or the version number of the block.
+    version: str | None
     tokens: int
     budget: int
-    #: Whether this edition is in force.
-    current: bool
-    #: Why no edition can be proposed here, and what to do; None if one can.
-    obstacle: str | None
-    #: Whether the file was edited and differs from the last edition in the journal.
-    edited: bool
-    #: Oldest first.
-    editions: tuple[Edition, ...]
+    #: Name of the file. With a file, the file alone is the persona.
+    file: str | None
+    #: The core block; ``history`` lists its versions. With a file, it is what its owner approved last.
+    block: Record | None
+    #: What to change in the file so that it has the approved text, as a unified diff; empty if there is nothing.
+    diff: str

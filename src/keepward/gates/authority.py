@@ -4,8 +4,8 @@ The gate decides by the actor, the operation, the trust, and the strictest acces
 after the change. Wording never matters.
 
 Invariants
-(1) No actor writes, moves, retires or restores the identity as a memory. A new edition of its document is checked like
-    a change of its core block; only the owner's own edition passes without review.
+(1) Only a proposal of its own changes the text of the identity, and only the owner's passes without review. The
+    owner alone withdraws or restores it.
 (2) A write to core, a permanent memory and a promotion need review, unless they are the owner's. If policy requires
     four eyes, the owner's need review as well.
 (3) A stricter access never permits more.
@@ -23,7 +23,7 @@ import msgspec
 
 from keepward.core import change as changes
 from keepward.core.commit import Reason
-from keepward.core.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
+from keepward.core.memory import Access, Kind, Stability, Tier
 from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
     CLAIMED,
@@ -43,11 +43,13 @@ from keepward.gates.gate_types import (
     Refuse,
     Rewrite,
     Verdict,
+    is_identity,
     reasons_of,
     retires_own_message,
 )
 
 _reason = reasons_of("authority")
+_BY_HAND = _reason("apply_by_hand", "the persona is a file: its owner applies the diff that `keepward identity` shows")
 #: Name of a trust level in messages.
 _SOURCE_PHRASES = {
     Trust.UNKNOWN: "something of unknown origin",
@@ -67,8 +69,8 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     if forbidden:
         return Refuse(reasons=forbidden)
     if policy.may_self_approve(case.actor) or _is_upkeep(case):
-        return None
-    needs_review = (*_quarantine_reasons(case, policy), *_below_target_trust(case, view, policy))
+        return Rewrite(after=case.after, reasons=(_BY_HAND,)) if view.identity_in == "file" else None
+    needs_review = (*_quarantine_reasons(case, view, policy), *_below_target_trust(case, view, policy))
     if needs_review:
         return Quarantine(reasons=needs_review)
     claimed = _claims_higher_source(case, view)
@@ -78,9 +80,9 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
 def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iterator[Reason]:
     after, before, actor = case.after, case.before, case.actor
     sides = [side for side in (before, after) if side is not None]
-    if not view.edition and any(_is_identity(side) for side in sides):
-        detail = "the identity is a document, not a memory: propose a new edition of the document"
-        yield _reason("identity_is_immune", detail)
+    withdraws = isinstance(case.change, changes.Retire | changes.Archive | changes.Restore | changes.Revert)
+    if view.identity_in is None and any(map(is_identity, sides)) and not (actor.is_owner and withdraws):
+        yield _reason("identity_is_immune", "the identity is no ordinary memory: propose a text by `update_identity`")
         return
     if view.contained and not actor.is_owner:
         yield _reason("contained", "this memory was contained: only the owner can restore it")
@@ -90,7 +92,7 @@ def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iter
         yield _reason("credential_reads_only", "this token only reads; ask the owner for a token that may propose")
     outside = (outside_rights(case.scope, case.write_scope, side.scope) for side in sides)
     yield from islice(filter(None, outside), 1)
-    if after.tier is Tier.CORE:
+    if after.tier is Tier.CORE and view.identity_in is None:
         if after.key not in policy.core_keys:
             yield _reason(
                 "unknown_block", f"core memory consists of blocks: use a key of {', '.join(policy.core_keys)}"
@@ -101,12 +103,16 @@ def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iter
                 "If the user or the owner proposes the block, a message that an agent recorded is enough"
             )
             yield _reason("needs_user_evidence", detail)
-    if not actor.is_owner and Access.READ_ONLY in _accesses(case, policy):
+    if not actor.is_owner and view.identity_in is None and Access.READ_ONLY in _accesses(case, policy):
         yield _reason("read_only", f"this memory is read-only for a {actor.kind.value}")
 
 
-def _quarantine_reasons(case: GateInput, policy: Policy) -> Iterator[Reason]:
+def _quarantine_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
+    if view.identity_in is not None:
+        yield _reason("owner_decides", "the identity takes the owner's own approval; a reviewer's is not enough")
+    if view.identity_in == "file":
+        yield _BY_HAND
     accesses = _accesses(case, policy)
     if Access.APPROVAL in accesses:
         where = f"the block `{after.key}`" if after.tier is Tier.CORE else "this memory"
@@ -220,10 +226,6 @@ def _is_upkeep(case: GateInput) -> bool:
 def _accesses(case: GateInput, policy: Policy) -> set[Access]:
     sides = [side for side in (case.before, case.after) if side is not None]
     return {access_for(policy, side.tier, side.key, side.access) for side in sides}
-
-
-def _is_identity(record: Record) -> bool:
-    return record.kind is Kind.IDENTITY or (record.tier is Tier.CORE and record.key == CORE_BLOCKS[0])
 
 
 def outside_rights(handle: str, write_scope: str, scope: str) -> Reason | None:

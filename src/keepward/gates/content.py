@@ -214,7 +214,7 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     that weakens a safeguard is quarantined unless a person wrote it. Any other text with a certain instruction gets the
     taint of a document.
     """
-    del view, policy
+    del policy
     after = case.after
     if injection_detector.cannot_match(case.all_texts):
         return None
@@ -226,6 +226,10 @@ def injection(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     trusted = after.trust >= Trust.AGENT
     consulted = is_consulted_data(after) or is_source_text(after)
     certain = {finding.detector for finding in findings if finding.certainty == "certain"}
+    if view.identity_in is not None and findings:
+        # Every context begins with the identity, so a text that reads like an injected instruction has no place in it.
+        detail = "the identity takes no text that reads like an order to ignore others: say it plainly"
+        return Refuse(reasons=(_injection("order_in_identity", detail),))
     quarantined = set() if after.trust is Trust.OWNER or (trusted and consulted) else certain
     if likely_counts:
         quarantined |= {finding.detector for finding in findings}

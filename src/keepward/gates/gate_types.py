@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from keepward.core.change import Change, Retire
 from keepward.core.commit import Reason
-from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, ContentType, Kind, Record, Tier
+from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, NAME_LIST_FIELDS, ContentType, Kind, Record, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Actor, Trust
 from keepward.gates.detectors.matcher import Finding
@@ -89,12 +89,13 @@ class GateContext:
     contained: bool = False
     #: Findings of the store's own redactor, by text.
     personal: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
-    #: Text of the identity document, to recognize it when it is pasted as a memory.
+    #: Text of the identity, to recognize it when it is pasted as a memory.
     identity_text: str | None = None
     #: New aliases, and a new key, that another memory already has.
     taken: frozenset[str] = frozenset()
-    #: Whether the proposal is a new edition of the identity document, not a memory.
-    edition: bool = False
+    #: What shows a new text of the identity that is proposed: its core block, or a file, which a person changes. None
+    #: for any other proposal.
+    identity_in: Literal["block", "file"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,11 @@ def retires_own_message(case: GateInput) -> bool:
     if before is None or not isinstance(case.change, Retire):
         return False
     return before.kind is Kind.EVENT and before.session is not None and before.author == case.actor.label
+
+
+def is_identity(record: Record) -> bool:
+    """Whether a memory is the identity: by its kind, or as the core block ``persona``."""
+    return record.kind is Kind.IDENTITY or (record.tier is Tier.CORE and record.key == CORE_BLOCKS[0])
 
 
 def is_consulted_data(record: Record) -> bool:

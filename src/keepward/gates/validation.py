@@ -37,6 +37,7 @@ from keepward.gates.gate_types import (
     Refuse,
     Rewrite,
     Verdict,
+    is_identity,
     reasons_of,
     retires_own_message,
 )
@@ -112,7 +113,7 @@ MAX_UNMASKED_CHARS = 32_768
 
 
 def _oversize(change: changes.Change, reason: str, policy: Policy) -> Iterator[Reason]:
-    max_text = max(policy.text_limit.values())
+    max_text = max(*policy.text_limit.values(), _identity_limit(policy))
     if isinstance(change, changes.Insert) and change.kind in {Kind.EVENT, Kind.DOCUMENT}:
         # The secrets gate masks secrets in these; the masked text must fit its tier.
         max_text = max(max_text, MAX_UNMASKED_CHARS)
@@ -139,6 +140,11 @@ def _oversize(change: changes.Change, reason: str, policy: Policy) -> Iterator[R
     max_chars = max(policy.metadata_limit, policy.structured_limit)
     if sizes.get("metadata", 0) > max_chars:
         yield _metadata_too_long(max_chars)
+
+
+def _identity_limit(policy: Policy) -> int:
+    """Return the most characters of the identity, 8 for each token of its budget: a limit on what detectors get."""
+    return 8 * policy.block_budget.get(CORE_BLOCKS[0], 0)
 
 
 def oversized(after: Record, policy: Policy) -> tuple[Reason, ...]:
@@ -174,8 +180,8 @@ def validate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | No
     if CONTEXT_LEGEND in case.after.text:
         detail = "the text was compiled from memory and is nothing new: remember its source instead"
         return Refuse(reasons=(_reason("compiled_text", detail),))
-    if _quotes_identity(case.after, view.identity_text):
-        detail = "the text repeats the identity document: memory refers to its version and never contains its text"
+    if view.identity_in is None and _quotes_identity(case.after, view.identity_text):
+        detail = "the text repeats the identity, which is in every context: leave it out"
         return Refuse(reasons=(_reason("identity_text", detail),))
     weak = tuple(_weak_rule(case, policy))
     if weak:
@@ -287,6 +293,8 @@ def _size_problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
     values = (after, case.change) if is_update else (after,)
     yield from dict.fromkeys(problem for value in values for problem in _short_field_problems(value))
     limit = policy.text_limit[after.tier]
+    if is_identity(after):
+        limit = max(limit, _identity_limit(policy))
     if len(after.text) > limit and not isinstance(case.change, changes.Promote):
         yield _text_too_long(len(after.text), limit)
 
@@ -341,7 +349,7 @@ def _default_ttl_notice(case: GateInput) -> Rewrite | None:
 
 
 def _quotes_identity(after: Record, identity: str | None) -> bool:
-    """Whether a text quotes a sentence of the identity document; case, punctuation and look-alikes do not matter.
+    """Whether a text quotes a sentence of the identity; case, punctuation and look-alikes do not matter.
 
     A long sentence always counts; a short one only if the text contains little else.
     """

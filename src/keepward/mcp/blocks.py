@@ -90,7 +90,7 @@ def update_identity(
     text: Annotated[str, Meta(description="The complete new text; at most 500 tokens.")],
     reason: str = "",
 ) -> ToolAnswer:
-    """Propose a new edition of the identity, the persona at the start of every prompt. The owner must approve it."""
+    """Propose a new text of the identity, the persona at the start of every prompt. The owner must approve it."""
     return write_result(memory, memory.update_identity(text, reason=reason))
 
 
@@ -107,7 +107,8 @@ def blocks(memory: Memory) -> list[dict[str, Any]]:
     sizes = memory.status()["blocks"]
     result = []
     for label in dict.fromkeys((*CORE_BLOCKS, *policy.core_keys)):
-        record = records.get(label)
+        # With an identity file, the block `persona` is not what contexts begin with.
+        record = records.get(label) if sizes.get(label, {}).get("id") else None
         block = {
             "label": label,
             "text": record.text if record else "",

@@ -98,30 +98,13 @@ class ErasureList(Protocol):
 
 
 class IdentityDocument(Protocol):
-    """A text of the user outside the store, such as the identity."""
+    """A text of the user outside the store, such as the identity. Nothing here writes it."""
 
-    #: The tenant that may change it; None for no tenant.
-    tenant: str | None
+    #: Name of its file; None if there is to be no document.
+    name: str | None
 
     def __call__(self) -> tuple[str, str] | None:
         """Return its current version and text; None without a document."""
-
-    def unwritable_reason(self) -> str | None:
-        """Return why its text cannot be replaced, and what to do; None if it can."""
-
-    def check_writable(self) -> None:
-        """Check that it can be replaced.
-
-        Raises:
-            OSError: it cannot.
-        """
-
-    def replace(self, text: str) -> None:
-        """Replace its text, durably and in one step.
-
-        Raises:
-            OSError: it cannot be written, and is unchanged.
-        """
 
 
 class BlobStore(Protocol):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import items_in
 from keepward.core.journal import CommitView
-from keepward.core.memory import Record, Status
+from keepward.core.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import NotFound, Tampered
-from keepward.ports.store import UnreadableMemory
+from keepward.ports.store import ReadResult, UnreadableMemory
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
@@ -46,6 +46,21 @@ def records_under_key(session: RequestContext, scope: str, key: str) -> Sequence
 def first_active(records: Sequence[Record]) -> Record | None:
     """Return the first active record."""
     return next((record for record in records if record.status is Status.ACTIVE), None)
+
+
+def core_blocks(session: RequestContext, *, approved: bool = False) -> ReadResult:
+    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope.
+
+    With an identity file the block ``persona`` is left out, unless the ``approved`` text is wanted.
+    """
+    scopes = session.reader.scopes
+    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
+    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
+    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
+    blocks = {record.key: record for record in nearest}
+    if session.engine.identity.name is not None and not approved:
+        blocks.pop(CORE_BLOCKS[0], None)
+    return ReadResult(records=list(blocks.values()), damaged=found.damaged)
 
 
 #: A note names so many ids; the field ``withheld`` names all.

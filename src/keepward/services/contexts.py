@@ -30,14 +30,15 @@ from keepward.context.sections import Candidate, CompileInput, CompileResult, ne
 from keepward.core.commit import Reason, Receipt
 from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.journal import Bisection
-from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
-from keepward.ports.store import ReadResult, UnreadableMemory
+from keepward.ports.store import UnreadableMemory
 from keepward.services.access import (
     COMPILE_RECEIPT_KINDS,
+    core_blocks,
     corrupt_memories,
     ids_of,
     require_core,
@@ -432,8 +433,13 @@ class _InputReader:
                 # A past state is rebuilt from the journal: once, not for each section.
                 past = self._find({})
                 pending = []
+                with_file = session.engine.identity.name is not None
                 self.sections["core"] = [
-                    record for record in past if record.tier is Tier.CORE and self._is_recent(record)
+                    record
+                    for record in past
+                    if record.tier is Tier.CORE and self._is_recent(record)
+                    # With a file, the file alone is the persona.
+                    if not (with_file and record.key == CORE_BLOCKS[0])
                 ]
             for section, (belongs, narrowed) in _ALWAYS_INCLUDED.items():
                 records = self._find(narrowed) if self.at.seq is None else past
@@ -700,12 +706,3 @@ def replay(session: RequestContext, receipt_id: str) -> Replayed:
 
     receipt = session.reader.receipt_of_read(receipt_id, COMPILE_RECEIPT_KINDS)
     return render_again(receipt, fetch, partial(session.store.artefact, session.tenant))
-
-
-def core_blocks(session: RequestContext) -> ReadResult:
-    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope."""
-    scopes = session.reader.scopes
-    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
-    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
-    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
-    return ReadResult(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)

@@ -67,7 +67,6 @@ from keepward.services.erasure_references import (
     residual_details,
 )
 from keepward.services.following import Followers, followers, following_steps, shortened_in
-from keepward.services.identity import editions_of
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import stop_step, training_data_to_remove
 from keepward.services.system_records import RERANKER
@@ -363,7 +362,6 @@ def _collect_scope(session: RequestContext, chosen: Selection, reason: str) -> E
         ids = set(why)
         histories |= _histories(session, ids - histories.keys())
         held = [record for versions in proposed.values() for record in versions]
-        held += editions_of(session, ids, queued)
         traces = erased_text_of([*(record for name in sorted(ids) for record in histories[name].values()), *held])
         following = followers(session, ids, ended=True)
         if following.removed:

@@ -17,8 +17,9 @@ from operator import attrgetter
 from typing import Any
 
 from keepward.core import change as ask
-from keepward.core.memory import ContentType, Kind, Record, Status, Tier
+from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record, Status, Tier
 from keepward.core.principals import ActorKind, Trust, is_within_scope
+from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.gates import pipeline
@@ -211,6 +212,10 @@ class StagedState:
     normalized: dict[str, NormalizedText] = field(default_factory=dict)
     #: By id: the text that a vector was supplied for, its model, and the packed vector.
     vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
+    #: Whether the proposal is a new text of the identity.
+    proposes_identity: bool = False
+    #: The text of the identity; None until it was read.
+    identity: str | None = None
     _text_features: dict[tuple[Any, ...], Features] = field(default_factory=dict)
 
     def features(self, record: Record) -> Features:
@@ -336,9 +341,13 @@ def gate_context(
     fields: dict[str, Any] = {"now": now}
     if after.tier is Tier.CORE and writes:
         fields["tokens"] = session.engine.counter.count(after.text)
-    identity = session.engine.identity()
-    if identity is not None:
-        fields["identity_text"] = identity[1]
+    document = session.engine.identity
+    if overlay.proposes_identity:
+        fields["identity_in"] = "block" if document.name is None else "file"
+    elif writes:
+        if overlay.identity is None:
+            overlay.identity = _identity_text(session)
+        fields["identity_text"] = overlay.identity
     claims = getattr(change, "source", None) in _USER_SOURCES and session.actor.kind is ActorKind.AGENT
     if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
         fields["user_evidence"] = _recorded_evidence(session, after.evidence)
@@ -351,6 +360,15 @@ def gate_context(
     if isinstance(change, ask.Restore):
         fields["contained"] = before is not None and is_contained(session, before)
     return GateContext(**fields)
+
+
+def _identity_text(session: RequestContext) -> str:
+    """Return the text of the identity that contexts of this handle begin with; empty without one."""
+    if session.engine.identity.name is not None:
+        return (session.engine.identity() or ("", ""))[1]
+    filters = Filter(scopes=session.reader.scopes, key=CORE_BLOCKS[0], tiers=(Tier.CORE.value,), include_sensitive=True)
+    blocks = session.reader.find(filters, live_at=session.clock.now()).records
+    return "\n".join(record.text for record in blocks)
 
 
 def _may_compare(session: RequestContext, record: Record) -> bool:

@@ -30,15 +30,14 @@ from keepward.core import change as ask
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.core.memory import Record, Sensitivity, Status
-from keepward.core.principals import ActorKind
+from keepward.core.principals import RESERVED_SCOPE, ActorKind
 from keepward.core.proposal import Committed, DecisionResult, Proposal, ProposalState, Refused, digest_of
 from keepward.core.reducer import apply, has_same_text
 from keepward.errors import Conflict, InvalidInput, KeepwardError, StaleVersion, Unauthorised
 from keepward.gates.content import redact_secrets
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.gate_types import named_texts, reasons_of
+from keepward.gates.gate_types import is_identity, named_texts, reasons_of
 from keepward.gates.validation import MAX_REASON_CHARS, oversized, validation_error
-from keepward.services import identity
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.arguments import approvals
 from keepward.services.following import followers, following_reason, following_steps, without_forgotten_sources
@@ -110,8 +109,6 @@ def with_review_state(session: RequestContext, items: Sequence[Proposal]) -> lis
 
     def compared(item: Proposal) -> Proposal:
         item = replace(item, may_approve=_approval_refusal(session, item) is None)
-        if identity.is_edition(item):
-            return replace(item, stale=identity.is_outdated(session, item))
         changed = _changed_memories(session, item, newest)
         current = session.reader.records([name for name in changed if name in newest]).records if changed else ()
         return replace(item, stale=bool(changed), current=tuple(current))
@@ -124,8 +121,17 @@ def _changed_memories(session: RequestContext, item: Proposal, newest: Mapping[s
     return [
         name
         for name, version in sorted(item.base.items())
-        if not (is_unchanged_since(session, newest[name], version) if name in newest else version == 0)
+        if not (_is_as_proposed(session, newest[name], version) if name in newest else version == 0)
     ]
+
+
+def _is_as_proposed(session: RequestContext, record: Record, version: int) -> bool:
+    # Earlier releases proposed a new identity on a record of the store's own: it is to be proposed again.
+    return record.scope != RESERVED_SCOPE and is_unchanged_since(session, record, version)
+
+
+def _is_new_identity(item: Proposal) -> bool:
+    return any(is_identity(step.after) for step in item.steps)
 
 
 def _decision_refusal(session: RequestContext, item: Proposal) -> str | None:
@@ -151,7 +157,9 @@ def _approval_refusal(session: RequestContext, item: Proposal) -> str | None:
             "has to, with a token of their own: `keepward token create --rights reviewer --name NAME`. Under four eyes "
             "a token counts as who made it: propose and approve with two tokens that were made at the machine"
         )
-    return identity.refusal_reason(session.actor) if identity.is_edition(item) else None
+    if _is_new_identity(item) and not (session.actor.is_owner and session.actor.has_right("admin")):
+        return "the identity takes the owner; a reviewer may reject a new text and not approve one"
+    return None
 
 
 def approve(session: RequestContext, proposal_id: str, *, digest: str | None = None) -> Committed:
@@ -167,13 +175,7 @@ def approve(session: RequestContext, proposal_id: str, *, digest: str | None = N
 
     def decide(session: RequestContext) -> _Approval:
         item, steps = _approvable_steps(session, proposal_id, digest)
-        if identity.is_edition(item):
-            step = identity.change_to_approve(session, item)
-            if isinstance(step, str):
-                raise _UnapprovableError(item, "stale", step)
-            steps = (step,)
-        else:
-            _check_still_allowed(session, item, steps)
+        _check_still_allowed(session, item, steps)
         return _approval(session, item, steps, item.reasons)
 
     return _close_if_unapprovable(session, lambda: transact(session, decide, _apply_approval, decide_first=True))
@@ -197,8 +199,7 @@ def _approvable_steps(
         item = _rebase(session, item, if_version)
     newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
     for name in _changed_memories(session, item, newest):
-        what = "the identity" if identity.is_edition(item) else f"memory {name}"
-        raise _UnapprovableError(item, "stale", f"{what} has changed since this was proposed")
+        raise _UnapprovableError(item, "stale", f"memory {name} has changed since this was proposed")
     return item, _rebase_steps(item.steps, newest)
 
 
@@ -209,7 +210,7 @@ def _rebase(session: RequestContext, item: Proposal, version: int) -> Proposal:
         StaleVersion: ``version`` is not the newest.
         InvalidInput: the proposal has several changes, or makes a new memory.
     """
-    if len(item.steps) != 1 or (step := item.steps[0]).before is None or identity.is_edition(item):
+    if len(item.steps) != 1 or (step := item.steps[0]).before is None:
         raise InvalidInput("`if_version` goes with a proposal of one change to one memory; leave it out")
     stored = session.store.records(session.tenant, [step.after.id]).records
     if not stored or stored[0].version != version:
@@ -264,8 +265,6 @@ def _apply_approval(transaction: Transaction, approval: _Approval) -> Committed:
     session, item, by = transaction.session, approval.item, transaction.session.actor.label
     now = session.clock.now()
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
-    if identity.is_edition(item):
-        identity.put_in_force(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     own = steps[: len(steps) - len(approval.followers)]
@@ -312,10 +311,6 @@ def amend(
 
     def decide(session: RequestContext) -> _Approval:
         item, steps = _approvable_steps(session, proposal_id, digest, if_version)
-        if identity.is_edition(item):
-            raise InvalidInput(
-                "a new edition of the identity is approved or rejected as it is; propose a text of your own instead"
-            )
         steps = _without(steps, leave_out)
         if leave_out and change == ask.Replace(id=""):
             _check_still_allowed(session, item, steps)
@@ -396,6 +391,7 @@ def _evaluate_amended(
         amended,
         step.before,
         after,
+        overlay=StagedState(proposes_identity=_is_new_identity(item)),
         reason=item.reason,
         known=findings,
     )
@@ -586,7 +582,7 @@ def _rebase_steps(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[
 def _check_still_allowed(session: RequestContext, item: Proposal, steps: Sequence[Step]) -> None:
     """Judge steps again as the proposer's, and refuse what would not be stored now."""
     own = {step.after.id for step in steps}
-    overlay = StagedState()
+    overlay = StagedState(proposes_identity=_is_new_identity(item))
     for step in steps:
         after = step.after
         if after.key is not None and after.status is Status.ACTIVE:

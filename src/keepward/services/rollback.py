@@ -36,7 +36,6 @@ from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, NotFound, StaleVersion, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.gate_types import GateContext, Refuse
-from keepward.services import identity
 from keepward.services.access import commit_of, descendants, key_holder
 from keepward.services.following import (
     Followers,
@@ -97,9 +96,6 @@ def roll_back(
             facts = {"targets": [], "undoes": list(plan.undone), **session.credential}
             receipt = transaction.receipt("rollback", facts, plan.reasons)
             return replace(plan, receipt=receipt, receipt_id=receipt.id)
-        if decision.edition is not None:
-            text, over = decision.edition
-            identity.put_in_force(transaction, text, over=over)
         stored = transaction.commit(
             decision,
             reason=reason.strip() or "rolled back",
@@ -117,8 +113,6 @@ def roll_back(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RollbackSteps(StepList):
     plan: Rollback
-    #: The text of the identity that it restores, and the edition that this replaces.
-    edition: tuple[str, str] | None = None
 
 
 def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> _RollbackSteps:
@@ -166,7 +160,7 @@ def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> 
         dependents=session.reader.overseen_ids(descendants(session, targets)),
         reasons=reasons,
     )
-    return _RollbackSteps(steps=steps, plan=plan, edition=identity.reverted_edition(session, steps))
+    return _RollbackSteps(steps=steps, plan=plan)
 
 
 def undo_digest(session: RequestContext, commit: str) -> str:

@@ -100,8 +100,6 @@ class Transaction:
     notes: tuple[Reason, ...] = ()
     #: Whether the transaction has a commit.
     wrote: bool = False
-    #: Functions to call once the transaction is durable.
-    afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def receipt(
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
@@ -239,8 +237,6 @@ def transact(
             key.used = True
         session.engine.taint_of(session.tenant).skip_own_write(writer.writes(session.tenant))
         session.engine.wake(wrote=True)
-    for callback in transaction.afterwards:
-        callback()
     return result
 
 

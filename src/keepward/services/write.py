@@ -140,9 +140,6 @@ class EvaluatedProposal:
         if self.atomic or item.decision == "allow":
             self.overlay.add_step(before, after)
 
-    def prepare(self, transaction: Transaction) -> None:
-        """Store what the steps refer to, before they are committed or quarantined."""
-
 
 def propose(
     session: RequestContext,
@@ -153,11 +150,12 @@ def propose(
     kind: str = "write",
     quarantine_reasons: tuple[Reason, ...] = (),
     named: bool = False,
+    identity: bool = False,
 ) -> Outcome:
     """Judge changes as one proposal; commit, quarantine or refuse all of them.
 
     ``quarantine_reasons`` quarantine the proposal even if every gate allows it. ``named`` means that the caller chose
-    the ids of new memories.
+    the ids of new memories. ``identity`` means that the change is a new text of the identity.
 
     Raises:
         InvalidInput: there is no change.
@@ -173,6 +171,7 @@ def propose(
         draft = EvaluatedProposal(
             quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(session)
         )
+        draft.overlay.proposes_identity = identity
         for change, known in zip(changes, _apply_independent(session, changes, reason, draft), strict=True):
             try:
                 draft.items.append(_evaluate_change(session, change, reason, draft, known))
@@ -297,7 +296,6 @@ def store_proposal(
                 return _refuse(transaction, reasons, operations)
             if decision == "same":
                 return _duplicate(transaction, items[-1], reasons, confirm=draft.atomic)
-            draft.prepare(transaction)
             if decision == "quarantine":
                 base = {step.after.id: draft.base[step.after.id] for step in steps}
                 return _quarantine(transaction, steps, base, items[-1].reason, reasons)
