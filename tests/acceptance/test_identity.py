@@ -127,12 +127,14 @@ def test_neither_proposer_nor_reviewer_approves_an_identity(own: Memory, lyra: M
         lambda mem, name: mem.propose([Replace(id=name, text="I am Nova.")]),
     ],
 )
-def test_no_other_route_of_an_agent_reaches_the_block(
-    own: Memory, lyra: Memory, route: Callable[[Memory, str], Any]
-) -> None:
-    before = own.get("persona")
-    refused(route(lyra, before.id))
-    assert (own.pending(), own.get("persona")) == ([], before)
+def test_no_other_route_reaches_the_block(opened: Callable[..., Memory], route: Callable[[Memory, str], Any]) -> None:
+    # Not even if policy opens the block to agents.
+    policy = Policy(block_access={"persona": "read_write"}, access={"core": "read_write"})  # type: ignore[dict-item]
+    with opened("open", actor=Actor.operator("olga"), policy=policy) as own:
+        kept(own.update_identity(FIRST, reason="who I am"))
+        before = own.get("persona")
+        refused(route(own.as_actor(Actor.agent("lyra")), before.id))
+        assert (own.pending(), own.get("persona")) == ([], before)
 
 
 @pytest.mark.promise("C14", "B23")
