@@ -27,6 +27,7 @@ from typing import (
 )
 
 import msgspec
+from msgspec import Meta
 
 from keepward.core.change import Append, Insert, Move, Replace
 from keepward.core.foreign_words import HANDLES, known_argument
@@ -35,7 +36,7 @@ from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.services.argument_types import argument_reader, group_reader
 from keepward.services.arguments import plain_text
-from keepward.types import FIELDS, PARAMETERS, Alias, Limit, Local, RequiredInJson
+from keepward.types import FIELDS, PARAMETERS, Alias, Local, RequiredInJson
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
@@ -70,7 +71,7 @@ class Argument(NamedTuple):
     name: str
     #: In JSON and in a query.
     wire: str
-    #: Its type in JSON, with ``Limit`` and ``GateLimit`` in ``Annotated``.
+    #: Its type in JSON, with limits and a description in ``Annotated``.
     kind: Any
     #: ``REQUIRED`` if it has none.
     default: Any
@@ -337,9 +338,9 @@ def _argument(name: str, kind: Any, hint: Any, default: Any, within: str | None 
     if kind is None:
         kind = hint
     else:
-        kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else _without_none(kind)
+        kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else without_none(kind)
     wire = next((note.name for note in notes if isinstance(note, Alias)), name)
-    doc = next((note.doc for note in notes if isinstance(note, Limit) and note.doc), "")
+    doc = next((note.description for note in notes if isinstance(note, Meta) and note.description), "")
     return Argument(name, wire, kind, default, doc, within)
 
 
@@ -351,7 +352,7 @@ def _optional(kind: Any) -> Any:
     return kind if _takes_none(kind) else kind | None
 
 
-def _without_none(kind: Any) -> Any:
+def without_none(kind: Any) -> Any:
     """Return a type without None."""
     if not _takes_none(kind):
         return kind

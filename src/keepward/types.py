@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
 
 from keepward.core.commit import ErasureReason, ReceiptKind
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Status, Tier
@@ -17,21 +18,16 @@ from keepward.core.proposal import ProposalState
 from keepward.core.query import MAX_HITS
 
 
-class Limit:
-    """Limits as JSON Schema keywords, and a description. Surfaces reject values outside the limits."""
-
-    __slots__ = ("doc", "schema")
-
-    def __init__(self, doc: str = "", **schema: Any) -> None:
-        self.doc, self.schema = doc, MappingProxyType(schema)
+def gate_limit(doc: str = "", **schema: Any) -> Meta:
+    """Return limits as JSON Schema keywords. The schema documents them and a gate checks them, so that a refusal has
+    reasons and a receipt.
+    """
+    return Meta(description=doc or None, extra_json_schema=schema)
 
 
-class GateLimit(Limit):
-    """Limits that the schema documents and a gate checks, so that a refusal has reasons and a receipt."""
-
-
-class RequestLimit(Limit):
-    """Limits of one HTTP request, such as a page; in Python an argument may have more."""
+def request_limit(in_python: Mapping[str, Any] | None = None, **limits: Any) -> Meta:
+    """Return limits of one HTTP request, such as a page. In Python, an argument has those of ``in_python`` instead."""
+    return Meta(**limits, extra=dict(in_python or {}))
 
 
 class Alias(NamedTuple):
@@ -55,11 +51,7 @@ MAX_DECISIONS = 200
 MAX_QUERY_LENGTH = 32_768
 MAX_PAGE_SIZE = 500
 
-_LINE: Mapping[str, Any] = {
-    "minLength": 1,
-    "maxLength": 256,
-    "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$",
-}
+_LINE_PATTERN = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 # A path without a first slash lies below /agents, so it has one segment less.
 SCOPE_PATTERN = (
     rf"^(/|/{SCOPE_SEGMENT}(/{SCOPE_SEGMENT}){{0,{MAX_SCOPE_DEPTH - 1}}}/?"
@@ -99,29 +91,31 @@ def _list_of(names: Iterable[str], *notes: Any) -> Any:
     return Annotated[(list[_name_in(names)], *notes)]  # type: ignore[misc]
 
 
-def one_of(field: str, doc: str = "") -> GateLimit:
+def one_of(field: str, doc: str = "") -> Meta:
     """Return the limit to the names of a field."""
-    return GateLimit(doc, enum=[str(name) for name in CHOICES[field]])
+    return gate_limit(doc, enum=[str(name) for name in CHOICES[field]])
 
 
 # --- fields of writes, checked by gates
 
-ShortText = Annotated[str, GateLimit(**_LINE)]
-Text = Annotated[str, GateLimit("Text of the memory.", minLength=1, pattern=r"\S")]
+ShortText = Annotated[str, gate_limit(minLength=1, maxLength=256, pattern=_LINE_PATTERN)]
+Text = Annotated[str, gate_limit("Text of the memory.", minLength=1, pattern=r"\S")]
 #: An optional reason.
-ReasonText = Annotated[str, GateLimit("Why.", maxLength=1000)]
-Scope = Annotated[str, GateLimit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
-Seconds = Annotated[int | float, GateLimit(exclusiveMinimum=0, maximum=3_155_760_000)]
-Ttl = Annotated[
-    Annotated[str, GateLimit(pattern=TTL_PATTERN)] | Seconds,
-    GateLimit("Time to live: text such as `24h` or `30d`, or a number of seconds."),
+ReasonText = Annotated[str, gate_limit("Why.", maxLength=1000)]
+Scope = Annotated[
+    str, gate_limit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])
 ]
-TtlOrDate = Annotated[str, Limit(maxLength=64), GateLimit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
-Instant = Annotated[str, GateLimit("ISO 8601; without an offset it is UTC.", format="date-time")]
-Fraction = Annotated[float, GateLimit(minimum=0, maximum=1)]
-Tags = Annotated[list[ShortText], GateLimit(maxItems=64)]
+Seconds = Annotated[int | float, gate_limit(exclusiveMinimum=0, maximum=3_155_760_000)]
+Ttl = Annotated[
+    Annotated[str, gate_limit(pattern=TTL_PATTERN)] | Seconds,
+    gate_limit("Time to live: text such as `24h` or `30d`, or a number of seconds."),
+]
+TtlOrDate = Annotated[str, Meta(max_length=64), gate_limit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
+Instant = Annotated[str, gate_limit("ISO 8601; without an offset it is UTC.", format="date-time")]
+Fraction = Annotated[float, gate_limit(minimum=0, maximum=1)]
+Tags = Annotated[list[ShortText], gate_limit(maxItems=64)]
 References = Annotated[
-    list[Annotated[str, GateLimit(minLength=1, maxLength=512, pattern=r"\S")]], GateLimit(maxItems=64)
+    list[Annotated[str, gate_limit(minLength=1, maxLength=512, pattern=r"\S")]], gate_limit(maxItems=64)
 ]
 TierName = Annotated[str, one_of("tier")]
 KindName = Annotated[str, one_of("kind")]
@@ -130,29 +124,32 @@ SensitivityName = Annotated[str, one_of("sensitivity")]
 
 # --- parameters of other operations, checked before they run
 
-Id = Annotated[str, Limit("Id or alias of a memory.", minLength=1, maxLength=300)]
-Ids = Annotated[list[Id], RequestLimit(minItems=1, maxItems=MAX_ITEMS)]
+Id = Annotated[str, Meta(description="Id or alias of a memory.", min_length=1, max_length=300)]
+Ids = Annotated[list[Id], request_limit(min_length=1, max_length=MAX_ITEMS)]
 #: A name; in a path it has no slash.
-Name = Annotated[str, Limit(minLength=1, maxLength=300), RequestLimit(pattern=r"^[^/\x00-\x1f\x7f]+$")]
+Name = Annotated[str, Meta(min_length=1, max_length=300), request_limit(pattern=r"^[^/\x00-\x1f\x7f]+$")]
 #: A name in a path, ``id`` in JSON.
 NamedId = Annotated[Name, Alias("id")]
 Key = Annotated[
-    str, RequestLimit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
+    str,
+    request_limit(min_length=1, max_length=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$"),
 ]
 CommitName = Annotated[
-    str, Limit("Number, id or first letters.", minLength=1, maxLength=64, pattern=r"^[0-9A-Za-z-]+$")
+    str, Meta(description="Number, id or first letters.", min_length=1, max_length=64, pattern=r"^[0-9A-Za-z-]+$")
 ]
-ParsedReasonText = Annotated[str, Limit("Why.", minLength=1, maxLength=1000, pattern=r"\S")]
+ParsedReasonText = Annotated[str, Meta(description="Why.", min_length=1, max_length=1000, pattern=r"\S")]
 #: A name of the caller's own, such as a subject.
-Line = Annotated[str, Limit(**_LINE)]
-Question = Annotated[str, Limit(minLength=1, maxLength=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
-Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
-CommitKind = Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")]
-Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
-Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
-Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
+Line = Annotated[str, Meta(min_length=1, max_length=256, pattern=_LINE_PATTERN)]
+Question = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+Digest = Annotated[str, Meta(description="64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
+CommitKind = Annotated[str, Meta(description="Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")]
+Version = Annotated[int, Meta(ge=0, le=2**53)]
+Tokens = Annotated[int, Meta(ge=1, le=128_000)]
+Threshold = Annotated[float, Meta(ge=0, le=1)]
 PageSize = Annotated[
-    int, Limit("Maximum number of items on this page.", minimum=1, maximum=2**53), RequestLimit(maximum=MAX_PAGE_SIZE)
+    int,
+    Meta(description="Maximum number of items on this page.", ge=1),
+    request_limit({"le": 2**53}, le=MAX_PAGE_SIZE),
 ]
 Format = Literal["markdown", "messages"]
 QueueOrder = Literal["age", "danger"]
@@ -160,12 +157,12 @@ QueueOrder = Literal["age", "danger"]
 StateFilter = Literal[ProposalState, "all"]
 #: A past state: a number or text in a body, text in a query.
 AsOf = Annotated[
-    Annotated[int, Limit(minimum=0, maximum=2**53)]
-    | Annotated[str, Limit(minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)],
-    GateLimit(_AS_OF),
+    Annotated[int, Meta(ge=0, le=2**53)]
+    | Annotated[str, Meta(min_length=1, max_length=64), gate_limit(pattern=AS_OF_PATTERN)],
+    gate_limit(_AS_OF),
 ]
 OneTier: Any = _name_in(Tier)
-ANY_OF_16, ANY_OF_64 = (Limit("Only with one of these.", maxItems=most) for most in (16, 64))
+ANY_OF_16, ANY_OF_64 = (Meta(description="Only with one of these.", max_length=most) for most in (16, 64))
 Lines = Annotated[list[Line], ANY_OF_64]
 Tiers: Any = _list_of(Tier, ANY_OF_16, Alias("tier"))
 Kinds: Any = _list_of(Kind, ANY_OF_16, Alias("kind"))
@@ -173,36 +170,41 @@ ContentTypes: Any = _list_of(ContentType, ANY_OF_16, Alias("content_type"))
 
 # --- further filters of lists
 
-Scopes = Annotated[list[Line], Limit("Only in one of these, as exact paths.", maxItems=64), Alias("scope")]
+Scopes = Annotated[list[Line], Meta(description="Only in one of these, as exact paths.", max_length=64), Alias("scope")]
 Sources: Any = _list_of(SOURCES, ANY_OF_64, Alias("source"))
 Trusts: Any = _list_of((trust.label for trust in Trust), ANY_OF_16, Alias("trust"))
 Statuses: Any = _list_of(
-    Status, Limit("Only with one of these. Default: active memories.", maxItems=16), Alias("status")
+    Status, Meta(description="Only with one of these. Default: active memories.", max_length=16), Alias("status")
 )
 Authors = Annotated[
-    list[Annotated[str, Limit("As `kind:name`.", minLength=3, maxLength=256, pattern=r"^[a-z]+:[^\x00-\x1f\x7f]+$")]],
-    Limit("Only by one of these, as `kind:name`.", maxItems=64),
+    list[
+        Annotated[
+            str,
+            Meta(description="As `kind:name`.", min_length=3, max_length=256, pattern=r"^[a-z]+:[^\x00-\x1f\x7f]+$"),
+        ]
+    ],
+    Meta(description="Only by one of these, as `kind:name`.", max_length=64),
     Alias("author"),
 ]
-Substring = Annotated[str, Limit("Part of the text or key; case is ignored.", minLength=1, maxLength=1000)]
+Substring = Annotated[str, Meta(description="Part of the text or key; case is ignored.", min_length=1, max_length=1000)]
 Timestamp = Annotated[
     str,
-    Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64),
-    GateLimit(pattern=rf"^{_DAY}(T{_TIME})?$"),
+    Meta(description="ISO 8601; without an offset it is UTC.", min_length=1, max_length=64),
+    gate_limit(pattern=rf"^{_DAY}(T{_TIME})?$"),
 ]
 Where = Annotated[
     str,
-    Limit(
-        'A JSON object of conditions on the metadata, by path: `{"stars": {"$gte": 4}}`; operators are $eq $ne $in '
-        "$nin $gt $gte $lt $lte $exists.",
-        minLength=2,
-        maxLength=MAX_QUERY_LENGTH,
+    Meta(
+        description="A JSON object of conditions on the metadata, by path: "
+        '`{"stars": {"$gte": 4}}`; operators are $eq $ne $in $nin $gt $gte $lt $lte $exists.',
+        min_length=2,
+        max_length=MAX_QUERY_LENGTH,
     ),
 ]
 ScopeSubtree = Annotated[
     str,
-    Limit("Only this scope and the scopes below it that you may see.", minLength=1, maxLength=512),
-    GateLimit(pattern=SCOPE_PATTERN),
+    Meta(description="Only this scope and the scopes below it that you may see.", min_length=1, max_length=512),
+    gate_limit(pattern=SCOPE_PATTERN),
 ]
 Facet = Literal[
     "tier", "kind", "scope", "source", "trust", "status", "author", "session", "subject", "category", "content_type",
@@ -215,7 +217,7 @@ Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier"
 
 def _described(kind: Any, doc: str) -> Any:
     """Return a type with a description."""
-    return Annotated[kind, Limit(doc)]
+    return Annotated[kind, Meta(description=doc)]
 
 
 #: Types of the fields of a memory. ``core.change`` defines the fields of each change and their defaults.
@@ -224,14 +226,13 @@ FIELDS: Mapping[str, Any] = {
     "text": Text,
     "tier": TierName | None,
     "kind": KindName | None,
-    "key": Annotated[ShortText, GateLimit("A stable name; a write with a known key updates that memory.", **_LINE)]
-    | None,
+    "key": _described(ShortText, "A stable name; a write with a known key updates that memory.") | None,
     "scope": Scope | None,
     "subject": _described(ShortText, "Who or what it is about.") | None,
     "category": _described(ShortText, "A label of your own.") | None,
     "tags": Tags,
     "content_type": Annotated[str, one_of("content_type")],
-    "blob": Annotated[str, GateLimit("Reference of stored bytes, from `POST /memory/blobs`.")] | None,
+    "blob": Annotated[str, gate_limit("Reference of stored bytes, from `POST /memory/blobs`.")] | None,
     "metadata": _described(dict[str, Any], "A JSON object of your own.") | None,
     "source": SourceName | None,
     "evidence": _described(References, "References that support it, such as `chat:42`."),
@@ -247,10 +248,10 @@ FIELDS: Mapping[str, Any] = {
     "job": ShortText | None,
     "aliases": Tags,
     "occurred_at": Instant | None,
-    "consent": Annotated[bool, GateLimit("Personal identifiers in the text were given with consent.")],
+    "consent": Annotated[bool, gate_limit("Personal identifiers in the text were given with consent.")],
     "vector": Annotated[
         list[float],
-        Limit("An embedding made with this store's model; requires the owner.", maxItems=8192),
+        Meta(description="An embedding made with this store's model; requires the owner.", max_length=8192),
     ]
     | None,
     "if_version": Version | None,
@@ -259,15 +260,15 @@ FIELDS: Mapping[str, Any] = {
     "confirms": bool,
 }
 
-_LISTED = Annotated[list[Any], RequestLimit(minItems=1, maxItems=MAX_ITEMS)]
+_LISTED = Annotated[list[Any], request_limit(min_length=1, max_length=MAX_ITEMS)]
 
 
 def _word(doc: str) -> Any:
-    return Annotated[Line, Limit(doc)]
+    return Annotated[Line, Meta(description=doc)]
 
 
 def _line(most: int) -> Any:
-    return Annotated[str, Limit(**{**_LINE, "maxLength": most})]
+    return Annotated[str, Meta(min_length=1, max_length=most, pattern=_LINE_PATTERN)]
 
 
 #: Types of all other parameters, by name or by operation and name.
@@ -275,7 +276,11 @@ PARAMETERS: Mapping[str, Any] = {
     # Filters of lists and searches.
     "query": Question,
     "limit": PageSize,
-    "recall.limit": Annotated[PageSize, Limit(maximum=MAX_HITS), RequestLimit(maximum=MAX_PAGE_SIZE)],
+    "recall.limit": Annotated[
+        int,
+        Meta(description="Maximum number of hits.", ge=1),
+        request_limit({"le": MAX_HITS}, le=MAX_PAGE_SIZE),
+    ],
     "tiers": Tiers,
     "kinds": Kinds,
     "tags": Lines,
@@ -287,16 +292,16 @@ PARAMETERS: Mapping[str, Any] = {
     "job": Line,
     "min_importance": _described(Threshold, "Only memories of at least this importance."),
     "as_of": AsOf,
-    "since": Annotated[Timestamp, Limit("Written at or after this instant.")],
-    "until": Annotated[Timestamp, Limit("Written before this instant.")],
+    "since": Annotated[Timestamp, Meta(description="Written at or after this instant.")],
+    "until": Annotated[Timestamp, Meta(description="Written before this instant.")],
     "occurred_since": Annotated[
         Timestamp,
-        Limit(
-            "Occurred at or after this instant, by `occurred_at`. An event without it occurred when it was written; "
-            "any other memory without it does not pass."
+        Meta(
+            description="Occurred at or after this instant, by `occurred_at`. An event without it occurred when it "
+            "was written; any other memory without it does not pass."
         ),
     ],
-    "occurred_until": Annotated[Timestamp, Limit("Occurred before this instant; as `occurred_since`.")],
+    "occurred_until": Annotated[Timestamp, Meta(description="Occurred before this instant; as `occurred_since`.")],
     "within": ScopeSubtree,
     "where": Where,
     "scopes": Scopes,
@@ -305,20 +310,20 @@ PARAMETERS: Mapping[str, Any] = {
     "statuses": Statuses,
     "authors": Authors,
     "text": Substring,
-    "below": Annotated[bool, Limit("Also scopes below; requires a reviewer or the owner.")],
-    "list_memories.offset": Annotated[int, Limit("Number of items to skip.", minimum=0, maximum=2**53)],
-    "list_memories.ascending": Annotated[bool, Limit("Smallest or oldest first; names from z to a.")],
+    "below": Annotated[bool, Meta(description="Also scopes below; requires a reviewer or the owner.")],
+    "list_memories.offset": Annotated[int, Meta(description="Number of items to skip.", ge=0, le=2**53)],
+    "list_memories.ascending": Annotated[bool, Meta(description="Smallest or oldest first; names from z to a.")],
     "floor": Threshold,
     "recall.floor": Annotated[
         Threshold,
-        Limit("Minimum score of a hit; without it all hits are returned, weak ones marked.", minimum=0, maximum=1),
+        Meta(description="Minimum score of a hit; without it all hits are returned, weak ones marked."),
     ],
-    "recall.receipt": Annotated[bool, Limit("Store a receipt for `feedback`.")],
-    "facets.of": Annotated[list[Facet], Limit("Facets to count. Default: all.", maxItems=16)],
-    "facets.most": Annotated[int, Limit("Maximum number of values listed for a facet.", minimum=1, maximum=100_000)],
-    "activity.days": Annotated[int, Limit("Number of days.", minimum=1, maximum=400)],
+    "recall.receipt": Annotated[bool, Meta(description="Store a receipt for `feedback`.")],
+    "facets.of": Annotated[list[Facet], Meta(description="Facets to count. Default: all.", max_length=16)],
+    "facets.most": Annotated[int, Meta(description="Maximum number of values listed for a facet.", ge=1, le=100_000)],
+    "activity.days": Annotated[int, Meta(description="Number of days.", ge=1, le=400)],
     "activity.zone": Annotated[
-        int, Limit("Time zone of the days, in minutes east of UTC.", minimum=-1439, maximum=1439)
+        int, Meta(description="Time zone of the days, in minutes east of UTC.", ge=-1439, le=1439)
     ],
     # Ids and names.
     "memory_id": NamedId,
@@ -329,45 +334,49 @@ PARAMETERS: Mapping[str, Any] = {
     "commit": Annotated[CommitName, Alias("commit_id")],
     "digest": Digest,
     # Contexts and receipts.
-    "objective": Annotated[str, Limit("What the model is about to do.", maxLength=MAX_QUERY_LENGTH)],
+    "objective": Annotated[str, Meta(description="What the model is about to do.", max_length=MAX_QUERY_LENGTH)],
     "budget_tokens": _described(Tokens, "Maximum number of tokens. Default: by policy."),
     "without": Annotated[
-        list[Annotated[str, Limit(minLength=1, maxLength=200)]],
-        Limit("Core blocks, by key or id, that may be missing if they are invalid.", maxItems=100),
+        list[Annotated[str, Meta(min_length=1, max_length=200)]],
+        Meta(description="Core blocks, by key or id, that may be missing if they are invalid.", max_length=100),
     ],
-    "context.preview": Annotated[bool, Limit("Store no receipt, and explain every candidate.")],
+    "context.preview": Annotated[bool, Meta(description="Store no receipt, and explain every candidate.")],
     "snapshot.without": Lines,
     "memory_block.query": Question,
-    "memory_block.seen": Annotated[list[Id], RequestLimit("Memories that the model has already read.", maxItems=2_000)],
+    "memory_block.seen": Annotated[
+        list[Id], request_limit(description="Memories that the model has already read.", max_length=2_000)
+    ],
     "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
     "receipts.actor": _word("`kind:name`, or a name."),
     "receipts.objective": _word("Part of the objective or query; case is ignored."),
     "receipts.before": _word("Id of a receipt; only older ones are returned."),
     # Writes.
     "reason": ReasonText,
-    "forget_many.reason": Annotated[str, Limit("Why.", maxLength=1000)],
+    "forget_many.reason": Annotated[str, Meta(description="Why.", max_length=1000)],
     "reject.reason": ParsedReasonText,
     "reopen.reason": ParsedReasonText,
-    "rollback.reason": Annotated[str, Limit("Why.", maxLength=900)],
+    "rollback.reason": Annotated[str, Meta(description="Why.", max_length=900)],
     "plan_forget_matching.text": Question,
     "forget_matching.text": Question,
     "update_by_key.key": Key,
     "remember_many.items": _LISTED,
     "remember_many.mode": Annotated[
-        Literal["each", "atomic"], Limit("`each`: every item separately; `atomic`: all or none.")
+        Literal["each", "atomic"], Meta(description="`each`: every item separately; `atomic`: all or none.")
     ],
-    "remember_many.reason": Annotated[str, GateLimit("Why.")],
+    "remember_many.reason": Annotated[str, gate_limit("Why.")],
     "remember_many.kind": Annotated[CommitKind, Local],
-    "remember_many.batch": Annotated[int, Local, Limit(minimum=1, maximum=2**53)],
+    "remember_many.batch": Annotated[int, Local, Meta(ge=1, le=2**53)],
     "on_progress": Local,
-    "add.messages": Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=MAX_ITEMS)],
+    "add.messages": Annotated[
+        list[Any], Meta(description="As chat APIs take them.", min_length=1, max_length=MAX_ITEMS)
+    ],
     "add.session": Line,
     "add.subject": Line,
-    "add.extract": Annotated[bool, Limit("Whether to propose facts.")],
+    "add.extract": Annotated[bool, Meta(description="Whether to propose facts.")],
     # Checked before the operation runs: messages without text give a gate nothing to check.
-    "add.reason": Annotated[str, Limit("Why.", maxLength=1000)],
-    "update_identity.text": Annotated[Text, GateLimit("The complete new text.")],
-    "merge.memory_ids": Annotated[list[Id], RequestLimit(minItems=1, maxItems=64), Alias("ids")],
+    "add.reason": Annotated[str, Meta(description="Why.", max_length=1000)],
+    "update_identity.text": Annotated[Text, gate_limit("The complete new text.")],
+    "merge.memory_ids": Annotated[list[Id], request_limit(min_length=1, max_length=64), Alias("ids")],
     "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
     "propose.changes": _LISTED,
     "propose.session": Line,
@@ -378,26 +387,28 @@ PARAMETERS: Mapping[str, Any] = {
     "pending.gate": _word("The gate that quarantined it."),
     "pending.tier": OneTier,
     "pending.sort": QueueOrder,
-    "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
-    "amend.memory": Annotated[Id, Limit("The memory to amend, if the proposal stores several texts.")],
+    "pending.offset": Annotated[int, Meta(ge=0, le=2**31)],
+    "amend.memory": Annotated[Id, Meta(description="The memory to amend, if the proposal stores several texts.")],
     "amend.if_version": Annotated[
-        int, Limit("Version of the memory that you saw, if it has changed since the proposal.", minimum=1)
+        int, Meta(description="Version of the memory that you saw, if it has changed since the proposal.", ge=1)
     ],
-    "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MAX_DECISIONS)],
-    "approve_many.items": Annotated[list[Any], RequestLimit(minItems=1, maxItems=MAX_DECISIONS)],
-    "reject_many.ids": Annotated[list[Id], RequestLimit(minItems=1, maxItems=MAX_DECISIONS)],
+    "amend.leave_out": Annotated[
+        list[Id], Meta(description="Memories whose changes are not made.", max_length=MAX_DECISIONS)
+    ],
+    "approve_many.items": Annotated[list[Any], request_limit(min_length=1, max_length=MAX_DECISIONS)],
+    "reject_many.ids": Annotated[list[Id], request_limit(min_length=1, max_length=MAX_DECISIONS)],
     "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
-    "log.before": Annotated[int, Limit("Only commits with a smaller number.", minimum=1, maximum=2**53)],
+    "log.before": Annotated[int, Meta(description="Only commits with a smaller number.", ge=1, le=2**53)],
     "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
     "log.kind": CommitKind,
     "log.until": AsOf,
     "diff.earlier": Annotated[
-        str, Limit("As for `as_of`.", minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)
+        str, Meta(description="As for `as_of`.", min_length=1, max_length=64), gate_limit(pattern=AS_OF_PATTERN)
     ],
     "diff.later": AsOf,
-    "rollback.with_later": Annotated[bool, Limit("Undo later commits on the same memories as well.")],
-    "rollback.dry_run": Annotated[bool, Limit("Return what would happen; change nothing.")],
+    "rollback.with_later": Annotated[bool, Meta(description="Undo later commits on the same memories as well.")],
+    "rollback.dry_run": Annotated[bool, Meta(description="Return what would happen; change nothing.")],
     "memory": _described(Id, "A memory by id or alias."),
     "source": _line(512),
     "actor": _described(_line(128), "Who wrote it, such as `agent:claude` or `user:ana`."),
@@ -406,7 +417,7 @@ PARAMETERS: Mapping[str, Any] = {
         for name in ("impact", "plan_contain", "contain")
         for what, kind in {"session": _described(_line(256), "The session it comes from."), "commit": _line(64)}.items()
     },
-    "contain.reason": Annotated[str, Limit(maxLength=900)],
+    "contain.reason": Annotated[str, Meta(max_length=900)],
     "bisect.query": Question,
     "bisect.contains": Annotated[Question, RequiredInJson],
     "bisect.since": Version,
@@ -414,26 +425,28 @@ PARAMETERS: Mapping[str, Any] = {
     "context_diff.first": NamedId,
     "context_diff.second": Annotated[Name, Alias("other")],
     # Erasing and maintenance.
-    "ids": Annotated[list[Id], RequestLimit(maxItems=MAX_ITEMS)],
+    "ids": Annotated[list[Id], request_limit(max_length=MAX_ITEMS)],
     "plan_erase.subject": Line,
     "erase.subject": Line,
     "plan_erase.reason": ErasureReason,
     "erase.reason": ErasureReason,
-    "include_citing": Annotated[bool, Limit("Also erase memories that derive from these or cite them.")],
-    "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Alias("receipt")],
-    "feedback.used": Annotated[list[Id], RequestLimit("Memories that were used.", maxItems=MAX_ITEMS)],
-    "feedback.ignored": Annotated[list[Id], RequestLimit("Memories that were not used.", maxItems=MAX_ITEMS)],
-    "run_jobs.name": Annotated[str, RequiredInJson, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
-    "run_jobs.force": Annotated[bool, Limit("Run it even if it is not due.")],
+    "include_citing": Annotated[bool, Meta(description="Also erase memories that derive from these or cite them.")],
+    "feedback.receipt_id": Annotated[str, Meta(min_length=1, max_length=64), Alias("receipt")],
+    "feedback.used": Annotated[list[Id], request_limit(description="Memories that were used.", max_length=MAX_ITEMS)],
+    "feedback.ignored": Annotated[
+        list[Id], request_limit(description="Memories that were not used.", max_length=MAX_ITEMS)
+    ],
+    "run_jobs.name": Annotated[str, RequiredInJson, Meta(min_length=1, max_length=64, pattern=r"^[a-z][a-z_]*$")],
+    "run_jobs.force": Annotated[bool, Meta(description="Run it even if it is not due.")],
     "create_token.name": Annotated[
         str,
-        GateLimit("Name of the actor, as in receipts.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$"),
+        gate_limit("Name of the actor, as in receipts.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$"),
     ],
     "create_token.rights": _name_in(Role),
     "create_token.can": _list_of(
-        RIGHTS, GateLimit("Limited to the rights of the role; an owner has all rights.", minItems=1)
+        RIGHTS, gate_limit("Limited to the rights of the role; an owner has all rights.", minItems=1)
     ),
-    "create_token.tenant": Annotated[str, GateLimit(pattern=f"^{TENANT_NAME}$")],
+    "create_token.tenant": Annotated[str, gate_limit(pattern=f"^{TENANT_NAME}$")],
     "create_token.scope": Scope,
     "create_token.expires": TtlOrDate,
     "read_blob.ref": str,

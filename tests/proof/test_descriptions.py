@@ -26,7 +26,7 @@ def test_a_body_that_fits_its_description_is_read(name):
     @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(DESCRIBED[name].as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     def read(case):
-        # Some calls may come without one, or with null.
+        # Some calls may come without one, or with null. An unusable body raises.
         if case.body not in (None, schemathesis.core.NOT_SET):
             errors = []
             read_object([BODIES[name]], json.loads(json.dumps(case.body)), ["body"], errors)

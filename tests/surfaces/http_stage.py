@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from http_fixtures import BASE, Ticks
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
@@ -23,22 +24,25 @@ from keepward.http.handlers import json_response
 from keepward.http.inputs import Inputs, Parameter
 from keepward.http.requests import StrictRequest, cursor_of, memory_etag, not_modified, page_offset, require_match
 from keepward.http.routes import route
-from keepward.http.schemas import SCHEMAS, Field, named_object
-from keepward.types import Limit
 
 JSON = {"Content-Type": "application/json"}
-Item: Any = named_object(
-    "Item", "A new text.", further=False, text=str, number=Field(int | None, None), rest=Field(Any, None)
-)
-del SCHEMAS["Item"]
-ITEM = Inputs(parameters={}, body=Item)
+
+
+class Item(Struct, forbid_unknown_fields=True):
+    """A new text."""
+
+    text: str
+    number: int | UnsetType | None = UNSET
+    rest: Any = UNSET
+
+
+ITEM = Inputs({}, Item)
 PAGE = Inputs(
-    parameters={
-        "limit": Parameter("query", Field(Annotated[int, Limit(minimum=1, maximum=9)], 2)),
-        "tag": Parameter("query", Field(list[str] | None, None)),
-        "cursor": Parameter("query", Field(str | None, None)),
-    },
-    body=None,
+    {
+        "limit": Parameter("query", Annotated[int, Meta(ge=1, le=9)], 2),
+        "tag": Parameter("query", list[str]),
+        "cursor": Parameter("query", str),
+    }
 )
 
 

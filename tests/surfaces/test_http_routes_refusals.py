@@ -217,3 +217,27 @@ def test_agent_changes_its_own_newly_sensitive_memory_over_http(world):
         assert (answer.status_code, "q.zephyr" in answer.text) == (status, False)
     assert agent.delete(f"/memory/items/{made}", params={"reason": "x"}).status_code == 201
     assert world.memory.get(made).status.value == "retired"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"text": "x", "a` - at `$.text": 1}, "body: no field by that name; there are: text"),
+        ({"text": "x", "tags": ["a", 7]}, "body.tags.1: Expected `str`, got `int`"),
+        ({"tags": ["a"]}, "body.text: is required"),
+        ({"text": "x", "if_version": 1.5}, "body.if_version: "),
+        ([], "body: must be an object"),
+    ],
+    ids=str,
+)
+def test_problem_names_the_wrong_field_and_no_value(agent, body, said):
+    answer = agent.post("/memory/items", json=body)
+    assert (answer.status_code, answer.json()["detail"][: len(said)]) == (422, said)
+
+
+def test_whole_number_may_be_sent_with_a_decimal_point(world):
+    sent = (
+        b'{"text": "The ferry is old", "tier": "archival", "metadata": {"age": 3.0}, "if_version": 0.0, "key": "age"}'
+    )
+    answer = world.owner.post("/memory/items", content=sent, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["records"][0]["metadata"]) == (201, {"age": 3.0})

@@ -11,6 +11,7 @@ from inspect import Parameter
 from typing import Any, Literal, get_args, get_origin
 
 import click
+from msgspec import Meta
 
 from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS, Command, argument, option
@@ -19,7 +20,6 @@ from keepward.core.change import UNSET
 from keepward.core.value import load_json
 from keepward.errors import InvalidInput
 from keepward.operations import REQUIRED, Argument, Operation
-from keepward.types import Limit
 
 #: Help by parameter, or by operation and parameter, where the description in ``types.py`` says less at a terminal.
 HELP: Mapping[str, str] = {
@@ -223,7 +223,7 @@ def _choices(kind: Any) -> str:
     names: tuple[Any, ...] = ()
     for part in _parts(kind):
         names = names or (get_args(part) if get_origin(part) is Literal else ())
-        names = names or (tuple(part.schema.get("enum", ())) if isinstance(part, Limit) else ())
+        names = names or (tuple((part.extra_json_schema or {}).get("enum", ())) if isinstance(part, Meta) else ())
     return f"{', '.join(names[:-1])} or {names[-1]}." if names else ""
 
 

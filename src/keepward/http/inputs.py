@@ -1,160 +1,59 @@
-"""The parameters and the body of a request: their types, how they are checked, and how OpenAPI describes them.
+"""The parameters and the body of a request: structs made of the signatures in ``api.py``, which ``msgspec`` checks.
 
 * Unknown fields are refused. In a body, a value of another JSON type is refused, never converted.
 * Limits that a gate checks (lengths, ranges) are documented in the schema and checked by the gate. So a refusal has
   reasons and a receipt on every surface.
 * An omitted field differs from null: omitted leaves a field unchanged, null empties it.
-* In a query, a number is decimal and a boolean is ``true`` or ``false``.
-* A problem lists the first error of each parameter and field. It never repeats a value.
+* A problem names the first wrong parameter or field. It never repeats a value.
 """
 
 from __future__ import annotations
 
 import re
-import types
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from inspect import getdoc
+from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.json import schema_components
 
 from keepward.api import OPERATIONS
 from keepward.core import change
-from keepward.core.value import MAX_DEPTH
 from keepward.http.requests import StrictRequest, invalid_input, unknown_input_message
-from keepward.http.schemas import SCHEMAS, Field, NamedObject, Schema, named_object, schema_of
+from keepward.http.schemas import SCHEMAS, Schema
 from keepward.mcp.tool import describe_type
-from keepward.operations import REQUIRED, Operation
-from keepward.types import (
-    FIELDS,
-    MAX_DECISIONS,
-    MAX_ITEMS,
-    NEW_ID_PATTERN,
-    Digest,
-    GateLimit,
-    Id,
-    Limit,
-    Scope,
-    ShortText,
-    TierName,
-)
+from keepward.operations import REQUIRED, Operation, without_none
+from keepward.types import FIELDS, MAX_DECISIONS, MAX_ITEMS, NEW_ID_PATTERN, Digest, Id, Scope, ShortText, TierName
 
-#: ``msgspec`` names of JSON Schema keywords.
-_META_NAMES = {
-    "minimum": "ge",
-    "maximum": "le",
-    "exclusiveMinimum": "gt",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-    "minItems": "min_length",
-    "maxItems": "max_length",
-    "pattern": "pattern",
-}
+_REFERENCE = "#/components/schemas/"
+#: Name of the class of the parameters of an operation, which the document describes one by one.
+PARAMETERS = "Parameters"
 
 
-# --- types that are checked
+def _struct(name: str, doc: str, fields: Iterable[tuple[str, Any, Any]], **options: Any) -> type[Struct]:
+    """Return a class of objects with these fields: each with its name, its type and its default in Python.
+
+    A field that was not sent is ``UNSET``, which its conversion to JSON leaves out.
+    """
+    made = [
+        (name, kind) if default is REQUIRED else (name, _with_default(kind, default) | UnsetType, UNSET)
+        for name, kind, default in fields
+    ]
+    options = {"forbid_unknown_fields": True, "kw_only": True, "frozen": True, **options}
+    return defstruct(name, made, namespace={"__doc__": doc}, **options)
 
 
-@cache
-def checked_type(kind: Any) -> Any:
-    """Return the type that ``msgspec`` checks, with the limits that no gate checks."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        limits = [note.schema for note in parts[1:] if isinstance(note, Limit) and not isinstance(note, GateLimit)]
-        words = {_META_NAMES[word]: value for schema in limits for word, value in schema.items()}
-        if "pattern" in words:
-            # In Python, ``$`` also matches before a final line break.
-            words["pattern"] = re.sub(r"\$$", r"\\Z", words["pattern"])
-        return Annotated[checked_type(parts[0]), msgspec.Meta(**words)] if words else checked_type(parts[0])
-    if origin in (Union, types.UnionType):
-        return Union[tuple(map(checked_type, parts))]  # noqa: UP007  known when it runs
-    if origin is list:
-        return list[checked_type(parts[0])]  # type: ignore[misc]
-    # The fields of an object are checked one by one.
-    return dict if isinstance(kind, type) and issubclass(kind, NamedObject) else kind
-
-
-def _takes_text(kind: Any) -> bool:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in (Annotated, list):
-        return _takes_text(parts[0])
-    return kind is str or origin is Literal or any(map(_takes_text, parts))
-
-
-def _items_at(kind: Any, depth: int) -> Any:
-    """Return the type of the items of a list, so many lists deep."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if not depth:
-        return kind
-    if origin is list:
-        return _items_at(parts[0], depth - 1)
-    inside = parts[:1] if origin is Annotated else [part for part in parts if part is not type(None)]
-    return _items_at(inside[0], depth) if len(inside) == 1 else kind
-
-
-#: Errors: the path of a value, such as ``["body", "changes", 0]``, and a sentence each.
-Errors = list[tuple[list[Any], str]]
-
-
-def _read_value(kind: Any, value: Any, path: list[Any], errors: Errors, *, text: bool = False) -> Any:
-    """Return a JSON value, or with ``text`` the text of an address or header, as a value of a type."""
-    kinds = _objects_in(kind)
-    try:
-        if text and not _takes_text(kind):
-            # JSON may be null or have blanks around a value; an address omits the one and refuses the other.
-            usable = value != "null" and value == value.strip() and value.count("[") + value.count("{") <= MAX_DEPTH
-            return msgspec.json.decode(value if usable else "", type=checked_type(kind))
-        if isinstance(value, float) and value.is_integer():
-            # In JSON, 3.0 is an integer.
-            value = int(value)
-        read = msgspec.convert(value, checked_type(kind))
-    except msgspec.DecodeError as exc:
-        # Other messages repeat the value.
-        message, _, index = str(exc).partition(" - at `$")
-        steps = re.findall(r"[0-9]+", index)
-        if not message.startswith("Expected"):
-            wrong = _items_at(kind, len(steps))
-            message = f"must be {describe_type(_as_text(schema_of(wrong)) if text else schema_of(wrong))}"
-        errors.append(([*path, *steps], message))
-        return None
-    if not kinds:
-        return read
-    return [read_object(kinds, item, [*path, number], errors) for number, item in enumerate(value)]
-
-
-def read_object(kinds: list[type[NamedObject]], value: Any, path: list[Any], errors: Errors) -> dict[str, Any]:
-    """Return the sent fields of an object; its ``op`` says which of several kinds it is of."""
-    if not isinstance(value, dict):
-        errors.append((path, "must be an object"))
-        return {}
-    if len(kinds) > 1:
-        by_op = {get_args(each.fields["op"].kind)[0]: each for each in kinds}
-        op = value.get("op")
-        if not isinstance(op, str) or op not in by_op:
-            needed = "is required; it selects the type of the change; use" if op is None else "must be"
-            errors.append(([*path, "op"], f"{needed} one of {', '.join(by_op)}"))
-            return {}
-        kinds = [by_op[op]]
-    fields, given = kinds[0].fields, {}
-    unknown = next((name for name in value if name not in fields), None)
-    if unknown is not None and not kinds[0].is_open:
-        errors.append((path, unknown_input_message("field", unknown, fields)))
-    for name, field in fields.items():
-        if name in value:
-            given[name] = _read_value(field.kind, value[name], [*path, name], errors)
-        elif field.default is REQUIRED:
-            errors.append(([*path, name], "is required"))
-    return given
-
-
-def _objects_in(kind: Any) -> list[type[NamedObject]]:
-    """Return the named objects of which a list has items."""
-    if get_origin(kind) is Annotated:
-        return _objects_in(get_args(kind)[0])
-    items = get_args(kind) if get_origin(kind) is list else ()
-    kinds = [part for item in items for part in (get_args(item) or (item,))]
-    return [each for each in kinds if isinstance(each, type) and issubclass(each, NamedObject)]
+def _with_default(kind: Any, default: Any) -> Any:
+    """Return a type whose schema has a default, if JSON has it and it is not null."""
+    usual = [] if default == () else default
+    return (
+        Annotated[kind, Meta(extra_json_schema={"default": usual})]
+        if isinstance(usual, str | int | float | list)
+        else kind
+    )
 
 
 # --- the changes of a proposal
@@ -172,85 +71,93 @@ def _expand_single_edit(value: Any) -> Any:
     word = rest.pop("op", "replace" if "content" in rest else "delete")
     if word == "delete":
         return {**rest, "changes": [{"op": "retire", "id": key}]}
-    change = {name: rest.pop(given) for given, name in _SINGLE_EDIT_FIELDS.items() if given in rest}
-    return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **change}]}
+    fields = {name: rest.pop(given) for given, name in _SINGLE_EDIT_FIELDS.items() if given in rest}
+    return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **fields}]}
 
 
-#: Changes of a proposal by ``op``: name and description of the object, and the class of the change.
-CHANGES: Mapping[str, tuple[str, str, Any]] = {
-    "insert": ("InsertOp", "Insert a new memory.", None),
-    "replace": ("ReplaceOp", "Give a memory new text or fields.", change.Replace),
-    "append": ("AppendOp", "Add text to a memory.", change.Append),
-    "supersede": ("SupersedeOp", "Replace a memory by another.", change.Supersede),
-    "move": ("MoveOp", "Give a memory another tier, scope or key.", change.Move),
-    "promote": ("PromoteOp", "Make a memory permanent, with its final text.", change.Promote),
-    "retire": ("RetireOp", "Retire a memory; it can be restored.", change.Retire),
-    "archive": ("ArchiveOp", "Archive a memory; it can be restored.", change.Archive),
-    "restore": ("RestoreOp", "Make an inactive memory active again.", change.Restore),
-    "reinforce": ("ReinforceOp", "Confirm a memory.", change.Reinforce),
-}
 #: Types that differ from those of a new memory: some fields do not accept null here.
 _NARROWED_TYPES: Mapping[Any, Mapping[str, Any]] = {
     change.Move: {"tier": TierName, "scope": Scope, "key": ShortText | None},
 }
-_NEW_MEMORY: Mapping[str, Any] = {
-    name: Field(each.kind, each.default) for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"
-}
+#: Name, type and default of each field of a new memory.
+_NEW_MEMORY = [
+    (name, each.kind, each.default) for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"
+]
 
 
-def _change_object(word: str) -> Any:
-    name, doc, makes = CHANGES[word]
-    if makes is None:
+def _change_object(word: str, makes: Any) -> type[Struct]:
+    """Return the class of a change of a proposal; ``word`` is its ``op``."""
+    kinds = {**FIELDS, **_NARROWED_TYPES.get(makes, {})}
+    fields = [
+        (each.name, kinds[each.name], REQUIRED if each.required else each.default)
+        for each in msgspec.structs.fields(makes)
+    ]
+    if makes is change.Insert:
         about = "Id of the new memory, for later changes of the proposal. Default: a new id."
-        new_id = Annotated[str, Limit(about, pattern=NEW_ID_PATTERN)] | None
-        fields: dict[str, Any] = {**_NEW_MEMORY, "id": Field(new_id, None)}
-    else:
-        kinds = {**FIELDS, **_NARROWED_TYPES.get(makes, {})}
-        fields = {
-            each.name: Field(kinds[each.name], REQUIRED if each.required else each.default)
-            for each in msgspec.structs.fields(makes)
-        }
-    return named_object(name, doc, further=False, op=Field(Literal[word]), **fields)
+        new_id = Annotated[str, Meta(description=about, pattern=NEW_ID_PATTERN)] | None
+        fields = [*_NEW_MEMORY, ("id", new_id, None)]
+    return _struct(f"{makes.__name__}Op", getdoc(makes) or "", fields, tag_field="op", tag=word)
+
+
+def _without_gate_limits(kind: Any) -> Any:
+    """Return a type without the limits that a gate checks."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        notes = tuple(note for note in parts[1:] if not (isinstance(note, Meta) and note.extra_json_schema))
+        return Annotated[(_without_gate_limits(parts[0]), *notes)] if notes else _without_gate_limits(parts[0])
+    if origin in (Union, UnionType):
+        return Union[tuple(map(_without_gate_limits, parts))]  # noqa: UP007  known when it runs
+    return list[_without_gate_limits(parts[0])] if origin is list else kind  # type: ignore[misc]
 
 
 # --- bodies
 
 
 def _list_of(kind: Any, most: int) -> Any:
-    return Annotated[list[kind], Limit(minItems=1, maxItems=most)]
+    return Annotated[list[kind], Meta(min_length=1, max_length=most)]
 
 
-_approval = named_object(
-    "Approval",
-    "One proposal and the digest that you saw.",
-    further=False,
-    id=Id,
-    digest=Field(Digest | None, None),
-)
-_message = named_object(
-    "TalkMessage",
-    "One message in the format of chat APIs; other fields are ignored.",
-    further=True,
-    role=Literal["user", "assistant", "system", "developer", "tool", "function"],
-    content=Field(str | list[str | dict[str, Any]] | None, None),
-    name=Field(str | None, None),
-    id=Field(Annotated[str, Limit(maxLength=200)] | None, None),
-    timestamp=Field(str | int | float | None, None),
-)
-#: The outcome of an item reports a refusal by a gate, so the schema has only the limits that refuse the request.
-_item = named_object(
+class Approval(Struct, forbid_unknown_fields=True):
+    """One proposal and the digest that you saw."""
+
+    id: Id
+    digest: Digest | UnsetType | None = UNSET
+
+
+class TalkMessage(Struct):
+    """One message in the format of chat APIs; other fields are ignored."""
+
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    content: str | list[str | dict[str, Any]] | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    id: Annotated[str, Meta(max_length=200)] | UnsetType | None = UNSET
+    timestamp: str | int | float | UnsetType | None = UNSET
+
+
+#: Fields of an item of many whose gate limits refuse the request. The outcome of the item reports any other refusal.
+_CHECKED_IN_AN_ITEM = {"scope", "ttl", "occurred_at"}
+_item = _struct(
     "OneOfMany",
     "One of several new memories; the gates check each separately.",
-    further=False,
-    **{name: field._replace(judged=name in {"scope", "ttl", "occurred_at"}) for name, field in _NEW_MEMORY.items()},
+    [
+        (name, kind if name in _CHECKED_IN_AN_ITEM else _without_gate_limits(kind), default)
+        for name, kind, default in _NEW_MEMORY
+    ],
 )
-_op: Any = Union[tuple(map(_change_object, CHANGES))]  # noqa: UP007  known when it runs
+#: A change of a proposal. Only jobs and rollbacks make the two others.
+_change: Any = Union[  # noqa: UP007  known when it runs
+    tuple(
+        _change_object(word, makes)
+        for word, makes in change.CHANGE_BY_OPERATION.items()
+        if makes not in (change.Expire, change.Revert)
+    )
+]
 #: Types of nested parameters, which the registry does not define.
 _NESTED_TYPES: Mapping[str, Mapping[str, Any]] = {
-    "propose": {"changes": _list_of(_op, MAX_ITEMS)},
-    "approve_many": {"items": _list_of(_approval, MAX_DECISIONS)},
+    "propose": {"changes": _list_of(_change, MAX_ITEMS)},
+    "approve_many": {"items": _list_of(Approval, MAX_DECISIONS)},
     "remember_many": {"items": _list_of(_item, MAX_ITEMS)},
-    "add": {"messages": _list_of(_message, MAX_ITEMS)},
+    "add": {"messages": _list_of(TalkMessage, MAX_ITEMS)},
 }
 #: Paths whose body is a file.
 _FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
@@ -273,19 +180,106 @@ _FURTHER_SCHEMAS: Mapping[str, Schema] = {
 
 
 @cache
-def body_of(operation: Operation) -> type[NamedObject] | None:
-    """Return the object that is the body of an operation; None without a body."""
+def body_of(operation: Operation) -> type[Struct] | None:
+    """Return the class of the bodies of an operation; None without a body."""
     asked = [each for wire, each in operation.arguments.items() if f"{{{wire}}}" not in operation.path]
     if not asked or operation.http_method in {"GET", "DELETE"} or operation.path.startswith(_FILES):
         return None
     name = operation.name.title().replace("_", "") + "Request"
     kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes, {})
-    fields: dict[str, Any] = {each.wire: Field(kinds.get(each.wire, each.kind), each.default) for each in asked}
+    fields = [(each.wire, kinds.get(each.wire, each.kind), each.default) for each in asked]
     if operation.name == "propose":
-        fields["mode"] = Field(Literal["atomic"], "atomic")
-    made: type[NamedObject] = named_object(name, f"Parameters of `{operation.name}`.", further=False, **fields)
-    SCHEMAS[name] |= _FURTHER_SCHEMAS.get(operation.name, {})
+        fields.append(("mode", Literal["atomic"], "atomic"))
+    made = _struct(name, f"Parameters of `{operation.name}`.", fields)
+    schema_of_struct(made).update(_FURTHER_SCHEMAS.get(operation.name, {}))
     return made
+
+
+@cache
+def schema_of_struct(kind: type[Struct]) -> Schema:
+    """Return the schema of a class of objects, which is then one of the document."""
+    described: dict[str, Schema] = schema_components([kind], ref_template=_REFERENCE + "{name}")[1]
+    SCHEMAS.update({name: each for name, each in described.items() if name != PARAMETERS})
+    return described[kind.__name__]
+
+
+# --- values that were sent
+
+
+def read_object(kind: type[Struct], value: Any, locations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the sent fields of an object: of a body, or with ``locations`` of parameters, which are texts.
+
+    Raises:
+        Problem: the object does not have this class; it names the first wrong field, and never repeats a value.
+    """
+    try:
+        return dict(msgspec.to_builtins(msgspec.convert(value, kind, strict=locations is None)))
+    except msgspec.ValidationError as exc:
+        path, sentence = _explain(str(exc), value, schema_of_struct(kind))
+        if locations is not None and "got `str`" in sentence:
+            sentence = f"must be {describe_type(schema_of_struct(kind)['properties'][path[0]])}"
+        where = ["body", *path] if locations is None else [locations[path[0]], *path]
+        raise invalid_input(".".join(where), sentence) from None
+
+
+def _with_integers(value: Any) -> Any:
+    """Return an object in which 3.0 is 3, as in JSON it is an integer; also in the objects of its lists."""
+    if isinstance(value, list):
+        return [_with_integers(item) if isinstance(item, dict) else item for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, dict):
+        return value
+    return {name: each if isinstance(each, dict) else _with_integers(each) for name, each in value.items()}
+
+
+def _explain(message: str, value: Any, schema: Schema) -> tuple[list[str], str]:
+    """Return the path of a wrong value, and a sentence about it, from a message of ``msgspec``.
+
+    The path has only names of the schema, because a message may repeat what was sent.
+    """
+    is_unknown, path = message.startswith("Object contains"), list[str]()
+    message, _, steps = message.rpartition(" - at `$") if " - at `$" in message else (message, "", "")
+    for step in re.findall(r"[^.\[\]`]+", steps):
+        inside = _chosen(schema, value)
+        if is_unknown and _unknown_field(inside, value):
+            # A message about an unknown field ends with a name of the caller's own.
+            break
+        is_item = isinstance(value, list) and step.isdecimal() and "items" in inside
+        if not is_item and step not in inside.get("properties", ()):
+            break
+        path.append(step)
+        schema, value = (inside["items"], value[int(step)]) if is_item else (inside["properties"][step], value[step])
+    inside = _chosen(schema, value)
+    if "discriminator" in inside and isinstance(value, dict):
+        needed = "must be" if "op" in value else "is required; it selects the type of the change; use"
+        return [*path, "op"], f"{needed} one of {', '.join(inside['discriminator']['mapping'])}"
+    known = inside.get("properties", {})
+    if message.startswith("Object missing"):
+        return [*path, message.split("`")[1]], "is required"
+    if is_unknown:
+        return path, unknown_input_message("field", _unknown_field(inside, value) or "", known)
+    if known or "discriminator" in inside:
+        return path, "must be an object"
+    # Other messages repeat the value.
+    return path, message if message.startswith("Expected") else f"must be {describe_type(schema)}"
+
+
+def _unknown_field(schema: Schema, value: Any) -> str | None:
+    """Return the first field of an object that its schema does not have."""
+    known = schema.get("properties", {})
+    return next((name for name in value if name not in known), None) if known and isinstance(value, dict) else None
+
+
+def _chosen(schema: Schema, value: Any) -> Schema:
+    """Return the schema of an object or a list; of several kinds of objects that of its ``op``, if it is known."""
+    if "$ref" in schema:
+        return SCHEMAS[schema["$ref"].removeprefix(_REFERENCE)]
+    if "discriminator" in schema:
+        op = value.get("op") if isinstance(value, dict) else None
+        known = schema["discriminator"]["mapping"].get(op) if isinstance(op, str) else None
+        return schema if known is None else SCHEMAS[known.removeprefix(_REFERENCE)]
+    return next((each for each in schema.get("anyOf", ()) if each.keys() & {"items", "properties"}), schema)
 
 
 # --- all inputs of an operation
@@ -296,47 +290,55 @@ class Parameter(NamedTuple):
 
     #: ``path``, ``query`` or ``header``.
     location: str
-    field: Field
-    doc: str = ""
-
-    def described(self, name: str) -> Schema:
-        """Return the parameter as OpenAPI describes it."""
-        schema = self.field.schema if self.location == "query" else schema_of(self.field.kind)
-        needed = self.field.default is REQUIRED
-        doc = {"description": self.doc} if self.doc else {}
-        return {"name": name, "in": self.location, "required": needed, "schema": _as_text(schema), **doc}
+    #: Its type, with limits and a description.
+    kind: Any
+    #: ``REQUIRED`` if it has none.
+    default: Any = None
 
 
-def _as_text(schema: Schema) -> Schema:
-    """Return the schema of a value in an address or header: never null, and a number that may be a text is one."""
-    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    if any(each.get("type") == "string" for each in options):
-        options = [each for each in options if each.get("type") != "integer"]
-    if len(options) != 1:
-        return schema
-    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **_as_text(options[0])}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """The parameters and the body of an operation."""
 
-    parameters: Mapping[str, Parameter]
-    body: type[NamedObject] | None
+    def __init__(self, parameters: Mapping[str, Parameter], body: type[Struct] | None = None) -> None:
+        self.parameters, self.body = parameters, body
+
+    @cached_property
+    def _checked(self) -> type[Struct]:
+        """The class of all parameters; the attribute of a header has no hyphens."""
+        attributes = {name.lower().replace("-", "_"): name for name in self.parameters}
+        fields = [
+            (attribute, without_none(self.parameters[name].kind), self.parameters[name].default)
+            for attribute, name in attributes.items()
+        ]
+        return _struct(PARAMETERS, "", fields, rename=attributes)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Schema]:
+        """The schemas of the parameters."""
+        schemas: Mapping[str, Schema] = schema_of_struct(self._checked)["properties"]
+        return schemas
 
     @property
     def query(self) -> Mapping[str, bool]:
         """The parameters of the query, and whether each may be repeated."""
-        return {name: is_list(each.field.kind) for name, each in self.parameters.items() if each.location == "query"}
+        return {name: self._is_list(name) for name, each in self.parameters.items() if each.location == "query"}
 
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """The fields of the body."""
-        return self.body.fields if self.body is not None else {}
-
-    @property
+    @cached_property
     def needs_body(self) -> bool:
-        return any(each.default is REQUIRED for each in self.fields.values())
+        return self.body is not None and bool(schema_of_struct(self.body).get("required"))
+
+    def described(self) -> list[Schema]:
+        """Return the parameters as OpenAPI describes them, required ones first."""
+        return sorted(map(self._described, self.parameters), key=lambda each: not each["required"])
+
+    def _described(self, name: str) -> Schema:
+        location, _, default = self.parameters[name]
+        schema = dict(self.schemas[name])
+        doc = {"description": schema.pop("description")} if "description" in schema else {}
+        return {"name": name, "in": location, "required": default is REQUIRED, "schema": schema, **doc}
+
+    def _is_list(self, name: str) -> bool:
+        return self.schemas[name].get("type") == "array"
 
     def read(self, request: StrictRequest) -> dict[str, Any]:
         """Return the parameters, with their defaults, and the sent fields of the body.
@@ -344,39 +346,28 @@ class Inputs:
         Raises:
             Problem: a parameter or field is not usable.
         """
-        given: dict[str, Any] = {}
-        errors: Errors = []
-        for name, each in self.parameters.items():
-            sent, default = _sent(request, name, each), each.field.default
-            if sent is not None:
-                given[name] = _read_value(
-                    each.field.kind, sent, [each.location, name], errors, text=isinstance(sent, str)
-                )
-            elif default is REQUIRED:
-                errors.append(([each.location, name], "is required"))
-            elif default is not None:
-                given[name] = [] if default == () else default
-        body = _expand_single_edit(request.parsed) if "changes" in self.fields else request.parsed
-        if self.body is not None and (body is not None or self.needs_body):
-            given |= read_object([self.body], body, ["body"], errors)
-        if errors:
-            raise invalid_input([(".".join(map(str, path)), message) for path, message in errors])
-        return given
+        sent = {name: value for name in self.parameters if (value := self._sent(request, name)) is not None}
+        locations = {name: each.location for name, each in self.parameters.items()}
+        given = {
+            name: [] if each.default == () else each.default
+            for name, each in self.parameters.items()
+            if each.default is not None and each.default is not REQUIRED
+        }
+        given |= read_object(self._checked, sent, locations)
+        body = request.parsed
+        if self.body is None or (body is None and not self.needs_body):
+            return given
+        if "changes" in self.body.__struct_fields__:
+            body = _expand_single_edit(body)
+        return given | read_object(self.body, _with_integers(body))
 
-
-def _sent(request: StrictRequest, name: str, parameter: Parameter) -> str | list[str] | None:
-    if parameter.location == "path":
-        return str(request.path_params[name])
-    if parameter.location == "header":
-        return request.headers.get(name)
-    if is_list(parameter.field.kind):
-        return request.query_params.getlist(name) or None
-    return request.query_params.get(name)
-
-
-def is_list(kind: Any) -> bool:
-    """Return whether a type accepts several values."""
-    return get_origin(kind) is list or (get_origin(kind) is not Literal and any(map(is_list, get_args(kind))))
+    def _sent(self, request: StrictRequest, name: str) -> str | list[str] | None:
+        location = self.parameters[name].location
+        if location == "path":
+            return str(request.path_params[name])
+        if location == "header":
+            return request.headers.get(name)
+        return (request.query_params.getlist(name) or None) if self._is_list(name) else request.query_params.get(name)
 
 
 def inputs_of(operation: Operation, kinds: Mapping[str, Any], http_only: Mapping[str, Parameter]) -> Inputs:
@@ -384,11 +375,8 @@ def inputs_of(operation: Operation, kinds: Mapping[str, Any], http_only: Mapping
     body, parameters = body_of(operation), {}
     for wire, argument in operation.arguments.items():
         kind = kinds.get(wire, argument.kind)
-        doc = argument.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
         if f"{{{wire}}}" in operation.path:
-            parameters[wire] = Parameter("path", Field(kind), doc)
+            parameters[wire] = Parameter("path", kind, REQUIRED)
         elif body is None and kind is not None:
-            parameters[wire] = Parameter("query", Field(kind, argument.default), doc)
-    # Required parameters first.
-    ordered = sorted(parameters.items(), key=lambda item: item[1].field.default is not REQUIRED)
-    return Inputs(parameters={**dict(ordered), **http_only}, body=body)
+            parameters[wire] = Parameter("query", kind, argument.default)
+    return Inputs({**parameters, **http_only}, body)

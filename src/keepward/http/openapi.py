@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keepward.core.patterns import load_toml
-from keepward.http.inputs import Inputs
+from keepward.http.inputs import Inputs, schema_of_struct
 from keepward.http.requests import MEDIA_TYPE, PATHS_WITH_OWN_USER
 from keepward.http.schemas import SCHEMAS, Schema, named_object, schema_of
 from keepward.operations import Operation
@@ -38,12 +38,14 @@ _PROBLEM = named_object(
 
 def inputs(described: Inputs, path: str) -> Schema:
     """Return the parameters and the body of an operation."""
-    parameters = [each.described(name) for name, each in described.parameters.items()]
+    parameters = described.described()
     if path not in PATHS_WITH_OWN_USER:
         parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _HANDLE_PARAMETERS]
     if described.body is None:
         return {"parameters": parameters}
-    schema = schema_of(described.body if described.needs_body else described.body | None)
+    schema_of_struct(described.body)
+    reference = {"$ref": f"#/components/schemas/{described.body.__name__}"}
+    schema = reference if described.needs_body else {"anyOf": [reference, {"type": "null"}]}
     content = {"application/json": {"schema": schema}}
     return {"parameters": parameters, "requestBody": {"content": content, "required": described.needs_body}}
 

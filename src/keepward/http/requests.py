@@ -22,7 +22,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -134,18 +134,13 @@ _PROBLEM_OF_STATUS = {
 }
 
 
-def invalid_input(found: Sequence[tuple[str, str]]) -> Problem:
-    """Return the problem of invalid arguments: 422 for a body, else 400.
-
-    An error is a path such as ``body.changes.0.op``, and a sentence.
-    """
-    # A number that is too small or too large.
-    said = f"limit is from 1 to {MAX_PAGE_SIZE}"
-    found = [(where, said if where.endswith(".limit") and "=" in message else message) for where, message in found]
-    listed = [{"where": where, "message": message} for where, message in found[:20]]
-    in_body = all(where.startswith("body") for where, _ in found)
-    status, code = (422, "invalid_body") if in_body else (400, errors.InvalidInput.code)
-    return Problem(status, code, ": ".join(found[0]), errors=listed)
+def invalid_input(where: str, message: str) -> Problem:
+    """Return the problem of an invalid argument, such as ``body.changes.0.op``: 422 in a body, else 400."""
+    if where.endswith(".limit") and "=" in message:
+        # A number that is too small or too large.
+        message = f"limit is from 1 to {MAX_PAGE_SIZE}"
+    status, code = (422, "invalid_body") if where.startswith("body") else (400, errors.InvalidInput.code)
+    return Problem(status, code, f"{where}: {message}", errors=[{"where": where, "message": message}])
 
 
 #: Maximum length of a cursor in characters, and bytes of its checksum.

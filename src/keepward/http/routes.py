@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -49,11 +50,11 @@ from keepward.http.requests import (
     check_query,
     error_response,
 )
-from keepward.http.schemas import Field, Schema, Written, page_of
+from keepward.http.schemas import Schema, Written, page_of
 from keepward.http.telemetry import OPERATIONS
 from keepward.memory import Memory
 from keepward.operations import Operation
-from keepward.types import GateLimit, Limit
+from keepward.types import gate_limit
 
 
 class _Named(StringConvertor):
@@ -165,15 +166,29 @@ def route(
     return ApiRoute(path, watched, method, described)
 
 
-_ETag = Annotated[str, GateLimit(pattern=r'^(\*|"[!#-~]*")$')]
-_Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
-_Cursor = Annotated[str, Limit(minLength=1, maxLength=MAX_CURSOR_LENGTH, pattern=r"^[A-Za-z0-9_-]+$")]
-_Why = Annotated[str, Limit(maxLength=1000, pattern=r"^[^\x00]*$")]
-_IF_MATCH = {"If-Match": Parameter("header", Field(_ETag, None), "The ETag that you read.")}
-_IF_NONE_MATCH = {"If-None-Match": Parameter("header", Field(_ETag, None), "An ETag; 304 if it is current.")}
-_LAST_EVENT_ID = {"Last-Event-ID": Parameter("header", Field(_Number, None), "As `after`, which it replaces.")}
-_CURSOR = {"cursor": Parameter("query", Field(_Cursor, None), "`cursor` of the previous page.")}
-_EVENTS = {"events": Parameter("query", Field(bool, False), "Include each memory before and after.")}
+_ETag = Annotated[str, gate_limit(pattern=r'^(\*|"[!#-~]*")$')]
+_Number = Annotated[
+    str, Meta(description="As `after`, which it replaces.", max_length=16, pattern=r"^(0|[1-9][0-9]{0,15})$")
+]
+_Cursor = Annotated[
+    str,
+    Meta(
+        description="`cursor` of the previous page.",
+        min_length=1,
+        max_length=MAX_CURSOR_LENGTH,
+        pattern=r"^[A-Za-z0-9_-]+$",
+    ),
+]
+_Why = Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00]*$")]
+_IF_MATCH = {"If-Match": Parameter("header", Annotated[_ETag, Meta(description="The ETag that you read.")])}
+_IF_NONE_MATCH = {
+    "If-None-Match": Parameter("header", Annotated[_ETag, Meta(description="An ETag; 304 if it is current.")])
+}
+_LAST_EVENT_ID = {"Last-Event-ID": Parameter("header", _Number)}
+_CURSOR = {"cursor": Parameter("query", _Cursor)}
+_EVENTS = {
+    "events": Parameter("query", Annotated[bool, Meta(description="Include each memory before and after.")], False)
+}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 

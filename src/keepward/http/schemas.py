@@ -14,8 +14,9 @@ import typing
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from msgspec import Meta
 
 from keepward.core.commit import Commit as CommitHeader
 from keepward.core.commit import Reason, Receipt, Step
@@ -30,7 +31,6 @@ from keepward.core.results import NESTED_FIELDS, SHAPES, VERSION_SHAPE, FieldCha
 from keepward.core.value import Data
 from keepward.operations import REQUIRED
 from keepward.settings import EffectiveSetting
-from keepward.types import GateLimit, Limit
 
 Schema = dict[str, Any]
 #: The named schemas of the document.
@@ -61,12 +61,10 @@ class Field(NamedTuple):
     kind: Any
     #: ``REQUIRED`` if it has none.
     default: Any = REQUIRED
-    #: Whether the schema has the limits that a gate checks.
-    judged: bool = True
 
     @property
     def schema(self) -> Schema:
-        schema = schema_of(self.kind, judged=self.judged)
+        schema = schema_of(self.kind)
         usual = [] if self.default == () else self.default
         return (
             schema
@@ -105,22 +103,13 @@ def named_object(
     return made
 
 
-def schema_of(kind: Any, *, judged: bool = True) -> Schema:
-    """Return the JSON schema of a type; without ``judged``, it leaves out the limits that a gate checks."""
-    inside, origin, parts = partial(schema_of, judged=judged), get_origin(kind), get_args(kind)
+def schema_of(kind: Any) -> Schema:
+    """Return the JSON schema of a type."""
+    origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        schema = inside(parts[0])
-        for note in parts[1:]:
-            if isinstance(note, Limit):
-                schema |= note.schema if judged or not isinstance(note, GateLimit) else {}
-                schema |= {"description": note.doc} if note.doc else {}
-        return schema
+        return schema_of(parts[0]) | {"description": parts[1].description}
     if origin in (Union, types.UnionType):
-        schema = _one_of([inside(part) for part in parts])
-        if all(isinstance(part, type) and "op" in getattr(part, "fields", ()) for part in parts):
-            names = {get_args(part.fields["op"].kind)[0]: _REFERENCE + part.__name__ for part in parts}
-            schema = {"oneOf": schema["anyOf"], "discriminator": {"propertyName": "op", "mapping": names}}
-        return schema
+        return _one_of([schema_of(part) for part in parts])
     if origin is Literal:
         return {"type": "string", "enum": list(parts)}
     if kind in _PLAIN:
@@ -129,9 +118,9 @@ def schema_of(kind: Any, *, judged: bool = True) -> Schema:
         return {"$ref": _REFERENCE + (_objects.get(kind) or _object_of(kind)).__name__}
     holder = origin or kind
     if issubclass(holder, list | tuple | frozenset):
-        return {"type": "array", "items": _one_of([inside(part) for part in parts if part is not Ellipsis])}
+        return {"type": "array", "items": _one_of([schema_of(part) for part in parts if part is not Ellipsis])}
     if issubclass(holder, Mapping):
-        return {"type": "object", "additionalProperties": (inside(parts[1]) if parts else {}) or True}
+        return {"type": "object", "additionalProperties": (schema_of(parts[1]) if parts else {}) or True}
     if issubclass(kind, Enum):
         return {"type": "string", "enum": [member.value for member in kind]}
     return {"$ref": _REFERENCE + (_objects.get(kind) or _object_of(kind)).__name__}
@@ -320,7 +309,7 @@ Forgotten: Any = named_object(
 Merged: Any = named_object(
     "Merged",
     "Nothing was merged: a merge needs two memories.",
-    outcome=Annotated[None, Limit("Null: fewer than two memories were given.")],
+    outcome=Annotated[None, Meta(description="Null: fewer than two memories were given.")],
 )
 Memories: Any = page_of(Record, "Memories", head=str, total=int | None, **_all(list[str], "withheld notes"))
 AnyReceipt: Any = named_object(

@@ -28,6 +28,7 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 import uvicorn
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -64,20 +65,21 @@ from keepward.memory import Memory
 from keepward.services.read_taint import actor_key
 from keepward.settings import Settings
 from keepward.storage.server_state import ServerState
-from keepward.types import Limit
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
 Health: Any = named_object("Health", "The server is running.", ok=bool)
-LoginCode: Any = named_object(
-    "LoginCode",
-    "The one-time code of a console link.",
-    further=False,
-    code=Annotated[str, Limit(minLength=1, maxLength=128, pattern=r"^[A-Za-z0-9_-]+$")],
-)
-LOGIN = Inputs(parameters={}, body=LoginCode)
+
+
+class LoginCode(Struct, forbid_unknown_fields=True):
+    """The one-time code of a console link."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+LOGIN = Inputs({}, LoginCode)
 SessionInfo: Any = named_object(
     "SessionInfo",
     # ``principal`` is ``kind:name`` of the actor; without ``owner`` it is a reviewer. Requests except GET send ``csrf``

@@ -26,6 +26,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 from anyio import CancelScope, create_memory_object_stream, from_thread
+from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -43,7 +44,7 @@ from keepward.interchange.imports import Format
 from keepward.interchange.run import LineResult
 from keepward.memory import Memory, queue_version, request_context_of
 from keepward.services import blobs
-from keepward.types import Limit, Line
+from keepward.types import Line
 
 #: Seconds between two polls of the head, and between two heartbeats.
 HEAD_POLL_INTERVAL_S = 0.5
@@ -86,8 +87,8 @@ EVENTS_ANSWER = {
     "content": {"text/event-stream": {}},
 }
 BLOB_ANSWER = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-Ref = Annotated[str, Limit("From `POST /memory/blobs`.", pattern=r"^sha256:[0-9a-f]{64}$")]
-LastSeq = Annotated[int, Limit("Number of the last commit that you have.", minimum=0, maximum=2**53)]
+Ref = Annotated[str, Meta(description="From `POST /memory/blobs`.", pattern=r"^sha256:[0-9a-f]{64}$")]
+LastSeq = Annotated[int, Meta(description="Number of the last commit that you have.", ge=0, le=2**53)]
 
 
 @http_operation("GET /memory/events", name="events", right="read")
@@ -109,7 +110,9 @@ def about_import(
     self: Any,
     *,
     format: Format = "auto",  # noqa: A002  the word people use
-    user: Annotated[Line, Limit("Import all memories for this user; without it, each user of the file gets a scope.")]
+    user: Annotated[
+        Line, Meta(description="Import all memories for this user; without it, each user of the file gets a scope.")
+    ]
     | None = None,
     session: Line | None = None,
     name: Line | None = None,
@@ -130,7 +133,7 @@ def about_plan_restore_export(self: Any) -> Any:
 
 
 @http_operation("POST /memory/restore-export", name="restore_export", right="owner")
-def about_restore_export(self: Any, *, digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]) -> Any:
+def about_restore_export(self: Any, *, digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]) -> Any:
     """Restore an export into an empty tenant. `digest` is that of its plan. Requires the owner."""
 
 

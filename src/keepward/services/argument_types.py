@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
+from msgspec import Meta
 
 from keepward.core.filters import parse_where
 from keepward.core.serialization import MAX_SAFE_INTEGER
@@ -32,8 +33,9 @@ from keepward.services.arguments import (
     reader_of_type,
     texts,
 )
-from keepward.types import GateLimit, Limit, RequestLimit
 
+#: Limits and the description of a type, as ``Meta`` names them.
+_LIMITS = ("ge", "le", "min_length", "max_length", "pattern", "description")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAST_STATE = (
     "a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z"
@@ -94,10 +96,11 @@ def _json_reader(kind: Any, label: str) -> Reader:
     gated = False
     if get_origin(kind) is Annotated:
         kind, *notes = get_args(kind)
-        own = [note for note in notes if isinstance(note, Limit) and not isinstance(note, GateLimit | RequestLimit)]
-        for note in own:
-            limits |= note.schema | ({"doc": note.doc} if note.doc else {})
-        gated = not any(note.schema for note in own) and any(isinstance(note, GateLimit) for note in notes)
+        for note in (note for note in notes if isinstance(note, Meta)):
+            in_python = {name: getattr(note, name) for name in _LIMITS} if note.extra is None else note.extra
+            limits |= {name: value for name, value in in_python.items() if value is not None}
+            gated = gated or note.extra_json_schema is not None
+        gated = gated and limits.keys() <= {"description"}
     origin, parts = get_origin(kind), get_args(kind)
     if origin is list:
         what = "a list" if parts[0] is Any else "a list of texts"
@@ -117,11 +120,11 @@ def _json_reader(kind: Any, label: str) -> Reader:
 
 
 def _text_reader(limits: Mapping[str, Any]) -> Reader:
-    least, most = limits.get("minLength", 0), limits.get("maxLength")
+    least, most = limits.get("min_length", 0), limits.get("max_length")
     what = "a text" + (f" of {'1 to' if least else 'at most'} {most:,} characters" if most else "")
     # In Python, ``$`` also matches before a final line break.
     pattern = re.compile(re.sub(r"\$$", r"\\Z", limits["pattern"])) if "pattern" in limits else None
-    wanted = limits.get("doc", "").rstrip(".")
+    wanted = limits.get("description", "").rstrip(".")
 
     def read(name: str, value: Any) -> str:
         given = plain_text(name, value)
@@ -139,7 +142,7 @@ def _text_reader(limits: Mapping[str, Any]) -> Reader:
 
 
 def _number_reader(kind: type, limits: Mapping[str, Any]) -> Reader:
-    least, most = limits.get("minimum"), limits.get("maximum")
+    least, most = limits.get("ge"), limits.get("le")
     plain: Reader = integer if kind is int else number
     if least is None or most is None:
         return plain
@@ -157,7 +160,7 @@ def _number_reader(kind: type, limits: Mapping[str, Any]) -> Reader:
 
 
 def _list_reader(item: Reader, what: str, limits: Mapping[str, Any]) -> Reader:
-    most = limits.get("maxItems")
+    most = limits.get("max_length")
 
     def read(name: str, value: Any) -> tuple[Any, ...]:
         given = items(name, value, what)
@@ -206,4 +209,4 @@ def _function(name: str, value: Any) -> Any:
     return value
 
 
-_NAMED_COMMIT = _text_reader({"minLength": 1, "maxLength": 64})
+_NAMED_COMMIT = _text_reader({"min_length": 1, "max_length": 64})
