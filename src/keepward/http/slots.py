@@ -70,7 +70,7 @@ class Slots:
                     else:
                         limiter.acquire_on_behalf_of_nowait(request)
                     taken.callback(self._release, work, name, request)
-                held = taken.pop_all()
+                slots = taken.pop_all()
         except (TimeoutError, WouldBlock):
             detail = f"this token or the server has too many concurrent {work.name}; retry when one has ended"
             raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"}) from None
@@ -78,7 +78,7 @@ class Slots:
         def release() -> None:
             # If the loop has ended, so have its slots.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(held.close)
+                loop.call_soon_threadsafe(slots.close)
 
         return release
 
