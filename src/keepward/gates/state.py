@@ -11,15 +11,19 @@ Invariants
 
 from __future__ import annotations
 
+import functools
+
 from msgspec.structs import replace
 
 from keepward.core.change import TEXT_CHANGES, Insert, Move, Promote, Restore
 from keepward.core.commit import Reason
 from keepward.core.memory import ContentType, Kind, Record, Tier, confidence_at
+from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
 from keepward.core.principals import CLAIMED, PEOPLE, ActorKind, Trust
 from keepward.core.reducer import content
 from keepward.gates.detectors.near_duplicate import NormalizedText, fold, is_near_duplicate, match, normalise
+from keepward.gates.detectors.normalize import Text
 from keepward.gates.gate_types import (
     DuplicateMatch,
     GateContext,
@@ -33,6 +37,11 @@ from keepward.gates.gate_types import (
 
 #: Nearest neighbours that are compared for the note "is similar".
 NEAREST = 1
+#: A sentence of the identity with MIN_QUOTE_CHARS is a quotation. A shorter one with MIN_SENTENCE_CHARS is a quotation
+#: if the text has at most MAX_REMAINDER_CHARS further characters.
+MIN_QUOTE_CHARS, MIN_SENTENCE_CHARS, MAX_REMAINDER_CHARS = 30, 8, 16
+_ENDS = lazy_regex(r"[.!?;:。！？；：]+")
+_PUNCTUATION = lazy_regex(r"[\W_]+")
 #: Fields of an upsert that do not make it a new statement.
 _METADATA_FIELDS = (
     *("text_by", "text_at", "updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
@@ -69,11 +78,41 @@ def confidence(case: GateInput, view: GateContext, policy: Policy) -> Verdict | 
     return below
 
 
+def _quotes_identity(after: Record, identity: str | None) -> bool:
+    """Whether a text quotes a sentence of the identity; case, punctuation and look-alikes do not matter.
+
+    A long sentence always counts; a short one only if the text contains little else.
+    """
+    if not identity:
+        return False
+    text = f" {_plainly(after.text)} "
+    return any(
+        f" {sentence} " in text
+        and (len(sentence) >= MIN_QUOTE_CHARS or len(text) - len(sentence) <= MAX_REMAINDER_CHARS)
+        for sentence in _sentences(identity)
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _sentences(identity: str) -> tuple[str, ...]:
+    lines = (part for line in identity.splitlines() for part in (line, *_ENDS.split(line)))
+    plain = dict.fromkeys(map(_plainly, lines))
+    return tuple(sentence for sentence in plain if len(sentence) >= MIN_SENTENCE_CHARS)
+
+
+def _plainly(text: str) -> str:
+    """Return the words of a text in lower case, separated by single blanks."""
+    return " ".join(_PUNCTUATION.sub(" ", Text(text).normal.text.casefold()).split())
+
+
 def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
-    """Return the existing memory if a write repeats it: the memory is confirmed, not stored twice."""
+    """Return the existing memory if a write repeats it, which confirms it; refuse a text that repeats the identity."""
+    after = case.after
+    if view.identity_in is None and _quotes_identity(after, view.identity_text):
+        detail = "the text repeats the identity, which is in every context: leave it out"
+        return Refuse(reasons=(_duplicate("identity_text", detail),))
     if not isinstance(case.change, Insert):
         return None
-    after = case.after
     if case.before is not None and _says_nothing_new(case.before, after):
         return _duplicate_of(case.before, "unchanged", "says exactly this already")
     # A program that writes a value to its own key sets it; this is no repetition.
@@ -91,8 +130,11 @@ def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
         return None
     if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC:
         return _same_event(after, view)
-    if after.key is not None:
-        return None
+    return None if after.key is not None else _same_text(after, view, policy)
+
+
+def _same_text(after: Record, view: GateContext, policy: Policy) -> Verdict | None:
+    """Return the neighbour that says the same, or a note on the nearest one that is similar."""
     form = view.forms.get(after.text) or NormalizedText(after.text)
     # Two pictures with one description are two memories, and so are two memories with different external ids.
     others = [

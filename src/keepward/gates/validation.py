@@ -47,13 +47,8 @@ MAX_SHORT_CHARS = 256
 MAX_REFERENCE_CHARS = 512
 MAX_REASON_CHARS = 1_000
 MAX_LIST_ITEMS = 64
-#: A sentence of the identity with MIN_QUOTE_CHARS is a quotation. A shorter one with MIN_SENTENCE_CHARS is a quotation
-#: if the text has at most MAX_REMAINDER_CHARS further characters.
-MIN_QUOTE_CHARS, MIN_SENTENCE_CHARS, MAX_REMAINDER_CHARS = 30, 8, 16
 _CONTROLS = dict.fromkeys(range(32))
 _LINE_BREAK = lazy_regex(f"[{LINE_BREAK_CHARS}]")
-_ENDS = lazy_regex(r"[.!?;:。！？；：]+")
-_PUNCTUATION = lazy_regex(r"[\W_]+")
 _LINES = tuple(name for name in NAME_FIELDS if name != "blob")
 _LISTS = {
     "tags": MAX_SHORT_CHARS,
@@ -180,9 +175,6 @@ def validate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | No
     if CONTEXT_LEGEND in case.after.text:
         detail = "the text was compiled from memory and is nothing new: remember its source instead"
         return Refuse(reasons=(_reason("compiled_text", detail),))
-    if view.identity_in is None and _quotes_identity(case.after, view.identity_text):
-        detail = "the text repeats the identity, which is in every context: leave it out"
-        return Refuse(reasons=(_reason("identity_text", detail),))
     weak = tuple(_weak_rule(case, policy))
     if weak:
         return Quarantine(reasons=weak, after=None if without_alias is case else without_alias.after)
@@ -346,33 +338,6 @@ def _default_ttl_notice(case: GateInput) -> Rewrite | None:
     what = f"{after.stability.value} {after.tier.value} memory"
     detail = f"it expires after {term} as a {what}: state a time to live to change that"
     return Rewrite(after=after, reasons=(_reason("default_ttl", detail),))
-
-
-def _quotes_identity(after: Record, identity: str | None) -> bool:
-    """Whether a text quotes a sentence of the identity; case, punctuation and look-alikes do not matter.
-
-    A long sentence always counts; a short one only if the text contains little else.
-    """
-    if not identity:
-        return False
-    text = f" {_plainly(after.text)} "
-    return any(
-        f" {sentence} " in text
-        and (len(sentence) >= MIN_QUOTE_CHARS or len(text) - len(sentence) <= MAX_REMAINDER_CHARS)
-        for sentence in _sentences(identity)
-    )
-
-
-@functools.lru_cache(maxsize=8)
-def _sentences(identity: str) -> tuple[str, ...]:
-    lines = (part for line in identity.splitlines() for part in (line, *_ENDS.split(line)))
-    plain = dict.fromkeys(map(_plainly, lines))
-    return tuple(sentence for sentence in plain if len(sentence) >= MIN_SENTENCE_CHARS)
-
-
-def _plainly(text: str) -> str:
-    """Return the words of a text in lower case, separated by single blanks."""
-    return " ".join(_PUNCTUATION.sub(" ", Text(text).normal.text.casefold()).split())
 
 
 def _strings(change: changes.Change) -> Iterator[tuple[str, str]]:

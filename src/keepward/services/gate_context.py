@@ -344,10 +344,6 @@ def gate_context(
     document = session.engine.identity
     if overlay.proposes_identity:
         fields["identity_in"] = "block" if document.name is None else "file"
-    elif writes:
-        if overlay.identity is None:
-            overlay.identity = _identity_text(session)
-        fields["identity_text"] = overlay.identity
     claims = getattr(change, "source", None) in _USER_SOURCES and session.actor.kind is ActorKind.AGENT
     if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
         fields["user_evidence"] = _recorded_evidence(session, after.evidence)
@@ -362,13 +358,22 @@ def gate_context(
     return GateContext(**fields)
 
 
+def _identity_filter(session: RequestContext) -> Filter:
+    return Filter(scopes=session.reader.scopes, key=CORE_BLOCKS[0], tiers=(Tier.CORE.value,), include_sensitive=True)
+
+
+def ask_identity(session: RequestContext) -> None:
+    """Let the text of the identity, which new texts are compared with, come with the answer to the next read."""
+    if session.engine.identity.name is None:
+        session.reader.ask_find(_identity_filter(session), live_at=None)
+
+
 def _identity_text(session: RequestContext) -> str:
     """Return the text of the identity that contexts of this handle begin with; empty without one."""
     if session.engine.identity.name is not None:
         return (session.engine.identity() or ("", ""))[1]
-    filters = Filter(scopes=session.reader.scopes, key=CORE_BLOCKS[0], tiers=(Tier.CORE.value,), include_sensitive=True)
-    blocks = session.reader.find(filters, live_at=session.clock.now()).records
-    return "\n".join(record.text for record in blocks)
+    blocks = session.reader.find(_identity_filter(session), live_at=None).records
+    return "\n".join(block.text for block in blocks if block.status is Status.ACTIVE)
 
 
 def _may_compare(session: RequestContext, record: Record) -> bool:
@@ -394,6 +399,10 @@ def with_comparisons(session: RequestContext, case: GateInput, view: GateContext
             "counts": {after.tier: count},
             "spare": _evictable_memory(session, after.tier, overlay) if full else None,
         }
+    if isinstance(change, ask.TEXT_CHANGES):
+        if overlay.identity is None:
+            overlay.identity = _identity_text(session)
+        fields["identity_text"] = overlay.identity
     if not compares:
         return replace(view, **fields)
     near = tuple(record for record in near if _may_compare(session, record))

@@ -57,6 +57,7 @@ from keepward.services.following import (
 )
 from keepward.services.gate_context import (
     StagedState,
+    ask_identity,
     case_of,
     evaluate_case,
     newest_record,
@@ -168,6 +169,7 @@ def propose(
     findings: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: RequestContext) -> EvaluatedProposal:
+        ask_identity(session)
         draft = EvaluatedProposal(
             quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(session)
         )
@@ -212,6 +214,7 @@ def propose_each(
     findings: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: RequestContext) -> EvaluatedProposal:
+        ask_identity(session)
         draft = EvaluatedProposal(atomic=False, personal_data=findings, tainted_by=lowest_trust_read(session))
         return _evaluate_each(session, changes, reason, draft)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -117,6 +118,10 @@ class UnitOfWork(UseWrites, Reader):
             else:
                 self._tenant_row(tenant)
         yield self._db
+
+    def ask_ahead(self, name: str, tenant: str, *, pages: bool = False, **values: Any) -> None:
+        with self._reading(tenant) as db:
+            db.ask_ahead(name, pages=pages, tenant=tenant, **values)
 
     @contextmanager
     def _everywhere(self) -> Iterator[Connection]:
