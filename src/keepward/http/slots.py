@@ -7,9 +7,8 @@ than a token's share of requests is in front of those of another token.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from anyio import CapacityLimiter, WouldBlock, fail_after
@@ -54,33 +53,28 @@ class Slots:
     async def acquire(self, work: Work, token: str, *, owner: bool = False) -> Callable[[], None]:
         """Take a slot for a token's request, waiting for one if the work allows it.
 
-        Return a function that releases it; any thread may call it.
+        Return a function that releases it; call it in this event loop.
 
         Raises:
             Problem: 429, no slot became free in time.
         """
-        request, loop = object(), asyncio.get_running_loop()
+        request = object()
         try:
             with ExitStack() as taken, fail_after(SLOT_TIMEOUT_S):
                 for name, size in ((token, work.token), *(() if owner else ((None, work.agents),))):
                     limiter = self._limiters.setdefault((work, name), CapacityLimiter(size))
-                    crowded = name is not None and limiter.statistics().tasks_waiting >= MAX_WAITERS
-                    if work.waits and not crowded:
-                        await limiter.acquire_on_behalf_of(request)
-                    else:
+                    try:
                         limiter.acquire_on_behalf_of_nowait(request)
+                    except WouldBlock:
+                        crowded = name is not None and limiter.statistics().tasks_waiting >= MAX_WAITERS
+                        if crowded or not work.waits:
+                            raise
+                        await limiter.acquire_on_behalf_of(request)
                     taken.callback(self._release, work, name, request)
-                slots = taken.pop_all()
+                return taken.pop_all().close
         except (TimeoutError, WouldBlock):
             detail = f"this token or the server has too many concurrent {work.name}; retry when one has ended"
             raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"}) from None
-
-        def release() -> None:
-            # If the loop has ended, so have its slots.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(slots.close)
-
-        return release
 
     def _release(self, work: Work, name: str | None, request: object) -> None:
         limiter = self._limiters[work, name]

@@ -223,8 +223,10 @@ class LineStreamResponse(StreamingResponse):
 
     def _run(self, work: Callable[[WriteText], None]) -> None:
         try:
-            with self._released:
+            try:
                 work(lambda text: self._wait_in_loop(self._sent.send(text.encode())))
+            finally:
+                self._loop.call_soon_threadsafe(self._released.close)
             self._done.set_result(None)
         except BaseException as exc:  # noqa: BLE001  raised where the response is made
             self._done.set_exception(exc)
