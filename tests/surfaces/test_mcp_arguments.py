@@ -88,6 +88,7 @@ def test_a_text_argument_stays_the_text(text):
         (recall, {"query": "x", "tags": ["a"] * 1_001}, "at most 1000 items"),
         (recall, {"query": "x" * 20_001}, "at most 20000 characters"),
         (recall, {"query": "a\ud800b"}, "well-formed Unicode"),
+        (recall, {"query": "x", "purpose": "x` - at `$.nonesuch`"}, "`purpose` is one of act, answer, core"),
         (remember, {"text": "x", "confidence": float("nan")}, "`confidence` is a number from 0 to 1"),
         (remember, {"text": "x", "confidence": 10**400}, "`confidence` has at most 16 digits"),
     ],

@@ -32,7 +32,8 @@ _FREE_TEXT_ARGUMENTS = frozenset({"text", "reason", "old", "new"})
 #: All JSON parsers read integers up to this one exactly.
 _MAX_EXACT_INTEGER = 2**53
 _SEPARATOR = re.compile(r"[,;\n]")
-_PATH = re.compile(r" - at `\$\.(\w+)")
+#: The argument at the end of a message of msgspec; the value before it may imitate one.
+_PATH = re.compile(r"`\$\.(\w+)[^`]*`$")
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
