@@ -148,10 +148,7 @@ class MemoryAPI(ABC):
         A hit is ``weak`` if it does not bear on the query: its score is far below the best one, or it has neither a
         word of the query nor a meaning close to it.
 
-        ``order`` is ``learned`` (by the trained reranker, if one is in use), ``fused`` or ``cosine``. ``receipt=True``
-        stores a receipt; pass its id to ``feedback``. ``since`` and ``until`` filter by the time of writing.
-        ``occurred_since`` and ``occurred_until`` filter by the time of the event; see ``list_memories``. Over HTTP, all
-        pages of a query return at most 1,000 hits.
+        Over HTTP, all pages of a query return at most 1,000 hits.
         """
 
     @operation("GET /memory/items", by="services.search:find", right="read", answer="items")
@@ -191,18 +188,13 @@ class MemoryAPI(ABC):
     ) -> Memories:
         """Return the memories that pass all filters, newest first unless ``sort`` says otherwise.
 
-        ``limit`` is the maximum number; None returns all. A memory passes ``tags`` if it has any of them.
-
-        ``since`` (inclusive) and ``until`` (exclusive) filter by the time of writing. ``occurred_since`` and
-        ``occurred_until`` filter by the time of the event, ``occurred_at``. Without ``occurred_at``, an event counts as
-        occurred when it was written; any other memory does not pass. Events of March 2025:
+        A ``limit`` of None returns all. A memory passes ``tags`` if it has any of them. Events of March 2025:
         ``list_memories(occurred_since="2025-03-01", occurred_until="2025-04-01")``.
 
         Sensitive memories are included if the handle may read them; otherwise ``notes`` says that some were left out.
         ``withheld`` lists the ids of corrupt memories that would have passed. With ``offset``, ``sort``,
         ``ascending``, or a filter by scope, source, trust, status, author, text, metadata or time, the result is a
-        page, and ``total`` is the number of memories that pass. ``below`` adds the scopes below this one; it requires
-        a reviewer or the owner.
+        page, and ``total`` is the number of memories that pass.
         """
 
     @operation("GET /memory/items/{id}", by="services.search:get", right="read")
@@ -233,9 +225,6 @@ class MemoryAPI(ABC):
     ) -> Activity:
         """Return how many versions were written on each day, by author or another field; filters as in
         ``list_memories``.
-
-        The period is ``days`` days long (1 to 400) and ends at ``until`` or today. ``zone`` is the time zone in minutes
-        east of UTC, for example 60. ``by`` is ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
         """
 
     @operation("GET /memory/sources", by="services.search:sources", right="read")
@@ -304,10 +293,7 @@ class MemoryAPI(ABC):
         format: Format = "markdown",  # noqa: A002  the word users know
         seen: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile only the memories that bear on a query; the text is empty if none does.
-
-        ``seen`` lists ids of memories that the model has already read. They are left out, and the receipt lists them.
-        """
+        """Compile only the memories that bear on a query; the text is empty if none does."""
 
     @operation("POST /memory/receipts/{id}/replay", by="services.contexts:replay", right="read")
     def replay(self, receipt_id: str) -> Replayed:
@@ -325,8 +311,7 @@ class MemoryAPI(ABC):
     ) -> ReceiptPage:
         """Return a summary of each receipt, newest first. Requires a reviewer or the owner.
 
-        ``actor`` is ``kind:name`` or a name. ``objective`` is a text that the objective or query contains. For the next
-        page, pass the ``before`` of this one.
+        For the next page, pass the ``before`` of this one.
         """
 
     @operation("GET /memory/receipts/{id}", by="services.explain:receipt", right="read")
@@ -399,28 +384,7 @@ class MemoryAPI(ABC):
     ) -> Outcome:
         """Propose a new memory. If another memory has the ``key``, that memory is updated instead.
 
-        Only the text is required:
-
-        * ``tier``: ``core``, ``working``, ``episodic`` or ``archival``. Default: by kind, otherwise archival.
-        * ``kind``: ``rule``, ``fact``, ``state``, ``event``, ``summary`` or ``document``. Default: by tier.
-        * ``key``: a stable name, such as ``deploy.port``. ``if_version`` is the version of the memory with that key
-          that you saw.
-        * ``scope``: a path, such as ``/agents/planner``. Default: the scope of the handle.
-        * ``subject``, ``category``, ``tags``, ``metadata``: whom and what it is about. ``metadata`` is a JSON object.
-        * ``source``, ``evidence``: where it comes from, such as ``user_message`` and ``["chat:42"]``.
-        * ``derived_from``: ids of the memories that it was made from.
-        * ``confidence``, ``importance``: from 0 to 1. Default: by source.
-        * ``ttl``: time to live, in seconds or as text such as ``24h`` or ``30d``.
-        * ``stability``: ``volatile``, ``stable`` or ``permanent``. Default: by kind and tier.
-        * ``sensitivity``: ``normal`` or ``sensitive``.
-        * ``access``: who may change it: ``read_only``, ``approval``, ``append`` or ``read_write``.
-        * ``consent``: the person agreed to storing the identifiers in the text. They are not redacted; the memory
-          becomes sensitive.
-        * ``session``, ``speaker``, ``job``, ``occurred_at``: during which session or job, by whom, and when it
-          happened.
-        * ``aliases``: its ids in other systems.
-        * ``blob``, ``content_type``: the bytes that it describes; ``blob`` is the ``ref`` that ``put_blob`` returned.
-        * ``vector``: your own embedding, made with the model of this store.
+        Only the text is required. With ``consent``, identifiers in the text are not redacted.
 
         Example: ``mem.remember("Ana prefers tabs", source="user_message", evidence=["chat:42"])``.
 
@@ -732,10 +696,8 @@ class MemoryAPI(ABC):
     ) -> ProposalPage:
         """Return the proposals that this handle may read, oldest first.
 
-        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks. ``proposer`` is
-        ``kind:name``. ``gate`` is the name of the gate that quarantined the proposal. ``state`` may be
-        ``all``. A ``limit`` of None returns all. ``counts`` covers all proposals of the state, regardless of the other
-        filters.
+        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks. A ``limit`` of
+        None returns all. ``counts`` covers all proposals of the state, regardless of the other filters.
         """
 
     @operation("GET /memory/quarantine/{id}", by="services.review_queue:proposal", right="read")
@@ -825,11 +787,7 @@ class MemoryAPI(ABC):
         kind: str | None = None,
         until: AsOf = None,
     ) -> list[CommitView]:
-        """Return the visible commits, newest first. ``before`` is a sequence number; only older commits are returned.
-
-        ``actor`` made or approved the commit: ``kind:name``, or a name. ``kind`` is the kind of the commit, such as
-        ``approve``. ``until`` is the last commit or instant to include.
-        """
+        """Return the visible commits, newest first."""
 
     @operation("GET /memory/commits/{commit_id}", by="services.provenance:show", right="read")
     def show(self, commit: str) -> CommitView:
@@ -995,10 +953,8 @@ class MemoryAPI(ABC):
     ) -> ErasePlan:
         """Return a plan, with a digest, of what erasing these memories destroys. Nothing changes.
 
-        ``subject`` and ``source`` select memories of the complete tenant. ``source`` is a reference in ``evidence``, an
-        alias, or the name of a source. For the handle of a user, no selection means everything of that user and
-        everything that cites it. ``reason`` is ``request``, ``consent``, ``retention``, ``mistake``, ``secret`` or
-        ``other``.
+        ``subject`` and ``source`` select memories of the complete tenant. For the handle of a user, no selection means
+        everything of that user and everything that cites it.
 
         Memories that quote or sum up the selected ones are erased too. Summaries of quotes only lose their lines, which
         ``shortened`` lists. Others that derive from the selected ones or cite them are not erased; ``candidates`` lists
@@ -1074,10 +1030,9 @@ class MemoryAPI(ABC):
         owner="running a job",
     )
     def run_jobs(self, name: str = DUE, *, force: bool = False) -> list[Run]:
-        """Run all due jobs, or the job with this name. ``force`` runs it even if it is not due. Requires the owner.
+        """Run all due jobs, or the job with this name. Requires the owner.
 
-        Each result has a receipt and an outcome: ``run``, ``failed`` or ``skipped``. Over HTTP, the name ``due`` runs
-        all due jobs.
+        Each result has a receipt and an outcome: ``run``, ``failed`` or ``skipped``.
 
         Raises:
             NotFound: there is no such job.
@@ -1092,7 +1047,7 @@ class MemoryAPI(ABC):
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
         """Return pairs of visible memories that resemble each other, most similar first. Nothing changes.
 
-        ``floor`` is the minimum similarity, from 0 to 1. Sensitive memories require the right to read them.
+        Sensitive memories require the right to read them.
         """
 
     @operation("POST /memory/tokens", by="services.tokens:create", right="owner", status=201)
@@ -1108,10 +1063,8 @@ class MemoryAPI(ABC):
     ) -> Issued:
         """Create a token for an actor with this name. ``secret`` is shown this once.
 
-        ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` restricts it, for example ``["read"]``. ``tenant``
-        and ``scope`` default to those of this handle. Everything that the token reads and decides on is in scopes that
-        it sees; an owner's token has no scope. ``expires`` is an instant, a duration (seconds, a timedelta,
-        text such as ``30d``), or None.
+        ``can=["read"]`` is an example of fewer rights than those of the role. Everything that the token reads and
+        decides on is in scopes that it sees; an owner's token has no scope.
         """
 
     @operation("GET /memory/tokens", by="services.tokens:list_tokens", right="owner", answer="items")

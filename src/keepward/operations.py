@@ -6,7 +6,7 @@ The library, the async handle, the client, HTTP routes, MCP tools and commands a
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
@@ -188,6 +188,13 @@ class Operation:
         """Its docstring without the errors."""
         return (getdoc(self.method) or "").partition("\n\nRaises:")[0].replace("``", "`").strip()
 
+    def documented(self, names: Iterable[str]) -> str:
+        """Return its docstring with a list of the parameters with these names: the same words as on every surface."""
+        prose, raises, errors = (getdoc(self.method) or "").partition("\n\nRaises:")
+        docs = {name: _doc(self._kind(name)) for name in names}
+        listed = "\n".join(f"* ``{name}``: {doc.replace('`', '``')}" for name, doc in docs.items() if doc)
+        return prose + (f"\n\n{listed}" if listed else "") + raises + errors
+
     def is_local(self, name: str) -> bool:
         """Return whether a parameter is not sent to a server, such as ``on_progress``."""
         return name in self._local_names
@@ -296,6 +303,7 @@ def operation(
                 raise UnknownParameter(f"{own_name} needs {', '.join(missing)}")
             return self._send(about, params)
 
+        call.__doc__ = about.documented(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
         return call  # type: ignore[return-value]
 
     return made
@@ -340,8 +348,12 @@ def _argument(name: str, kind: Any, hint: Any, default: Any, within: str | None 
     else:
         kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else without_none(kind)
     wire = next((note.name for note in notes if isinstance(note, Alias)), name)
-    doc = next((note.description for note in notes if isinstance(note, Meta) and note.description), "")
-    return Argument(name, wire, kind, default, doc, within)
+    return Argument(name, wire, kind, default, _doc(kind), within)
+
+
+def _doc(kind: Any) -> str:
+    """Return the description of a type; empty if it has none."""
+    return next((note.description for note in _notes(kind) if isinstance(note, Meta) and note.description), "")
 
 
 def _takes_none(hint: Any) -> bool:

@@ -15,7 +15,7 @@ from keepward.core.commit import ErasureReason, ReceiptKind
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import MAX_SCOPE_DEPTH, RIGHTS, SCOPE_SEGMENT, SOURCES, TENANT_NAME, Role, Trust
 from keepward.core.proposal import ProposalState
-from keepward.core.query import MAX_HITS
+from keepward.core.query import MAX_HITS, Order, Purpose
 
 
 def gate_limit(doc: str = "", **schema: Any) -> Meta:
@@ -96,22 +96,32 @@ def one_of(field: str, doc: str = "") -> Meta:
     return gate_limit(doc, enum=[str(name) for name in CHOICES[field]])
 
 
+def _described(kind: Any, doc: str) -> Any:
+    """Return a type with a description."""
+    return Annotated[kind, Meta(description=doc)]
+
+
 # --- fields of writes, checked by gates
 
 ShortText = Annotated[str, gate_limit(minLength=1, maxLength=256, pattern=_LINE_PATTERN)]
 Text = Annotated[str, gate_limit("Text of the memory.", minLength=1, pattern=r"\S")]
 #: An optional reason.
-ReasonText = Annotated[str, gate_limit("Why.", maxLength=1000)]
+ReasonText = Annotated[str, gate_limit("Why; it is stored in the journal.", maxLength=1000)]
 Scope = Annotated[
-    str, gate_limit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])
+    str,
+    gate_limit(
+        "A path such as `/agents/orion`, an agent's name, or `shared`. Default: that of the handle.",
+        pattern=SCOPE_PATTERN,
+        examples=["/agents/orion"],
+    ),
 ]
 Seconds = Annotated[int | float, gate_limit(exclusiveMinimum=0, maximum=3_155_760_000)]
 Ttl = Annotated[
     Annotated[str, gate_limit(pattern=TTL_PATTERN)] | Seconds,
-    gate_limit("Time to live: text such as `24h` or `30d`, or a number of seconds."),
+    gate_limit("Time to live from now: text such as `90s`, `24h` or `30d`, or a number of seconds."),
 ]
 TtlOrDate = Annotated[str, Meta(max_length=64), gate_limit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
-Instant = Annotated[str, gate_limit("ISO 8601; without an offset it is UTC.", format="date-time")]
+Instant = Annotated[str, gate_limit("When it happened, as ISO 8601; without an offset it is UTC.", format="date-time")]
 Fraction = Annotated[float, gate_limit(minimum=0, maximum=1)]
 Tags = Annotated[list[ShortText], gate_limit(maxItems=64)]
 References = Annotated[
@@ -119,8 +129,15 @@ References = Annotated[
 ]
 TierName = Annotated[str, one_of("tier")]
 KindName = Annotated[str, one_of("kind")]
-SourceName = Annotated[str, one_of("source", "It can lower trust, never raise it.")]
-SensitivityName = Annotated[str, one_of("sensitivity")]
+SourceName = Annotated[
+    str,
+    one_of(
+        "source",
+        "Where the text comes from, such as `user_message`, `document` or `web`. It can lower trust, never raise it; "
+        "without a new text, only the owner changes it.",
+    ),
+]
+SensitivityName = Annotated[str, one_of("sensitivity", "`normal` or `sensitive`.")]
 
 # --- parameters of other operations, checked before they run
 
@@ -130,14 +147,23 @@ Ids = Annotated[list[Id], request_limit(min_length=1, max_length=MAX_ITEMS)]
 Name = Annotated[str, Meta(min_length=1, max_length=300), request_limit(pattern=r"^[^/\x00-\x1f\x7f]+$")]
 #: A name in a path, ``id`` in JSON.
 NamedId = Annotated[Name, Alias("id")]
+MemoryId = _described(NamedId, "A memory's id, the first 8 or more characters of it, an alias, or its key.")
 Key = Annotated[
     str,
     request_limit(min_length=1, max_length=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$"),
 ]
 CommitName = Annotated[
-    str, Meta(description="Number, id or first letters.", min_length=1, max_length=64, pattern=r"^[0-9A-Za-z-]+$")
+    str,
+    Meta(
+        description="A commit's number or id, or the first characters of its id.",
+        min_length=1,
+        max_length=64,
+        pattern=r"^[0-9A-Za-z-]+$",
+    ),
 ]
-ParsedReasonText = Annotated[str, Meta(description="Why.", min_length=1, max_length=1000, pattern=r"\S")]
+ParsedReasonText = Annotated[
+    str, Meta(description="Why; it is stored in the journal.", min_length=1, max_length=1000, pattern=r"\S")
+]
 #: A name of the caller's own, such as a subject.
 Line = Annotated[str, Meta(min_length=1, max_length=256, pattern=_LINE_PATTERN)]
 Question = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
@@ -148,7 +174,7 @@ Tokens = Annotated[int, Meta(ge=1, le=128_000)]
 Threshold = Annotated[float, Meta(ge=0, le=1)]
 PageSize = Annotated[
     int,
-    Meta(description="Maximum number of items on this page.", ge=1),
+    Meta(description="Maximum number of items.", ge=1),
     request_limit({"le": 2**53}, le=MAX_PAGE_SIZE),
 ]
 Format = Literal["markdown", "messages"]
@@ -215,47 +241,54 @@ SeriesName = Literal["author", "source", "session", "tier", "kind", "scope"]
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
 
 
-def _described(kind: Any, doc: str) -> Any:
-    """Return a type with a description."""
-    return Annotated[kind, Meta(description=doc)]
-
-
 #: Types of the fields of a memory. ``core.change`` defines the fields of each change and their defaults.
 FIELDS: Mapping[str, Any] = {
     "id": Id,
     "text": Text,
-    "tier": TierName | None,
-    "kind": KindName | None,
-    "key": _described(ShortText, "A stable name; a write with a known key updates that memory.") | None,
+    "tier": _described(TierName, "`core`, `working`, `episodic` or `archival`. Default: by kind, else `archival`.")
+    | None,
+    "kind": _described(KindName, "`rule`, `fact`, `state`, `event`, `summary` or `document`. Default: by tier.") | None,
+    "key": _described(ShortText, "A stable name, such as `deploy.port`; a write with a known key updates that memory.")
+    | None,
     "scope": Scope | None,
     "subject": _described(ShortText, "Who or what it is about.") | None,
     "category": _described(ShortText, "A label of your own.") | None,
-    "tags": Tags,
-    "content_type": Annotated[str, one_of("content_type")],
-    "blob": Annotated[str, gate_limit("Reference of stored bytes, from `POST /memory/blobs`.")] | None,
+    "tags": _described(Tags, "Labels of your own; new ones replace the old."),
+    "content_type": Annotated[str, one_of("content_type", "What its blob has, such as `image`.")],
+    "blob": Annotated[
+        str, gate_limit("The bytes that the text describes: the `ref` from `put_blob`, or `POST /memory/blobs`.")
+    ]
+    | None,
     "metadata": _described(dict[str, Any], "A JSON object of your own.") | None,
     "source": SourceName | None,
     "evidence": _described(References, "References that support it, such as `chat:42`."),
-    "derived_from": _described(References, "Ids of memories from which it was derived."),
-    "confidence": _described(Fraction, "How likely it is true.") | None,
-    "importance": _described(Fraction, "How useful it is.") | None,
+    "derived_from": _described(References, "Ids of the memories that it was made from."),
+    "confidence": _described(Fraction, "How likely it is true, from 0 to 1. Default: by source.") | None,
+    "importance": _described(Fraction, "How useful it is, from 0 to 1. Default: by source.") | None,
     "ttl": Ttl | None,
-    "stability": Annotated[str, one_of("stability")] | None,
+    "stability": Annotated[str, one_of("stability", "`volatile`, `stable` or `permanent`. Default: by kind and tier.")]
+    | None,
     "sensitivity": SensitivityName | None,
-    "access": Annotated[str, one_of("access")] | None,
+    "access": Annotated[
+        str,
+        one_of("access", "Who may change it without approval: `read_only`, `approval`, `append` or `read_write`."),
+    ]
+    | None,
     "session": _described(ShortText, "The session it comes from.") | None,
-    "speaker": ShortText | None,
-    "job": ShortText | None,
-    "aliases": Tags,
+    "speaker": _described(ShortText, "Who said it.") | None,
+    "job": _described(ShortText, "The job that wrote it.") | None,
+    "aliases": _described(Tags, "Its ids in other systems."),
     "occurred_at": Instant | None,
-    "consent": Annotated[bool, gate_limit("Personal identifiers in the text were given with consent.")],
+    "consent": Annotated[
+        bool, gate_limit("The person agreed to storing the personal identifiers in the text; it becomes sensitive.")
+    ],
     "vector": Annotated[
         list[float],
         Meta(description="An embedding made with this store's model; requires the owner.", max_length=8192),
     ]
     | None,
-    "if_version": Version | None,
-    "by": Id,
+    "if_version": _described(Version, "Change it only if this is still its newest version.") | None,
+    "by": _described(Id, "The memory that replaces it: its id, the first characters of it, or its key."),
     "gain": _described(Fraction, "Added to the importance, up to 1; 0.2 raises 0.6 to 0.8."),
     "confirms": bool,
 }
@@ -274,7 +307,15 @@ def _line(most: int) -> Any:
 #: Types of all other parameters, by name or by operation and name.
 PARAMETERS: Mapping[str, Any] = {
     # Filters of lists and searches.
-    "query": Question,
+    "query": _described(Question, "What to search for."),
+    "purpose": _described(Purpose, "What the result is used for: `act` and `core` trust fewer sources than `answer`."),
+    "include_sensitive": _described(bool, "Include sensitive memories."),
+    "include_ended": _described(bool, "Include retired, archived, superseded and expired memories."),
+    "recall.order": _described(Order, "`learned`: by the trained reranker, if one is in use; `fused`; or `cosine`."),
+    **dict.fromkeys(
+        ("context.format", "snapshot.format", "memory_block.format"),
+        _described(Format, "`markdown`, or `messages` for a chat API."),
+    ),
     "limit": PageSize,
     "recall.limit": Annotated[
         int,
@@ -289,7 +330,7 @@ PARAMETERS: Mapping[str, Any] = {
     "category": _described(Line, "Only of this category."),
     "session": _described(Line, "Only of this session."),
     "key": _described(Line, "Only under this key."),
-    "job": Line,
+    "job": _described(Line, "Only of this job."),
     "min_importance": _described(Threshold, "Only memories of at least this importance."),
     "as_of": AsOf,
     "since": Annotated[Timestamp, Meta(description="Written at or after this instant.")],
@@ -311,9 +352,10 @@ PARAMETERS: Mapping[str, Any] = {
     "authors": Authors,
     "text": Substring,
     "below": Annotated[bool, Meta(description="Also scopes below; requires a reviewer or the owner.")],
+    "list_memories.sort": _described(Sort, "What to order by."),
     "list_memories.offset": Annotated[int, Meta(description="Number of items to skip.", ge=0, le=2**53)],
     "list_memories.ascending": Annotated[bool, Meta(description="Smallest or oldest first; names from z to a.")],
-    "floor": Threshold,
+    "floor": _described(Threshold, "Minimum similarity, from 0 to 1."),
     "recall.floor": Annotated[
         Threshold,
         Meta(description="Minimum score of a hit; without it all hits are returned, weak ones marked."),
@@ -321,30 +363,35 @@ PARAMETERS: Mapping[str, Any] = {
     "recall.receipt": Annotated[bool, Meta(description="Store a receipt for `feedback`.")],
     "facets.of": Annotated[list[Facet], Meta(description="Facets to count. Default: all.", max_length=16)],
     "facets.most": Annotated[int, Meta(description="Maximum number of values listed for a facet.", ge=1, le=100_000)],
-    "activity.days": Annotated[int, Meta(description="Number of days.", ge=1, le=400)],
+    "activity.days": Annotated[int, Meta(description="Number of days, up to `until` or today.", ge=1, le=400)],
+    "activity.by": _described(SeriesName, "`author`, `source`, `session`, `tier`, `kind` or `scope`."),
     "activity.zone": Annotated[
         int, Meta(description="Time zone of the days, in minutes east of UTC.", ge=-1439, le=1439)
     ],
     # Ids and names.
-    "memory_id": NamedId,
-    "proposal_id": NamedId,
-    "receipt_id": NamedId,
-    "token_id": NamedId,
-    "name": Name,
+    "memory_id": MemoryId,
+    "proposal_id": _described(NamedId, "Id of a proposal."),
+    "receipt_id": _described(NamedId, "Id of a receipt."),
+    "token_id": _described(NamedId, "Id of a token."),
+    "blame.name": _described(Name, "A memory's id, alias or key."),
+    "certificate.name": _described(Name, "Id of an erased memory, or of the commit that erased."),
     "commit": Annotated[CommitName, Alias("commit_id")],
-    "digest": Digest,
+    "digest": _described(Digest, "Digest of what you saw, 64 hex digits."),
     # Contexts and receipts.
-    "objective": Annotated[str, Meta(description="What the model is about to do.", max_length=MAX_QUERY_LENGTH)],
+    "objective": Annotated[str, Meta(description="The task of the model.", max_length=MAX_QUERY_LENGTH)],
     "budget_tokens": _described(Tokens, "Maximum number of tokens. Default: by policy."),
     "without": Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=200)]],
         Meta(description="Core blocks, by key or id, that may be missing if they are invalid.", max_length=100),
     ],
     "context.preview": Annotated[bool, Meta(description="Store no receipt, and explain every candidate.")],
-    "snapshot.without": Lines,
-    "memory_block.query": Question,
+    "snapshot.without": _described(Lines, "Core blocks, by key or id, that may be missing if they are invalid."),
     "memory_block.seen": Annotated[
-        list[Id], request_limit(description="Memories that the model has already read.", max_length=2_000)
+        list[Id],
+        request_limit(
+            description="Memories that the model has already read: they are left out, and the receipt lists them.",
+            max_length=2_000,
+        ),
     ],
     "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
     "receipts.actor": _word("`kind:name`, or a name."),
@@ -352,42 +399,59 @@ PARAMETERS: Mapping[str, Any] = {
     "receipts.before": _word("Id of a receipt; only older ones are returned."),
     # Writes.
     "reason": ReasonText,
-    "forget_many.reason": Annotated[str, Meta(description="Why.", max_length=1000)],
+    "forget_many.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=1000)],
     "reject.reason": ParsedReasonText,
     "reopen.reason": ParsedReasonText,
-    "rollback.reason": Annotated[str, Meta(description="Why.", max_length=900)],
-    "plan_forget_matching.text": Question,
-    "forget_matching.text": Question,
-    "update_by_key.key": Key,
-    "remember_many.items": _LISTED,
+    "rollback.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
+    "plan_forget_matching.text": _described(Question, "What to forget."),
+    "forget_matching.text": _described(Question, "What to forget, as in the plan."),
+    "update_by_key.key": _described(Key, "A stable name, such as `deploy.port`."),
+    "merge.text": _described(Text, "Text of the summary. Default: the texts, one on each line."),
+    "move.tier": _described(TierName, "Another tier."),
+    "move.scope": _described(Scope, "Another scope, such as `shared` or `/agents/orion`."),
+    "move.key": _described(ShortText, "Another stable name; in core, the name of a block.") | None,
+    "restore.ttl": _described(Ttl, "A new time to live, for an expired memory.") | None,
+    **dict.fromkeys(
+        ("remember.if_version", "merge.if_version", "update_by_key.if_version"),
+        _described(Version, "Write to the key only if this is its newest version; 0: only if the key is unused.")
+        | None,
+    ),
+    "remember_many.items": _described(_LISTED, "Texts, or the arguments of `remember`."),
     "remember_many.mode": Annotated[
         Literal["each", "atomic"], Meta(description="`each`: every item separately; `atomic`: all or none.")
     ],
-    "remember_many.reason": Annotated[str, gate_limit("Why.")],
+    "remember_many.reason": Annotated[str, gate_limit("Why; it is stored in the journal.")],
     "remember_many.kind": Annotated[CommitKind, Local],
     "remember_many.batch": Annotated[int, Local, Meta(ge=1, le=2**53)],
     "on_progress": Local,
     "add.messages": Annotated[
         list[Any], Meta(description="As chat APIs take them.", min_length=1, max_length=MAX_ITEMS)
     ],
-    "add.session": Line,
-    "add.subject": Line,
+    "add.session": _described(Line, "Name of the session."),
+    "add.subject": _described(Line, "The user whom the conversation is about."),
     "add.extract": Annotated[bool, Meta(description="Whether to propose facts.")],
     # Checked before the operation runs: messages without text give a gate nothing to check.
-    "add.reason": Annotated[str, Meta(description="Why.", max_length=1000)],
+    "add.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=1000)],
     "update_identity.text": Annotated[Text, gate_limit("The complete new text.")],
-    "merge.memory_ids": Annotated[list[Id], request_limit(min_length=1, max_length=64), Alias("ids")],
-    "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
-    "propose.changes": _LISTED,
-    "propose.session": Line,
+    "merge.memory_ids": Annotated[
+        list[Id],
+        Meta(description="Two memories or more, of one subject, scope and sensitivity."),
+        request_limit(min_length=1, max_length=64),
+        Alias("ids"),
+    ],
+    "forget_many.memory_ids": Annotated[Ids, Meta(description="Ids of memories, or their aliases."), Alias("ids")],
+    "import.session": _described(Line, "The session that they come from."),
+    "import.subject": _described(Line, "Who or what they are about."),
+    "propose.changes": _described(_LISTED, "Changes, in the order in which they are made."),
+    "propose.session": _described(Line, "The session it belongs to."),
     "propose.kind": Annotated[CommitKind, Local],
     # Review.
-    "state": StateFilter,
+    "state": _described(StateFilter, "State of the proposals, or `all`."),
     "pending.proposer": _word("As `kind:name`."),
     "pending.gate": _word("The gate that quarantined it."),
-    "pending.tier": OneTier,
-    "pending.sort": QueueOrder,
-    "pending.offset": Annotated[int, Meta(ge=0, le=2**31)],
+    "pending.tier": _described(OneTier, "Tier of the memory."),
+    "pending.sort": _described(QueueOrder, "`age`, oldest first, or `danger`."),
+    "pending.offset": Annotated[int, Meta(description="Number of proposals to skip.", ge=0, le=2**31)],
     "amend.memory": Annotated[Id, Meta(description="The memory to amend, if the proposal stores several texts.")],
     "amend.if_version": Annotated[
         int, Meta(description="Version of the memory that you saw, if it has changed since the proposal.", ge=1)
@@ -395,14 +459,20 @@ PARAMETERS: Mapping[str, Any] = {
     "amend.leave_out": Annotated[
         list[Id], Meta(description="Memories whose changes are not made.", max_length=MAX_DECISIONS)
     ],
-    "approve_many.items": Annotated[list[Any], request_limit(min_length=1, max_length=MAX_DECISIONS)],
-    "reject_many.ids": Annotated[list[Id], request_limit(min_length=1, max_length=MAX_DECISIONS)],
+    "approve_many.items": Annotated[
+        list[Any],
+        Meta(description="Ids of proposals, each perhaps with its digest."),
+        request_limit(min_length=1, max_length=MAX_DECISIONS),
+    ],
+    "reject_many.ids": Annotated[
+        list[Id], Meta(description="Ids of proposals."), request_limit(min_length=1, max_length=MAX_DECISIONS)
+    ],
     "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
     "log.before": Annotated[int, Meta(description="Only commits with a smaller number.", ge=1, le=2**53)],
     "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
     "log.kind": CommitKind,
-    "log.until": AsOf,
+    "log.until": _described(AsOf, "Up to and including a commit's number or id, or an instant."),
     "diff.earlier": Annotated[
         str, Meta(description="As for `as_of`.", min_length=1, max_length=64), gate_limit(pattern=AS_OF_PATTERN)
     ],
@@ -410,44 +480,68 @@ PARAMETERS: Mapping[str, Any] = {
     "rollback.with_later": Annotated[bool, Meta(description="Undo later commits on the same memories as well.")],
     "rollback.dry_run": Annotated[bool, Meta(description="Return what would happen; change nothing.")],
     "memory": _described(Id, "A memory by id or alias."),
-    "source": _line(512),
+    "source": _described(_line(512), "A source such as `web`, or a reference in the evidence."),
     "actor": _described(_line(128), "Who wrote it, such as `agent:claude` or `user:ana`."),
     **{
         f"{name}.{what}": kind
         for name in ("impact", "plan_contain", "contain")
-        for what, kind in {"session": _described(_line(256), "The session it comes from."), "commit": _line(64)}.items()
+        for what, kind in {
+            "session": _described(_line(256), "The session it comes from."),
+            "commit": _described(_line(64), "The commit that wrote it."),
+        }.items()
     },
-    "contain.reason": Annotated[str, Meta(max_length=900)],
-    "bisect.query": Question,
-    "bisect.contains": Annotated[Question, RequiredInJson],
-    "bisect.since": Version,
+    "contain.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
+    "bisect.query": _described(Question, "The query of the contexts."),
+    "bisect.contains": Annotated[Question, Meta(description="The text to search for in the context."), RequiredInJson],
+    "bisect.since": _described(Version, "A commit whose context does not contain it."),
     "bisect.predicate": Local,
-    "context_diff.first": NamedId,
-    "context_diff.second": Annotated[Name, Alias("other")],
+    "context_diff.first": _described(NamedId, "Receipt of a compiled context."),
+    "context_diff.second": Annotated[Name, Meta(description="Receipt of a compiled context."), Alias("other")],
     # Erasing and maintenance.
-    "ids": Annotated[list[Id], request_limit(max_length=MAX_ITEMS)],
-    "plan_erase.subject": Line,
-    "erase.subject": Line,
-    "plan_erase.reason": ErasureReason,
-    "erase.reason": ErasureReason,
+    "ids": Annotated[
+        list[Id], Meta(description="Ids of memories, or their aliases."), request_limit(max_length=MAX_ITEMS)
+    ],
+    **{
+        f"{name}.{what}": kind
+        for name in ("plan_erase", "erase")
+        for what, kind in {
+            "subject": _described(Line, "Every memory about this subject."),
+            "source": _described(_line(512), "Every memory from this source, reference or alias."),
+            "reason": _described(ErasureReason, "`request`, `consent`, `retention`, `mistake`, `secret` or `other`."),
+        }.items()
+    },
     "include_citing": Annotated[bool, Meta(description="Also erase memories that derive from these or cite them.")],
-    "feedback.receipt_id": Annotated[str, Meta(min_length=1, max_length=64), Alias("receipt")],
+    "feedback.receipt_id": Annotated[
+        str,
+        Meta(description="Receipt of a `context`, or of a `recall` that stored one.", min_length=1, max_length=64),
+        Alias("receipt"),
+    ],
     "feedback.used": Annotated[list[Id], request_limit(description="Memories that were used.", max_length=MAX_ITEMS)],
     "feedback.ignored": Annotated[
         list[Id], request_limit(description="Memories that were not used.", max_length=MAX_ITEMS)
     ],
-    "run_jobs.name": Annotated[str, RequiredInJson, Meta(min_length=1, max_length=64, pattern=r"^[a-z][a-z_]*$")],
+    "run_jobs.name": Annotated[
+        str,
+        RequiredInJson,
+        Meta(
+            description="Name of a job; `due` for all due jobs.", min_length=1, max_length=64, pattern=r"^[a-z][a-z_]*$"
+        ),
+    ],
     "run_jobs.force": Annotated[bool, Meta(description="Run it even if it is not due.")],
     "create_token.name": Annotated[
         str,
         gate_limit("Name of the actor, as in receipts.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$"),
     ],
-    "create_token.rights": _name_in(Role),
+    "create_token.rights": _described(_name_in(Role), "`agent`, `reviewer` or `owner`."),
     "create_token.can": _list_of(
         RIGHTS, gate_limit("Limited to the rights of the role; an owner has all rights.", minItems=1)
     ),
-    "create_token.tenant": Annotated[str, gate_limit(pattern=f"^{TENANT_NAME}$")],
+    "create_token.tenant": Annotated[str, gate_limit("Default: that of the handle.", pattern=f"^{TENANT_NAME}$")],
     "create_token.scope": Scope,
-    "create_token.expires": TtlOrDate,
-    "read_blob.ref": str,
+    "create_token.expires": _described(
+        TtlOrDate, "When it expires: an instant, a duration such as `30d`, or seconds from now."
+    ),
+    "put_blob.data": _described(bytes, "1 byte to 32 MB."),
+    "put_blob.media_type": _described(str, "Type of the bytes. Default: found in the bytes."),
+    "read_blob.ref": _described(str, "The `ref` of a blob."),
 }

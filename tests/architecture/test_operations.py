@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from keepward import Memory
-from keepward.api import OPERATIONS
+from keepward.api import OPERATIONS, MemoryAPI
 from keepward.operations import REQUIRED
+from keepward.types import PARAMETERS
 
 EVERY = list(OPERATIONS.values())
 
@@ -85,3 +86,24 @@ def test_operations_load_no_engine_and_no_framework() -> None:
 def test_the_tools_for_models_are_those_that_operations_name() -> None:
     with Memory.open(":memory:", embedder=None) as memory:
         assert {each["name"] for each in memory.tools()} == {each.tool for each in EVERY if each.tool}
+
+
+@pytest.mark.parametrize("about", EVERY, ids=lambda each: each.name)
+def test_every_parameter_has_one_description_that_help_shows_too(about: Any) -> None:
+    shown = getattr(MemoryAPI, about.name).__doc__
+    for each in about.arguments.values():
+        assert each.doc, each.name
+        assert each.within or f"* ``{each.name}``: {each.doc.replace('`', '``')}" in shown, each.name
+
+
+def test_every_type_by_name_is_that_of_a_parameter() -> None:
+    """A misspelt name in the table of types would be silent."""
+    from keepward.http.routes import ALL_OPERATIONS
+
+    named = {
+        name
+        for about in ALL_OPERATIONS.values()
+        for each in (*about.arguments.values(), *about.signature.parameters.values())
+        for name in (each.name, f"{about.name}.{each.name}")
+    }
+    assert PARAMETERS.keys() - named == set()

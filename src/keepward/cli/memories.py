@@ -16,7 +16,7 @@ from keepward.api import OPERATIONS
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
 from keepward.cli.model import warn_if_missing
-from keepward.cli.parameters import HELP, operation_command, simple_command
+from keepward.cli.parameters import operation_command, parameters, simple_command
 from keepward.core.proposal import is_too_long_for_tier
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput
@@ -130,10 +130,7 @@ def merge(call: CommandContext, memory_ids: tuple[str, ...], **fields: Any) -> C
 
 @command(
     argument("[KEY]", "A block, such as mission; without a key all are listed.", "key"),
-    argument("[TEXT]", HELP["text"], "text"),
-    option("--access", "Who may change it: read_only, approval, append or read_write.", "ACCESS"),
-    option("--reason", HELP["reason"], "TEXT", default=""),
-    option("--if-version", "Write only if N is its newest version; 0: only if the block is new.", "N"),
+    *parameters(OPERATIONS["remember"], only="text access if_version reason", optional="text"),
 )
 def block(call: CommandContext, key: str | None, text: str | None, **args: Any) -> CommandResult:
     """Show the core blocks with their access, or write one.

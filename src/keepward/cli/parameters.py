@@ -1,7 +1,7 @@
 """Commands made from operations: the signature in ``api.py`` gives their arguments, options, types and defaults.
 
-Only the words for a terminal are here. An option has the help of ``HELP``, else the description in ``types.py``. An
-option that was not given is not sent, so the operation's own default applies.
+An option has the description of its parameter in ``types.py``. An option that was not given is not sent, so the
+operation's own default applies.
 """
 
 from __future__ import annotations
@@ -21,67 +21,6 @@ from keepward.core.value import load_json
 from keepward.errors import InvalidInput
 from keepward.operations import REQUIRED, Argument, Operation
 
-#: Help by parameter, or by operation and parameter, where the description in ``types.py`` says less at a terminal.
-HELP: Mapping[str, str] = {
-    "memory_id": "The memory's id, the first 8 or more characters of it, or its key.",
-    "memory_ids": "Two memories or more, of one subject, scope and sensitivity.",
-    "name": "A memory's id, alias or key.",
-    "proposal_id": "Id of a proposal.",
-    "receipt_id": "Receipt of a context.",
-    "receipt.receipt_id": "Id of a receipt.",
-    "feedback.receipt_id": "The receipt of a `context` or a `recall --receipt`.",
-    "first": "Receipt of a compiled context.",
-    "second": "Receipt of a compiled context.",
-    "ids": "Ids of memories, or their aliases.",
-    "commit": "A commit's number, id or first characters of the id.",
-    "query": "The search text; - reads stdin.",
-    "bisect.query": "The query of the context; - reads stdin.",
-    "objective": "The task of the model; - reads stdin.",
-    "text": "The new text; - reads stdin.",
-    "remember.text": "What to remember; - reads stdin.",
-    "merge.text": "Text of the summary; - reads stdin. [default: the texts, one per line]",
-    "reason": "Why; it is stored in the journal.",
-    "if_version": "Change it only if N is still its newest version.",
-    "remember.if_version": "Write to the key only if N is its newest version; 0: only if the key is unused.",
-    "remember.tier": "core, working, episodic or archival. [default: archival]",
-    "merge.tier": "Tier of the summary. [default: episodic]",
-    "remember.kind": "rule, fact, state, event, summary or document.",
-    "move.key": "Another stable name; in core, the name of a block.",
-    "amend.if_version": "The version that was shown, if the memory has changed since.",
-    "scope": "Another scope, such as shared or /agents/orion.",
-    "source": "Where the text comes from. Without a new text, only the owner may change it.",
-    "remember.source": "user_message, tool, document, web, inference ...",
-    "remember.confidence": "How likely it is true. [default: by source]",
-    "remember.importance": "How useful it is. [default: by source]",
-    "ttl": "New time to live from now; `never` removes it.",
-    "remember.ttl": "Time to live, such as 90s, 15m, 24h, 30d or 2w.",
-    "restore.ttl": "A new time to live, for an expired memory.",
-    "access": "Who may change it without approval: read_only, approval, append or read_write.",
-    "purpose": "What the result is used for: answer, act or core.",
-    "occurred_at": "When it happened, as ISO 8601.",
-    "consent": "The person consents: store personal identifiers in the text.",
-    "blob": "A blob that TEXT describes, stored by `blob put`.",
-    "by": "The memory that replaces it: its id, the first characters of it, or its key.",
-    "amend.digest": "The digest that was shown; another one is not approved.",
-    "limit": "Maximum number of items.",
-    "include_sensitive": "Include sensitive memories.",
-    "include_ended": "Include retired, archived, superseded and expired memories.",
-    "as_of": "Read a past state: a commit's number or id, or a time.",
-    "log.until": "Up to and including a commit's number or id, or a time.",
-    "bisect.since": "A commit whose context does not contain it.",
-    "within": "Only from this scope and the scopes below it.",
-    "budget_tokens": "Maximum number of tokens. [default: by policy]",
-    "contains": "The text to search for in the context.",
-    "impact.source": "A source such as web, or a reference in evidence.",
-    "contain.source": "A source such as web, or a reference in evidence.",
-    "contain.reason": "Why; it is stored in the commit.",
-    **dict.fromkeys(("revise.tags", "amend.tags"), "New tags, which replace the old ones."),
-    "plan_erase.reason": "request, consent, retention, mistake, secret or other.",
-    "plan_erase.source": "Every memory from this source, reference or external id.",
-    "plan_erase.subject": "Every memory about this subject.",
-    "with_later": "Also undo later commits that changed the same memories.",
-    "dry_run": "Show the plan and change nothing.",
-}
 #: Names of values in help, where the type and the name of the option do not give one.
 _METAVARS: Mapping[str, str] = {
     **dict.fromkeys(("memory_id", "proposal_id", "by", "derived_from", "leave_out", "memory", "used", "ignored"), "ID"),
@@ -120,7 +59,7 @@ def parameters(about: Operation, *, without: str = "", only: str = "", optional:
             continue
         is_optional = each.default is not REQUIRED or each.name == optional
         is_list = list in _kinds(each.kind)
-        text = _of(HELP, about, each.name) or _choices(each.kind) or each.doc
+        text = _help(each)
         metavar, flag = _of(_METAVARS, about, each.name) or _metavar(each), _of(_FLAGS, about, each.name)
         if each.name in by_position and not flag:
             yield argument(f"[{metavar}]" if is_optional else str(metavar), text, each.name)
@@ -128,13 +67,21 @@ def parameters(about: Operation, *, without: str = "", only: str = "", optional:
         flag = flag or "--" + (each.name.removesuffix("s") if is_list else each.name).replace("_", "-")
         named = _RENAMED.get(each.name, each.name) if each.name in COMMON_OPTIONS else each.name
         if is_list:
-            prefix = "Only " if text and _choices(each.kind) == text else ""
-            yield option(flag, f"{prefix}{text} May be repeated.".strip(), metavar, named, multiple=True)
+            yield option(flag, f"{text} May be repeated.".strip(), metavar, named, multiple=True)
         elif metavar is None:
             yield option(flag, text, name=named)
         else:
             default = each.default if is_optional and each.default is not UNSET else None
             yield option(flag, text, metavar, named, required=not is_optional, default=default)
+
+
+def _help(each: Argument) -> str:
+    """Return the help of an argument or option: its description, and what only a command takes."""
+    text, choices = each.doc.replace("`", "").rstrip("."), _choices(each.kind)
+    parts = [text.replace("one of these", choices or "one of these") or choices]
+    parts += ["- reads stdin"] if each.name in _STDIN else []
+    parts += ["`never` removes it"] if each.name == "ttl" and each.default is UNSET else []
+    return "; ".join(part for part in parts if part) + "."
 
 
 def operation_command(
@@ -219,12 +166,12 @@ def _metavar(each: Argument) -> str | None:
 
 
 def _choices(kind: Any) -> str:
-    """Return the names of a closed set as `a, b or c.`; the empty text for any other type."""
+    """Return the names of a closed set as `a, b or c`; the empty text for any other type."""
     names: tuple[Any, ...] = ()
     for part in _parts(kind):
         names = names or (get_args(part) if get_origin(part) is Literal else ())
         names = names or (tuple((part.extra_json_schema or {}).get("enum", ())) if isinstance(part, Meta) else ())
-    return f"{', '.join(names[:-1])} or {names[-1]}." if names else ""
+    return f"{', '.join(names[:-1])} or {names[-1]}" if names else ""
 
 
 def _kinds(kind: Any) -> set[Any]:

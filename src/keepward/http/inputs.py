@@ -26,11 +26,11 @@ from keepward.http.requests import StrictRequest, invalid_input, unknown_input_m
 from keepward.http.schemas import SCHEMAS, Schema
 from keepward.mcp.tool import describe_type
 from keepward.operations import REQUIRED, Operation, without_none
-from keepward.types import FIELDS, MAX_DECISIONS, MAX_ITEMS, NEW_ID_PATTERN, Digest, Id, Scope, ShortText, TierName
+from keepward.types import FIELDS, MAX_DECISIONS, MAX_ITEMS, NEW_ID_PATTERN, PARAMETERS, Digest, Id
 
 _REFERENCE = "#/components/schemas/"
 #: Name of the class of the parameters of an operation, which the document describes one by one.
-PARAMETERS = "Parameters"
+_PARAMETERS = "Parameters"
 
 
 def _struct(name: str, doc: str, fields: Iterable[tuple[str, Any, Any]], **options: Any) -> type[Struct]:
@@ -75,10 +75,6 @@ def _expand_single_edit(value: Any) -> Any:
     return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **fields}]}
 
 
-#: Types that differ from those of a new memory: some fields do not accept null here.
-_NARROWED_TYPES: Mapping[Any, Mapping[str, Any]] = {
-    change.Move: {"tier": TierName, "scope": Scope, "key": ShortText | None},
-}
 #: Name, type and default of each field of a new memory.
 _NEW_MEMORY = [
     (name, each.kind, each.default) for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"
@@ -87,7 +83,7 @@ _NEW_MEMORY = [
 
 def _change_object(word: str, makes: Any) -> type[Struct]:
     """Return the class of a change of a proposal; ``word`` is its ``op``."""
-    kinds = {**FIELDS, **_NARROWED_TYPES.get(makes, {})}
+    kinds = {name: PARAMETERS.get(f"{word}.{name}", kind) for name, kind in FIELDS.items()}
     fields = [
         (each.name, kinds[each.name], REQUIRED if each.required else each.default)
         for each in msgspec.structs.fields(makes)
@@ -186,7 +182,7 @@ def body_of(operation: Operation) -> type[Struct] | None:
     if not asked or operation.http_method in {"GET", "DELETE"} or operation.path.startswith(_FILES):
         return None
     name = operation.name.title().replace("_", "") + "Request"
-    kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes, {})
+    kinds = _NESTED_TYPES.get(operation.name, {})
     fields = [(each.wire, kinds.get(each.wire, each.kind), each.default) for each in asked]
     if operation.name == "propose":
         fields.append(("mode", Literal["atomic"], "atomic"))
@@ -199,7 +195,7 @@ def body_of(operation: Operation) -> type[Struct] | None:
 def schema_of_struct(kind: type[Struct]) -> Schema:
     """Return the schema of a class of objects, which is then one of the document."""
     described: dict[str, Schema] = schema_components([kind], ref_template=_REFERENCE + "{name}")[1]
-    SCHEMAS.update({name: each for name, each in described.items() if name != PARAMETERS})
+    SCHEMAS.update({name: each for name, each in described.items() if name != _PARAMETERS})
     return described[kind.__name__]
 
 
@@ -310,7 +306,7 @@ class Inputs:
             (attribute, without_none(self.parameters[name].kind), self.parameters[name].default)
             for attribute, name in attributes.items()
         ]
-        return _struct(PARAMETERS, "", fields, rename=attributes)
+        return _struct(_PARAMETERS, "", fields, rename=attributes)
 
     @cached_property
     def schemas(self) -> Mapping[str, Schema]:
