@@ -132,7 +132,7 @@ def _status(session: RequestContext) -> dict[str, Any]:
         # Drafts exist only in their author's process; only the queue can get stuck.
         "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
         "blocks": _blocks(session),
-        "reranker": reranker_status(session, head.seq),
+        "reranker": reranker_status(session),
         "jobs": jobs,
     }
 
@@ -255,7 +255,7 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "reranker",
         reranker["error"] is None,
         f"{'serves' if reranker['serving'] else 'does not serve'}: {reranker['why']}",
-        "recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
+        "recall goes on without it; give feedback and run `keepward train`",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from keepward import Actor, Insert, InvalidInput, Memory, NotFound, Policy, Refused, Run
+from keepward import Actor, Insert, InvalidInput, Memory, NotFound, Policy, Run
 from support import tamper
 from support.clock import SteppingClock
 
@@ -197,14 +197,16 @@ def test_little_feedback_leaves_the_reranker_off_and_reports_the_minimum(keeper:
 
 
 def test_training_twice_on_the_same_feedback_is_training_once(trained: Memory) -> None:
-    head = trained.status()["head"]
-    assert (trained.train_reranker().commit, trained.status()["head"]) == (None, head)
+    receipts = trained.receipts().items
+    assert (trained.train_reranker().receipt, trained.receipts().items) == (None, receipts)
 
 
-def test_training_is_one_commit_of_a_job_with_a_receipt(trained: Memory) -> None:
-    view = trained.log(limit=1)[0]
-    assert view.commit.kind == "job"
-    assert trained.receipt(view.details.receipt)["reasons"][0]["code"] == "serves"
+@pytest.mark.slow
+def test_training_has_a_receipt_and_is_no_commit(keeper: Memory) -> None:
+    taught(keeper, things=THINGS[:24])
+    head = keeper.head
+    receipt = keeper.train_reranker().receipt
+    assert (keeper.head, keeper.receipt(receipt.id)["reasons"][0]["code"]) == (head, "serves")
 
 
 @pytest.mark.slow
@@ -255,33 +257,21 @@ def test_recall_counts_one_use_of_each_strong_hit(keeper: Memory) -> None:
     assert uses[1] - uses[0] == strong
 
 
-# --- it is committed, named and undone like anything else
+# --- receipts name it
 
 
-def test_rolling_back_the_training_brings_back_the_order_before_it(trained: Memory) -> None:
-    commit = trained.log(limit=1)[0].commit.id
-    assert trained.rollback(commit).applied
-    found = trained.recall(asked("atlas"))
-    plain = trained.recall(asked("atlas"), order="fused")
-    assert found.reranker is None
-    assert [hit.memory.id for hit in found] == [hit.memory.id for hit in plain]
-
-
-@pytest.mark.slow
-def test_rolling_back_a_second_training_brings_back_the_first_weights(trained: Memory) -> None:
-    before = trained.status()["reranker"]["version"]
+@pytest.mark.promise("Z44")
+def test_a_past_context_replays_after_another_training(trained: Memory) -> None:
+    then = trained.context(asked("atlas"))
     taught(trained, useful="always forget")
-    second = trained.train_reranker()
-    assert second.version != before
-    assert second.commit is not None
-    trained.rollback(second.commit.id)
-    assert trained.recall(asked("atlas")).reranker == before
+    assert trained.train_reranker().version != then.receipt.facts["inputs"]["versions"]["reranker"]
+    assert trained.context(asked("atlas")).text != then.text
+    assert trained.replay(then.receipt.id).text == then.text
 
 
-def test_past_state_is_ranked_as_it_was_then(trained: Memory) -> None:
+def test_past_state_is_ranked_with_the_weights_of_now(trained: Memory) -> None:
     seq = trained.log(limit=1)[0].commit.seq
-    then = trained.recall(asked("atlas"), as_of=seq - 1)
-    assert (then.reranker, trained.recall(asked("atlas"), as_of=seq).reranker is None) == (None, False)
+    assert trained.recall(asked("atlas"), as_of=seq).reranker == trained.status()["reranker"]["version"]
 
 
 def test_every_context_names_the_reranker_that_took_part(trained: Memory) -> None:
@@ -304,33 +294,14 @@ def test_another_process_serves_the_same_weights(trained: Memory, opened: Callab
         assert [(hit.memory.id, hit.score) for hit in other.recall(asked("atlas"))] == ranked
 
 
-def test_weights_record_is_in_no_list_recall_context_or_count(trained: Memory) -> None:
-    live = 2 * len(THINGS)
-    words = "The learned reranker serves structured document"
-    assert trained.status()["live"] == live
-    assert len(trained.list_memories(limit=None, include_ended=True)) == live
-    assert "reranker" not in trained.context(words).text
-    assert all("reranker" not in hit.memory.text for hit in trained.recall(words, limit=100))
-
-
 def test_reserved_scope_of_the_store_accepts_no_writes(trained: Memory) -> None:
     change = Insert(id="forged", text="The weights are mine", scope="/.keepward", key="reranker")
     with pytest.raises(InvalidInput, match="unknown scope"):
         trained.propose([change], reason="try")
 
 
-def test_weights_record_cannot_be_restored_or_forgotten(trained: Memory) -> None:
-    held = trained.log(limit=1)[0].steps[0].after.id
-    assert isinstance(trained.restore(held, reason="try"), Refused)
-
-
-def test_the_store_verifies_after_a_training_and_after_its_rollback(trained: Memory) -> None:
-    first_check = trained.verify().ok
-    trained.rollback(trained.log(limit=1)[0].commit.id)
-    assert (first_check, trained.verify().ok) == (True, True)
-
-
-# --- what cannot be loaded is loud
+def test_the_store_verifies_after_a_training(trained: Memory) -> None:
+    assert trained.verify().ok
 
 
 @pytest.mark.promise("Z43")

@@ -53,8 +53,6 @@ WITHOUT_READER = {
     "reindex": {"find"},
     "read": {"commit", "records"},
     "reranker": {"events", "receipt", "records"},
-    # What was learned is a memory of the store itself.
-    "system_records": {"find"},
 }
 
 

@@ -282,8 +282,8 @@ def trust_of(actor: Actor, source: str, parents: Iterable[Trust] = ()) -> Trust:
 
 
 SHARED_SCOPE = "/"
-#: Scope of the store's own records, such as the active reranker weights. It is not a valid scope, so no handle can
-#: be at it, see it or write to it.
+#: A scope that is not valid, so no handle can be at it, see it or write to it. Earlier releases had records of the
+#: store itself there.
 RESERVED_SCOPE = "/.keepward"
 #: One segment of a path, as a regular expression.
 SCOPE_SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"

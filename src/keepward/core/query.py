@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
-from keepward.core.commit import Commit, Receipt
+from keepward.core.commit import Receipt
 from keepward.core.filters import Where
 from keepward.core.foreign_words import ForeignFields, refuse_key
 from keepward.core.memory import Record
@@ -255,5 +255,4 @@ class Training(Value):
     #: Share, 0..1, of agents' feedback in the training.
     from_agents: float = 0.0
     #: None if the weights did not change.
-    commit: Commit | None
     receipt: Receipt | None

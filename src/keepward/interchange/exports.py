@@ -247,8 +247,6 @@ def _restore_journal(
             f"{len(errors)} blobs that it refers to could not be stored, the first {ref[:19]}…: {why}; "
             "`verify` reports them until they are added again"
         )
-    if handle.status()["reranker"]["error"]:
-        notes.append("an export has no learned weights: recall is in the plain order; run `keepward train`")
     if handle is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
     return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))

@@ -22,7 +22,7 @@ from keepward.services import blobs, review
 from keepward.services.feedback import learn_importance
 from keepward.services.reindex import lacks_embedding, reindex, sync_database_index
 from keepward.services.request_context import RequestContext
-from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
+from keepward.services.reranker import active_reranker, train_reranker, unseen_feedback
 from keepward.storage.sql import prefix_range
 
 #: Most faults of an audit that a receipt names; the count includes all.
@@ -81,14 +81,13 @@ def _learn(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], N
 
 
 def _train(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
+    active = active_reranker(session)
     if active.fault is None and not unseen_feedback(session, active):
         tally.skipped = "there is no feedback that was not learned from"
         return
     found = train_reranker(session)
     tally.counts["feedback"] += found.feedback
     tally.reasons += () if found.receipt is None else found.receipt.reasons
-    tally.commits += (found.commit.id,) if found.commit else ()
 
 
 def _sweep(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:

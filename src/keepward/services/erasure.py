@@ -68,8 +68,7 @@ from keepward.services.erasure_references import (
 )
 from keepward.services.following import Followers, followers, following_steps, shortened_in
 from keepward.services.request_context import Engine, RequestContext
-from keepward.services.reranker import stop_step, training_data_to_remove
-from keepward.services.system_records import RERANKER
+from keepward.services.reranker import RERANKER, TRAINING, training_data_to_remove
 from keepward.services.tombstones import fingerprints
 from keepward.services.transaction import store_steps
 from keepward.storage.documents import ReceiptArtefact
@@ -156,9 +155,6 @@ def _apply(
     if unchanged is not None:
         # Only versions of memories that stay lose content: a step of one of them, unchanged, records the commit.
         steps.append(Step(op="redact", before=unchanged, after=replace(unchanged, version=unchanged.version + 1)))
-    weights = [name for kind, name in plan.artefacts if kind == RERANKER]
-    if weights and (step := stop_step(session)) is not None:
-        steps.append(step)
     positions = [*plan.versions, *((seq, DETAILS) for seq in plan.details)]
 
     def destroy(writer: UnitOfWork) -> None:
@@ -190,8 +186,9 @@ def _apply(
         blobs = writer.documents(StoredBlob, session.tenant)
         if any(not writer.drop_blob(session.tenant, ref) and blobs.rows(id=ref) for ref in plan.blobs):
             raise Conflict(_PLAN_CHANGED)
-        for name in weights:
-            writer.put(ReceiptArtefact(session.tenant, RERANKER, name, ""))
+        if any(kind == RERANKER for kind, _ in plan.artefacts):
+            writer.delete(ReceiptArtefact, session.tenant, "/".join(TRAINING))
+            writer.put(ReceiptArtefact(session.tenant, *TRAINING, ""))
         writer.put(ReceiptArtefact(session.tenant, COUNTS_KIND, steps[0].after.id, erasure_counts(plan, found.queued)))
 
     try:
@@ -278,8 +275,8 @@ def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
     return len(body.versions) + len(body.details) + len(queued)
 
 
-#: Stored texts without words of memories: those of this module, and learned weights.
-_NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER})
+#: Stored texts without words of memories: those of this module, and what was learned.
+_NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER, TRAINING[0]})
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ from keepward.errors import NotFound
 from keepward.gates.detectors.near_duplicate import NormalizedText, fold
 from keepward.services.access import items_of
 from keepward.services.request_context import Engine, RequestContext
-from keepward.services.system_records import RERANKER
+from keepward.services.reranker import RERANKER
 
 #: Shortest folded text that is searched inside other texts, in characters.
 MIN_QUOTE_LENGTH = 12

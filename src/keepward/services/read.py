@@ -243,8 +243,8 @@ def rank(
     if at.seq is None:
         session.indexes.ask_changes(session.store, session.tenant, at.head.seq)
     if order == "learned":
-        ask_reranker(session, at.head.seq)
-    reranker = _learned_order(session, at, parsed, notes) if order == "learned" else None
+        ask_reranker(session)
+    reranker = _learned_order(session, parsed, notes) if order == "learned" else None
     database = at.seq is None and uses_database_index(session.engine, session.tenant)
     if database:
         # A tenant of this size is about many people.
@@ -287,9 +287,9 @@ def rank(
     return Ranking(result=result, hits=ranked, visible=visible)
 
 
-def _learned_order(session: RequestContext, at: ReadPoint, parsed: Query, notes: list[str]) -> ActiveReranker | None:
+def _learned_order(session: RequestContext, parsed: Query, notes: list[str]) -> ActiveReranker | None:
     """Return the learned reranker in use; add a note if it cannot be used."""
-    active = active_reranker(session, at.head.seq)
+    active = active_reranker(session)
     if active.fault is not None:
         notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
     elif (reason := active.unusable_reason(parsed.vector_model)) is not None:

@@ -67,8 +67,8 @@ class Engine:
     uses: PendingUses = field(default_factory=PendingUses)
     #: What actors have read lately, by tenant.
     _read_taint: dict[str, ReadTaint] = field(default_factory=dict)
-    #: Cached rerankers, by tenant and commit number.
-    rerankers: dict[tuple[str, int], Any] = field(default_factory=dict)
+    #: Cached rerankers by tenant, each after the stored results that it is of.
+    rerankers: dict[str, tuple[str, Any]] = field(default_factory=dict)
     #: Mean vectors of requests for advice, by the embedder's id.
     advice_vectors: dict[str, Any] = field(default_factory=dict)
     #: How close models put unrelated texts, by the embedder's id.

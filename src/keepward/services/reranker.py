@@ -1,8 +1,8 @@
 """The learned reranker: which weights are in use, how they are trained from feedback, and how an erasure drops them.
 
-One record in the reserved scope names the weights by their SHA-256 (see ``system_records``). A stored document with
-that name contains them; after an erasure it is empty. Thus a past state ranks as it did then, and a rollback restores
-the earlier weights. Agents teach and people decide: only people's feedback is held out to judge the weights.
+One stored document has the results of the newest training and names its weights by their SHA-256; another contains
+them. An erasure empties both. Every read ranks with them, one of a past state too; a context replays from its receipt.
+Agents teach and people decide: only people's feedback is held out to judge the weights.
 """
 
 from __future__ import annotations
@@ -10,31 +10,34 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from keepward.core.commit import ERASED, Reason, Step
-from keepward.core.memory import Record, Status, importance_at
+from keepward.core.commit import ERASED, Reason
+from keepward.core.memory import Record, importance_at
 from keepward.core.query import Feedback, Training
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Conflict, Tampered
 from keepward.services.access import items_of
 from keepward.services.search_features import embedder_id, known_embedder_id, query_vectors_of
-from keepward.services.system_records import RERANKER, system_filter, system_record_step, system_records
 from keepward.storage.documents import ReceiptArtefact
-from keepward.storage.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.retrieval.reranker import Example, RerankerWeights
     from keepward.services.request_context import RequestContext
-    from keepward.storage.writer import UnitOfWork
 
+#: Kind of the document with the weights, whose name is their hash.
+RERANKER = "reranker"
+#: Kind and name of the document with the results of the newest training.
+TRAINING = ("training", "newest")
 WEIGHTS_ERASED = (
     "an erasure dropped the weights that had learned from it; run `keepward train` to learn again from the rest"
 )
+_ERASED = json.dumps({"why": WEIGHTS_ERASED})
 #: Most feedback of people, and of agents, that a training reads: the newest.
 MAX_FEEDBACK = 10_000
 _MAX_CACHED = 8
@@ -50,11 +53,9 @@ _NO_PAIRS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveReranker:
-    """The reranker as the journal has it at one commit."""
+    """The reranker as the newest training made it."""
 
-    #: The record that names the weights; None before the first training.
-    record: Record | None = None
-    #: The results of the training, as JSON values.
+    #: The results of the training, as JSON values; empty before the first.
     facts: Mapping[str, Any] = field(default_factory=dict)
     #: None if none are in use.
     weights: RerankerWeights | None = None
@@ -76,44 +77,35 @@ class ActiveReranker:
         return "it was trained with another embedder; run `keepward train` to train it with this one"
 
 
-def ask_reranker(session: RequestContext, seq: int) -> None:
+def ask_reranker(session: RequestContext) -> None:
     """Let what ``active_reranker`` reads come with the answer to the next read."""
-    if (session.tenant, seq) not in session.engine.rerankers:
-        session.store.ask_find(session.tenant, system_filter(RERANKER), live_at=None)
+    session.store.ask_artefact(session.tenant, *TRAINING)
 
 
-def active_reranker(session: RequestContext, seq: int) -> ActiveReranker:
-    """Return the reranker at a commit; a few are cached."""
-    cached, key = session.engine.rerankers, (session.tenant, seq)
-    found = cached.get(key)
-    if found is None:
-        found = read_reranker(session.store, session.tenant, seq)
-        if len(cached) >= _MAX_CACHED:
-            cached.clear()
-        cached[key] = found
-    return found
-
-
-def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
-    """Return the reranker at a commit, read from the store."""
-    ids = [record.id for record in system_records(store, tenant, RERANKER)]
-    if not ids:
+def active_reranker(session: RequestContext) -> ActiveReranker:
+    """Return the reranker; it is cached until the next training or erasure."""
+    try:
+        results = session.store.artefact(session.tenant, *TRAINING)
+    except Tampered as exc:
+        return ActiveReranker(fault=str(exc))
+    if results is None:
         return ActiveReranker()
-    found = store.records(tenant, ids, as_of=seq)
-    if found.damaged:
-        return ActiveReranker(fault="the record that names its weights does not match its seal")
-    # A record that a rollback withdrew is not archived.
-    record = next((record for record in found.records if record.status is Status.ARCHIVED), None)
-    if record is None:
-        return ActiveReranker()
-    active, name = ActiveReranker(record=record, facts=record.metadata), record.metadata.get("weights")
-    if not (record.metadata.get("serving") and name):
+    found = session.engine.rerankers.get(session.tenant)
+    if found is None or found[0] != results:
+        found = results, _read(session, json.loads(results or _ERASED))
+        if len(session.engine.rerankers) >= _MAX_CACHED:
+            session.engine.rerankers.clear()
+        session.engine.rerankers[session.tenant] = found
+    return found[1]
+
+
+def _read(session: RequestContext, facts: Mapping[str, Any]) -> ActiveReranker:
+    active = ActiveReranker(facts=facts)
+    if not facts.get("serving"):
         return active
     try:
-        text = store.artefact(tenant, RERANKER, name)
-        if text == "":
-            return dataclasses.replace(active, facts={**active.facts, "why": WEIGHTS_ERASED})
-        return dataclasses.replace(active, weights=_load_weights(name, text))
+        text = session.store.artefact(session.tenant, RERANKER, facts["weights"])
+        return dataclasses.replace(active, weights=_load_weights(facts["weights"], text))
     except (Tampered, ValueError) as exc:
         return dataclasses.replace(active, fault=str(exc))
 
@@ -125,7 +117,7 @@ def _load_weights(name: str, text: str | None) -> RerankerWeights:
         raise ValueError("its weights are missing")
     data = base64.b64decode(text, validate=True)
     if hashlib.sha256(data).hexdigest() != name:
-        raise ValueError("its weights are not those that were committed")
+        raise ValueError("its weights are not those that were trained")
     return load(data)
 
 
@@ -134,9 +126,9 @@ def unseen_feedback(session: RequestContext, active: ActiveReranker) -> int:
     return max(0, session.store.feedback_count(session.tenant) - int(active.facts.get("seen", 0)))
 
 
-def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
+def reranker_status(session: RequestContext) -> dict[str, Any]:
     """Return what ``status`` reports of the reranker, as JSON values."""
-    active = read_reranker(session.store, session.tenant, seq)
+    active = active_reranker(session)
     unusable = active.unusable_reason(known_embedder_id(session.embedder))
     untrained = "it was never trained; give feedback, then run `keepward train`"
     # Feedback is counted for all scopes together.
@@ -161,12 +153,13 @@ def train_reranker(session: RequestContext) -> Training:
 
     Raises:
         ModelUnavailable: the embedder failed; nothing was changed.
-        Conflict: another training was faster, or something was erased meanwhile; run it again.
+        Conflict: something was erased meanwhile; run it again.
     """
     from keepward.retrieval.reranker import HeldOutResult, evaluate_held_out, train
+    from keepward.services.transaction import receipt_of  # Imported here: a recall loads no writing code.
 
     head = session.store.head(session.tenant)
-    active = read_reranker(session.store, session.tenant, head.seq)
+    active = active_reranker(session)
     if not (session.policy.enabled and session.policy.capture):
         return _training_result(active, HeldOutResult(why="memory is switched off by policy; nothing was done"))
     examples = training_examples(session)
@@ -196,29 +189,18 @@ def train_reranker(session: RequestContext) -> Training:
     if active.fault is None and facts == active.facts:
         return _training_result(active, result, feedback=len(examples), from_agents=share)
 
-    def store_weights(writer: UnitOfWork) -> None:
-        if any(commit.kind == "erase" for commit, _ in session.store.events(session.tenant, after=head.seq)):
+    reason = Reason(gate="rerank", code="serves" if result.serves else "off", detail=result.why)
+    receipt = receipt_of(session, "job", {"weights": name, "seen": seen}, (reason,))
+    with session.store.write() as writer:
+        if any(commit.kind == "erase" for commit, _ in writer.events(session.tenant, after=head.seq)):
             raise Conflict("memories were erased while the reranker was trained; nothing was stored: train it again")
-        writer.delete(ReceiptArtefact, session.tenant, f"{RERANKER}/{name}")
+        earlier = [f"{RERANKER}/{each}" for each in writer.artefact_names(session.tenant, RERANKER)]
+        writer.delete(ReceiptArtefact, session.tenant, "/".join(TRAINING), *earlier)
         writer.put(ReceiptArtefact(session.tenant, RERANKER, name, base64.b64encode(data).decode()))
-
-    text = f"The learned reranker {name[:16]} {'serves' if result.serves else 'does not serve'}."
-    step = system_record_step(session, active.record, RERANKER, text, facts)
-    from keepward.services.transaction import store_steps  # Imported here: a recall loads no writing code.
-
-    stored = store_steps(
-        session,
-        [step],
-        base={step.after.id: step.before.version if step.before else 0},
-        reason="trained the reranker from feedback",
-        kind="job",
-        reasons=(Reason(gate="rerank", code="serves" if result.serves else "off", detail=result.why),),
-        receipt_kind="job",
-        also=store_weights,
-    )
+        writer.put(ReceiptArtefact(session.tenant, *TRAINING, json.dumps(facts)))
+        writer.put_receipt(receipt)
     now = ActiveReranker(facts=facts, weights=weights if result.serves else None)
-    training = _training_result(now, result, feedback=len(examples), from_agents=share)
-    return replace(training, commit=stored.commit, receipt=stored.receipt)
+    return replace(_training_result(now, result, feedback=len(examples), from_agents=share), receipt=receipt)
 
 
 def _training_result(active: ActiveReranker, result: Any, **extra: Any) -> Training:
@@ -232,7 +214,6 @@ def _training_result(active: ActiveReranker, result: Any, **extra: Any) -> Train
         serving=active.weights is not None,
         held_out=result.feedbacks,
         why=result.why,
-        commit=None,
         receipt=None,
         **{"feedback": 0, **numbers, **extra},
     )
@@ -337,15 +318,5 @@ def training_data_to_remove(
         if not {*feedback.used, *feedback.ignored}.isdisjoint(ids)
     ]
     affected = reduced or any(feedback.receipt in receipts for feedback in named)
-    weights = sorted(item.version for item in artefacts if item.kind == RERANKER and item.text) if affected else []
+    weights = sorted(item.version for item in artefacts if item.kind == RERANKER) if affected else []
     return tuple(sorted(reduced, key=lambda feedback: feedback.n)), weights
-
-
-def stop_step(session: RequestContext) -> Step | None:
-    """Return the step after which no weights are in use; None if no training named any."""
-    active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
-    if active.record is None:
-        return None
-    return system_record_step(
-        session, active.record, RERANKER, "The learned reranker was erased.", {"why": WEIGHTS_ERASED}
-    )

@@ -28,7 +28,7 @@ from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
 from keepward.core.memory import Record, Status, Tier
-from keepward.core.principals import RESERVED_SCOPE, Role
+from keepward.core.principals import Role
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
 from keepward.core.serialization import canonical
@@ -179,7 +179,7 @@ def _undo_digest(session: RequestContext, views: Sequence[CommitView]) -> str:
 
 
 def _if_active(record: Record | None) -> Record | None:
-    return record if record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED_SCOPE) else None
+    return record if record is not None and record.status is Status.ACTIVE else None
 
 
 def _check_permitted(session: RequestContext, view: CommitView) -> None:

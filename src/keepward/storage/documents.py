@@ -438,14 +438,19 @@ class DocumentReads(Snapshot):
             rows = select_verified(db, self._sealer, "documents_in_states", tenant=tenant, kind="receipts", **asked)
             return [row.json() for row in rows]
 
+    def ask_artefact(self, tenant: str, kind: str, version: str) -> None:
+        """Let the answer to ``artefact`` come with that to the next read."""
+        self.ask_ahead("document", tenant, kind="artefacts", id=f"{kind}/{version}")
+
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a text that receipts name; None without one.
 
         Raises:
             Tampered: its seal does not match.
         """
-        found = self.documents(ReceiptArtefact, tenant).get(f"{kind}/{version}")
-        return None if found is None else found.text
+        rows = list(map(StoredDocument._make, self._run("document", tenant, kind="artefacts", id=f"{kind}/{version}")))
+        found = _only("artefact", rows, lambda row: row.has_valid_seal(self._sealer))
+        return None if found is None else value_of(ReceiptArtefact, found).text
 
     def proposal_fingerprints(self, tenant: str) -> dict[str, tuple[Any, ...]]:
         """Return, by id of every proposal, oldest first, values that change when the proposal is rewritten."""
