@@ -157,7 +157,7 @@ def test_retrained_weights_equal_those_without_the_erased_feedback(
 def test_status_and_doctor_give_advice_without_an_error(owner: Memory) -> None:
     erased(owner, answer(owner, "billing"))
     stands = owner.status()["reranker"]
-    assert (stands["serving"], stands["error"], "keepward train" in stands["why"]) == (False, None, True)
+    assert (stands["serving"], stands["error"], "an erasure dropped" in stands["why"]) == (False, None, True)
     assert next(check.ok for check in owner.doctor() if check.name == "reranker")
 
 
