@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from keepward.conversation import Conversation
 from keepward.core import change
@@ -20,8 +20,10 @@ from keepward.core.change import (
     UNSET,
     AccessName,
     Change,
+    ChangedFields,
     ContentTypeName,
     KindName,
+    NewFields,
     SensitivityName,
     SourceName,
     StabilityName,
@@ -354,33 +356,7 @@ class MemoryAPI(ABC):
         text: str,
         *,
         reason: str = "",
-        tier: TierName | None = None,
-        kind: KindName | None = None,
-        key: str | None = None,
-        scope: str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        content_type: ContentTypeName = "text",
-        blob: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = (),
-        derived_from: Sequence[str] = (),
-        confidence: float | None = None,
-        importance: float | None = None,
-        ttl: Duration | None = None,
-        stability: StabilityName | None = None,
-        sensitivity: SensitivityName | None = None,
-        access: AccessName | None = None,
-        session: str | None = None,
-        speaker: str | None = None,
-        job: str | None = None,
-        aliases: Sequence[str] = (),
-        occurred_at: datetime | str | None = None,
-        consent: bool = False,
-        vector: Sequence[float] | None = None,
-        if_version: int | None = None,
+        **fields: Unpack[NewFields],
     ) -> Outcome:
         """Propose a new memory. If another memory has the ``key``, that memory is updated instead.
 
@@ -402,19 +378,7 @@ class MemoryAPI(ABC):
         *,
         reason: str = "",
         if_version: int | None = None,
-        category: str | None = UNSET,
-        subject: str | None = UNSET,
-        tags: Sequence[str] = UNSET,
-        metadata: Mapping[str, Any] | None = UNSET,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = UNSET,
-        speaker: str | None = UNSET,
-        occurred_at: datetime | str | None = UNSET,
-        confidence: float | None = None,
-        importance: float | None = None,
-        sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = UNSET,
-        consent: bool = False,
+        **fields: Unpack[ChangedFields],
     ) -> Outcome:
         """Propose new text or new fields for a memory. ``if_version`` makes an edit of an outdated version fail.
 
@@ -497,37 +461,12 @@ class MemoryAPI(ABC):
         text: str | None = None,
         *,
         reason: str = "",
-        tier: TierName | None = None,
-        kind: KindName | None = "summary",
-        key: str | None = None,
-        scope: str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        content_type: ContentTypeName = "text",
-        blob: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = (),
-        derived_from: Sequence[str] = (),
-        confidence: float | None = None,
-        importance: float | None = None,
-        ttl: Duration | None = None,
-        stability: StabilityName | None = None,
-        sensitivity: SensitivityName | None = None,
-        access: AccessName | None = None,
-        session: str | None = None,
-        speaker: str | None = None,
-        job: str | None = None,
-        aliases: Sequence[str] = (),
-        occurred_at: datetime | str | None = None,
-        consent: bool = False,
-        vector: Sequence[float] | None = None,
-        if_version: int | None = None,
+        **fields: Unpack[NewFields],
     ) -> Outcome | None:
         """Propose one summary that supersedes several memories. Fewer than two memories give None.
 
-        Without a text, the summary is the texts of the memories, one on each line.
+        The fields are those of ``remember``; the kind is ``summary`` unless named. Without a text, the summary is the
+        texts of the memories, one on each line.
 
         Raises:
             InvalidInput: the memories differ in subject, scope or sensitivity, or the summary has another subject.
@@ -729,19 +668,7 @@ class MemoryAPI(ABC):
         memory: str | None = None,
         if_version: int | None = None,
         leave_out: Sequence[str] = (),
-        category: str | None = UNSET,
-        subject: str | None = UNSET,
-        tags: Sequence[str] = UNSET,
-        metadata: Mapping[str, Any] | None = UNSET,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = UNSET,
-        speaker: str | None = UNSET,
-        occurred_at: datetime | str | None = UNSET,
-        confidence: float | None = None,
-        importance: float | None = None,
-        sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = UNSET,
-        consent: bool = False,
+        **fields: Unpack[ChangedFields],
     ) -> Outcome:
         """Approve a proposal with your own changes. The gates check the result again.
 

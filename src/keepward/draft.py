@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
-from typing import Any
-
-import msgspec
+from typing import Any, Unpack
 
 from keepward.core import change as changes
 from keepward.core.change import (
     UNSET,
-    AccessName,
-    Append,
     Change,
-    ContentTypeName,
+    ChangedFields,
     Insert,
-    KindName,
+    NewFields,
     Replace,
-    SensitivityName,
     SourceName,
-    StabilityName,
     TierName,
 )
 from keepward.core.proposal import Outcome
-from keepward.core.value import Data, Duration
+from keepward.core.value import Duration
 from keepward.errors import Conflict
+from keepward.operations import shows_fields
 from keepward.services import arguments
 
 
@@ -55,69 +49,31 @@ class Draft:
         #: Outcome of the proposal; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
+    @shows_fields(Insert)
     def insert(
         self,
         text: str,
-        *,
-        tier: TierName | None = None,
-        kind: KindName | None = None,
-        key: str | None = None,
-        scope: str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        content_type: ContentTypeName = "text",
-        blob: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = (),
-        derived_from: Sequence[str] = (),
-        confidence: float | None = None,
-        importance: float | None = None,
-        ttl: Duration | None = None,
-        stability: StabilityName | None = None,
-        sensitivity: SensitivityName | None = None,
-        access: AccessName | None = None,
-        session: str | None = None,
-        speaker: str | None = None,
-        job: str | None = None,
-        aliases: Sequence[str] = (),
-        occurred_at: datetime | str | None = None,
-        consent: bool = False,
-        vector: Sequence[float] | None = None,
-        if_version: int | None = None,
+        **fields: Unpack[NewFields],
     ) -> str:
         """Stage a new memory with the fields of ``Memory.remember``; return its future id."""
-        # Every argument is a field of the memory.
-        return self._insert(text, _changed_fields(locals(), Insert))
+        return self._insert(text, fields)
 
     def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
         change = self._make_insert(text, fields)
         self.stage(change)
         return change.id
 
+    @shows_fields(Replace)
     def replace(
         self,
         memory_id: str,
         text: str = UNSET,
         *,
         if_version: int | None = None,
-        category: str | None = UNSET,
-        subject: str | None = UNSET,
-        tags: Sequence[str] = UNSET,
-        metadata: Mapping[str, Any] | None = UNSET,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = UNSET,
-        speaker: str | None = UNSET,
-        occurred_at: datetime | str | None = UNSET,
-        confidence: float | None = None,
-        importance: float | None = None,
-        sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = UNSET,
-        consent: bool = False,
+        **fields: Unpack[ChangedFields],
     ) -> None:
         """Stage new text or fields for a memory."""
-        self._edit(Replace, id=memory_id, text=text, **_changed_fields(locals(), Replace))
+        self._edit(Replace, id=memory_id, text=text, if_version=if_version, **fields)
 
     def append(
         self,
@@ -131,7 +87,8 @@ class Draft:
         consent: bool = False,
     ) -> None:
         """Stage an addition."""
-        self._edit(Append, id=memory_id, text=text, **_changed_fields(locals(), Append))
+        fields = {"source": source, "evidence": evidence, "confidence": confidence, "consent": consent}
+        self._edit(changes.Append, id=memory_id, text=text, if_version=if_version, **fields)
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
@@ -198,13 +155,3 @@ class Draft:
         self._ended = True
         if kind is None and self._changes:
             self.outcome = self._propose(self._changes, reason=self._reason, session=self._session)
-
-
-def _changed_fields(arguments: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
-    """Return the arguments, without id and text, that are fields of a change and differ from its defaults."""
-    fields = (field for field in msgspec.structs.fields(kind) if field.name not in {"id", "text"})
-    return {
-        field.name: value
-        for field in fields
-        if (value := arguments[field.name]) is not field.default and value != field.default
-    }

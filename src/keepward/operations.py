@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
-from inspect import Parameter, Signature, getdoc, signature
+from inspect import CO_VARKEYWORDS, Parameter, Signature, get_annotations, getdoc, signature
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -29,7 +29,7 @@ from typing import (
 import msgspec
 from msgspec import Meta
 
-from keepward.core.change import Append, Insert, Move, Replace
+from keepward.core.change import FIELDS_OF, Append, Insert, Move, Replace
 from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, unknown_field_message
@@ -145,8 +145,12 @@ class Operation:
     @cached_property
     def signature(self) -> Signature:
         """The parameters after ``self``, and the result, with their types."""
-        of_method = signature(self.method, eval_str=True)
-        return of_method.replace(parameters=list(of_method.parameters.values())[1:])
+        shown = signature(self.method)
+        hints = get_annotations(self.method, eval_str=True)
+        if self.makes is not None and self.makes in FIELDS_OF:
+            hints = get_type_hints(FIELDS_OF[self.makes]) | hints
+        parameters = [param.replace(annotation=hints[param.name]) for param in [*shown.parameters.values()][1:]]
+        return shown.replace(parameters=parameters, return_annotation=hints["return"])
 
     @property
     def result(self) -> Any:
@@ -267,9 +271,13 @@ def operation(
         own_name = name or method.__name__
         code = method.__code__
         positional = code.co_varnames[1 : code.co_argcount]
-        known = frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+        named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        known = frozenset({*positional, *named})
+        if makes is not None and code.co_flags & CO_VARKEYWORDS:
+            known |= FIELDS_OF[makes].__annotations__.keys()
+            shows_fields(makes)(method)
         optional = positional[len(positional) - len(method.__defaults__ or ()) :]
-        required = known - (method.__kwdefaults__ or {}).keys() - {*optional}
+        required = {*positional} - {*optional} | {*named} - (method.__kwdefaults__ or {}).keys()
         writes = right != "read" and http_method != "GET" and not own_name.startswith("plan_")
         about = into[own_name] = Operation(
             name=own_name,
@@ -307,6 +315,24 @@ def operation(
         return call  # type: ignore[return-value]
 
     return made
+
+
+def shows_fields(made: type[Data]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let the signature of a method with ``**fields`` show each of them, with the default of the change it is of."""
+
+    def shown(method: Callable[P, R]) -> Callable[P, R]:
+        own, fields = signature(method), FIELDS_OF[made].__annotations__
+        # A new memory without a scope is at the handle's.
+        defaults = {each.name: each.default for each in msgspec.structs.fields(made)} | {"scope": None}
+        by_name = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint.__forward_arg__)
+            for name, hint in fields.items()
+        ]
+        taken = [param for param in own.parameters.values() if param.kind is not Parameter.VAR_KEYWORD]
+        method.__signature__ = own.replace(parameters=[*taken, *by_name])  # type: ignore[attr-defined]
+        return method
+
+    return shown
 
 
 def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from inspect import Parameter, signature
+from inspect import Parameter, signature, unwrap
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
+
+from keepward.core import change
 
 SURROGATE, NUL, LONG = "a\ud800b", "a\0b", "word " * 2_000_000
 
@@ -52,14 +54,20 @@ class Case(NamedTuple):
 def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of the named parameters of a function."""
     named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
-    unknown: dict[str, Any] = {}
-    while True:
-        try:
-            every = signature(function, eval_str=True, locals=unknown).parameters.values()
-            break
-        except NameError as imported_for_types_only:
-            unknown[imported_for_types_only.name] = object
-    return {each.name: each.annotation for each in every if each.kind in named and each.name not in {"self", "cls"}}
+    # The fields of a change have their types where the change is defined.
+    names = vars(change) if hasattr(unwrap(function), "__signature__") else {}
+    names = {**names, **getattr(unwrap(function), "__globals__", {})}
+    types: dict[str, Any] = {}
+    for each in signature(function).parameters.values():
+        if each.kind not in named or each.name in {"self", "cls"}:
+            continue
+        while isinstance(each.annotation, str) and each.name not in types:
+            try:
+                types[each.name] = eval(each.annotation, names)
+            except NameError as imported_for_types_only:
+                names[imported_for_types_only.name] = object
+        types.setdefault(each.name, each.annotation)
+    return types
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from msgspec.structs import replace
 
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.core.value import Data, plain_name
+from keepward.core.value import Data, Duration, plain_name
 
 #: Leaves a field unchanged; None empties it.
 UNSET: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
@@ -114,6 +114,59 @@ class Replace(Data):
     #: Version that the writer saw; if it is not the newest, the change is stale.
     if_version: int | None = None
 
+
+class NewFields(TypedDict, total=False):
+    """The fields of a new memory besides its text, as ``remember`` takes them; ``Insert`` has their defaults."""
+
+    tier: TierName | None
+    kind: KindName | None
+    key: str | None
+    scope: str | None
+    subject: str | None
+    category: str | None
+    tags: Sequence[str]
+    content_type: ContentTypeName
+    blob: str | None
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    evidence: Sequence[str]
+    derived_from: Sequence[str]
+    confidence: float | None
+    importance: float | None
+    ttl: Duration | None
+    stability: StabilityName | None
+    sensitivity: SensitivityName | None
+    access: AccessName | None
+    session: str | None
+    speaker: str | None
+    job: str | None
+    aliases: Sequence[str]
+    occurred_at: datetime | str | None
+    consent: bool
+    vector: Sequence[float] | None
+    if_version: int | None
+
+
+class ChangedFields(TypedDict, total=False):
+    """The fields that ``revise`` gives a memory; ``Replace`` has their defaults."""
+
+    category: str | None
+    subject: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    evidence: Sequence[str]
+    speaker: str | None
+    occurred_at: datetime | str | None
+    confidence: float | None
+    importance: float | None
+    sensitivity: SensitivityName | None
+    ttl: Duration | None
+    consent: bool
+
+
+#: The fields of changes that operations take by name.
+FIELDS_OF: Mapping[type[Data], Any] = {Insert: NewFields, Replace: ChangedFields}
 
 _NAME_FIELDS = ("subject", "category", "session", "speaker")
 
