@@ -33,10 +33,12 @@ from keepward.core.principals import (
     is_within_scope,
     may_act_as,
 )
+from keepward.draft import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.handles import Handles, scope_for
 from keepward.operations import Operation, UnknownParameter, split_arguments
 from keepward.services.arguments import DEFAULT, valid_scope, valid_tenant
+from keepward.settings import default_store, maintenance_enabled, make_data_folder
 from keepward.tools import Tools
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from keepward.core.copies import Backup, MigrationResult, RecoveryResult, Restored
     from keepward.core.proposal import Proposal, ProposedStep
     from keepward.core.value import Duration
-    from keepward.draft import Draft
     from keepward.gates.gate_types import Gate
     from keepward.jobs.maintenance import DeferredMaintenance, Maintenance
     from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
@@ -361,7 +362,6 @@ class Memory(Handles, Tools):
 
     def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
-        from keepward.draft import Draft
         from keepward.services.edits import new_memory
 
         return Draft(self.propose, reason, session, lambda text, given: new_memory(self._session, text, given))
@@ -588,8 +588,6 @@ def _create_maintenance(
 ) -> Maintenance | DeferredMaintenance | None:
     """Return what runs due jobs. With ``own_time``, nothing runs unless ``choice`` asks for it."""
     if choice is None:
-        from keepward.settings import maintenance_enabled
-
         choice = not own_time and maintenance_enabled()
     if choice is False:
         return None
@@ -599,8 +597,6 @@ def _create_maintenance(
 
 
 def _default_url(config_dir: Path | None, *, create: bool) -> str:
-    from keepward.settings import default_store, make_data_folder
-
     path, left_alone = default_store(config_dir=config_dir)
     if left_alone:
         _log.warning("%s", left_alone, extra={"action": "left_alone"})

@@ -18,6 +18,7 @@ from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
 from keepward.core.value import Duration, is_blank, parse_duration, require_well_formed
 from keepward.embedding import choose_embedder, choose_extractor, parse_server_name
+from keepward.embedding.tokens import choose_counter
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.gate_types import Gate
 from keepward.locations import address_of, parse_location
@@ -27,7 +28,7 @@ from keepward.services.arguments import Reader, boolean, duration, plain_text
 from keepward.services.index_cache import IndexCache
 from keepward.services.request_context import Engine
 from keepward.settings_trust import host_of_key
-from keepward.storage.store import EventStore
+from keepward.storage.store import EventStore, open_store
 
 Model = TypeVar("Model")
 #: The method that each replaceable part must have.
@@ -66,8 +67,6 @@ def open_engine(
     **more: Any,
 ) -> Engine:
     """Open a store with all its parts; ``more`` are further arguments of ``Memory.open``."""
-    from keepward.storage.store import open_store
-
     given: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
     given |= {"redactor": redactor, "reranker": reranker}
     _check_parts(**given, clock=clock, ids=ids, **more)
@@ -240,8 +239,6 @@ def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> 
 def _counter(choice: str | TokenCounter) -> TokenCounter:
     if not isinstance(choice, str):
         return choice
-    from keepward.embedding.tokens import choose_counter
-
     try:
         return choose_counter(choice)
     except ValueError as exc:

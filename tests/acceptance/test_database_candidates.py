@@ -16,6 +16,7 @@ from keepward.embedding.hashed import HashedEmbedder
 from keepward.retrieval import chunking, columns
 from keepward.services import database_candidates as gathering
 from keepward.services import index_cache as engine_index
+from keepward.services import reindex
 from keepward.storage import candidates
 from support.clock import SteppingClock
 from support.database import as_superuser
@@ -229,7 +230,7 @@ def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database:
 def test_vectors_of_an_earlier_embedding_version_are_searched_until_replaced(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for where in (chunking, columns, engine_index, status):
+    for where in (chunking, columns, engine_index, reindex, status):
         monkeypatch.setattr(where, "CURRENT_VERSIONS", ("next", chunking.PROVIDED))
     monkeypatch.setattr(chunking, "EMBEDDING_VERSION", "next")
     assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())

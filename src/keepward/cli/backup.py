@@ -17,7 +17,7 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, to_json_object
 from keepward.cli.parameters import operation_command
 from keepward.cli.review import APPLY
-from keepward.core.value import pluralize
+from keepward.core.value import pluralize, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -211,7 +211,6 @@ def import_(call: CommandContext, path: str, format: str, dry_run: bool, **how: 
     and Keepward's own export. `--from lines` reads one text per line. The memories have an agent's trust;
     `keepward restore-export` restores an export with its history.
     """
-    from keepward.core.value import unknown_name_message
     from keepward.interchange import FORMATS, load
     from keepward.interchange.imports import contains_items
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext
+from keepward.errors import InvalidInput
 from keepward.hooks import socket_client
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def hook(call: CommandContext, event: str, client: str, name: str | None) -> Non
 def _reply(call: CommandContext, event: str, client: str, agent: str) -> str:
     data = sys.stdin.read(socket_client.MAX_EVENT_BYTES + 1)
     if len(data.encode()) > socket_client.MAX_EVENT_BYTES:
-        from keepward.errors import InvalidInput
-
         raise InvalidInput(socket_client.TOO_LARGE)
     scope = call.settings.scope
     scope, user, project = socket_client.resolve_names(
@@ -98,7 +97,6 @@ def _handle_event(
     ``call`` names the user and the project below the memory's scope (4). A token of another scope stays in its scope.
     """
     from keepward.core.principals import is_within_scope
-    from keepward.errors import InvalidInput
     from keepward.hooks import events
 
     client = events.CLIENTS.get(client_name)

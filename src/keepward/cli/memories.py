@@ -17,6 +17,9 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
 from keepward.cli.model import warn_if_missing
 from keepward.cli.parameters import operation_command, parameters, simple_command
+from keepward.core.blob import MAX_BLOB_BYTES
+from keepward.core.commit import Step
+from keepward.core.policy import access_for
 from keepward.core.proposal import is_too_long_for_tier
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput
@@ -156,8 +159,6 @@ def block(call: CommandContext, key: str | None, text: str | None, **args: Any) 
 
 
 def _blocks(memory: Memory, key: str | None) -> CommandResult:
-    from keepward.core.policy import access_for
-
     budgets = memory.status()["blocks"]
     blocks = [
         {
@@ -257,8 +258,6 @@ def blob(
 
 
 def _content_of(file: str) -> bytes:
-    from keepward.core.blob import MAX_BLOB_BYTES
-
     if file == "-":
         return sys.stdin.buffer.read(MAX_BLOB_BYTES + 1)
     path = Path(file).expanduser()
@@ -401,8 +400,6 @@ get = simple_command("get", present=lambda record: CommandResult(record.to_dict(
 
 
 def _version_data(version: Any) -> dict[str, Any]:
-    from keepward.core.commit import Step
-
     step = Step(op=version.op, before=version.before, after=version.record).to_dict()
     del step["id"]
     details = {name: getattr(version.details, name) for name in ("actor", "approved_by", "reason", "receipt")}

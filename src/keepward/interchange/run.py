@@ -43,6 +43,8 @@ from keepward.core.principals import SHARED_SCOPE, Actor, ActorKind, is_scope, p
 from keepward.core.proposal import Refused
 from keepward.core.value import Value, plain_name
 from keepward.errors import InvalidInput, NotFound
+from keepward.gates.detectors import pii, secrets
+from keepward.gates.detectors.matcher import redact
 from keepward.gates.validation import ALIAS_LEFT_OUT
 from keepward.interchange.parsing import Row, require_well_formed
 from keepward.memory import request_context_of
@@ -453,9 +455,6 @@ class Deduplicator:
 
     def name_of(self, item: Mapping[str, Any]) -> str:
         """Return a name for an item that has none: a digest of its session, speaker, time, text and repetition."""
-        from keepward.gates.detectors import pii, secrets
-        from keepward.gates.detectors.matcher import redact
-
         text = redact(item["text"], [*secrets.scan(item["text"]), *pii.scan(item["text"])])
         said = (item["scope"], *(str(item.get(name) or "") for name in ("session", "speaker", "occurred_at")), text)
         # Without a session, repeated texts count once.
@@ -531,8 +530,6 @@ def _scope_of(scope: str, user: str) -> str:
 
 def _user_name(own_id: str) -> str:
     """Return the name of a user; for a personal identifier or an invalid name, a digest of it."""
-    from keepward.gates.detectors import pii
-
     if "/" not in own_id and is_scope(f"/users/{own_id}") and not pii.scan(own_id):
         return own_id
     return f"u-{hashlib.sha256(own_id.encode()).hexdigest()[:12]}"

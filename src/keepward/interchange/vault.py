@@ -32,6 +32,7 @@ from keepward.core.principals import RESERVED_SCOPE, parse_tenant
 from keepward.core.serialization import canonical, commitment, decode_record
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
+from keepward.gates.detectors import secrets
 from keepward.interchange.parsing import Row, Source, parse, strings
 from keepward.interchange.records import COPIED_FIELDS, INACTIVE_NOTE
 from keepward.interchange.run import ImportRun
@@ -327,8 +328,6 @@ def _check_record(number: int, event: Event, faults: list[str]) -> None:
 
 def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
     # Loaded here: the detectors take longer to load than everything else in this module.
-    from keepward.gates.detectors import secrets
-
     if payload is None:
         return
     for text in strings(json.loads(payload)):

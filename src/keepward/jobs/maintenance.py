@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from keepward.core.job import JobRow
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.errors import KeepwardError
+from keepward.jobs.runner import JobStopped, job_states, run_job
 from keepward.locks import ForkSafeLock
 from keepward.services.request_context import Engine, RequestContext
 
@@ -45,8 +46,6 @@ _SCHEDULE_ROW = "maintenance"
 
 def run_pending(engine: Engine, *, should_stop: Callable[[], bool]) -> None:
     """Run the due jobs, tenant by tenant, until ``should_stop`` says so; failures are logged."""
-    from keepward.jobs.runner import JobStopped, run_job
-
     if engine.store.read_only or not engine.policy.enabled:
         return
     try:
@@ -72,9 +71,6 @@ def run_pending(engine: Engine, *, should_stop: Callable[[], bool]) -> None:
 
 def due_jobs(engine: Engine, tenant: str) -> list[str]:
     """Return the jobs of a tenant that are due and not running; none if it was maintained less than a minute ago."""
-    # Imported here, as it imports every writing service: a command that only reads starts faster without.
-    from keepward.jobs.runner import job_states
-
     now = engine.clock.now()
     if any(row.job == _SCHEDULE_ROW and row.is_leased_at(now) for row in engine.store.documents(JobRow, tenant).list()):
         return []

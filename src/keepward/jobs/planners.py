@@ -53,6 +53,7 @@ from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
+from keepward.retrieval.vector_index import unpack
 from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, Reader
 
 #: Changes in one commit.
@@ -550,8 +551,6 @@ _Compared = tuple[IndexedMemory, NormalizedText]
 
 def _compare_pair(context: JobContext, first: _Compared, other: _Compared, floor: float) -> Alike | None:
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
-    from keepward.retrieval.vector_index import unpack
-
     (a, text), (b, other_text) = first, other
     policy, model, cosine = context.policy, context.model, None
     if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:

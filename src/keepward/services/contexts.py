@@ -36,6 +36,8 @@ from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.ports.store import UnreadableMemory
+from keepward.retrieval.advice import asks_advice
+from keepward.retrieval.small_talk import has_content
 from keepward.services.access import (
     COMPILE_RECEIPT_KINDS,
     core_blocks,
@@ -467,8 +469,6 @@ class _InputReader:
 
         A named budget is filled, best first. A small store is chosen as a whole.
         """
-        from keepward.retrieval.small_talk import has_content
-
         if not has_content(objective):
             self.notes = (*self.notes, NO_CONTENT)
             return Recall(hits=(), used=(), notes=(), head=self.at.head.name, now=self.at.now)
@@ -565,8 +565,6 @@ class _InputReader:
 
     def _choose(self, hits: Sequence[IndexHit], chosen: _Chosen, objective: str) -> None:
         """Choose the best lines and those that bear; with a named budget, all until it is full."""
-        from keepward.retrieval.advice import asks_advice
-
         best = 0 if self.bearing_only else ADVICE_LINES if asks_advice(objective) else BEST_LINES
         wanted = [hit for hit in hits if self._fills or not hit.weak]
         self._read_until_full(wanted, chosen)

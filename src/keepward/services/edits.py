@@ -13,8 +13,12 @@ from keepward.core.proposal import Outcome
 from keepward.core.quotes import quotes_metadata
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
+from keepward.services.blobs import content_type
 from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
+from keepward.services.review import amend as amended
+from keepward.services.write import propose as propose_changes
+from keepward.services.write import propose_each
 
 
 def remember(session: RequestContext, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
@@ -40,8 +44,6 @@ def remember_many(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
     """Propose many memories in batches, or all as one; ``on_progress`` is called with (done, total)."""
-    from keepward.services.write import propose_each
-
     new = new_memories(session, items)
     if mode == "atomic":
         return [_propose(session, new, reason, kind=kind)] * len(new) if new else []
@@ -138,8 +140,6 @@ def amend(
     **fields: Any,
 ) -> Outcome:
     """Approve a proposal with one's own changes."""
-    from keepward.services.review import amend as amended
-
     new_text = {} if text is UNSET else {"text": text}
     change = arguments.build_change(Replace, {"id": "", **new_text, **fields})
     return amended(
@@ -175,8 +175,6 @@ def new_memory(session: RequestContext, text: str, given: Mapping[str, Any], *, 
     if fields.get("scope") is None:
         fields["scope"] = session.scope
     if fields.get("blob") is not None and "content_type" not in fields:
-        from keepward.services.blobs import content_type
-
         fields["content_type"] = content_type(session, fields["blob"])
     checked_text = arguments.text(text)
     if fields.get("vector") is not None:
@@ -217,8 +215,6 @@ def _propose(
     kind: str = "write",
     named: bool = False,
 ) -> Outcome:
-    from keepward.services.write import propose as propose_changes
-
     return propose_changes(session, proposed_changes, reason=reason, conversation=conversation, kind=kind, named=named)
 
 

@@ -23,7 +23,10 @@ from keepward.errors import KeepwardError
 from keepward.locks import ForkSafeLock
 from keepward.ports.index_parts import DamagedIndex, IndexedState
 from keepward.ports.store import RankingRow
+from keepward.retrieval import index, tokenizer, vector_index
 from keepward.retrieval.chunking import CURRENT_VERSIONS
+from keepward.retrieval.index import Index
+from keepward.retrieval.tokenizer import has_current_layout
 from keepward.services.search_features import (
     text_features,
 )
@@ -31,7 +34,7 @@ from keepward.storage.reads import Reader
 from keepward.storage.rows import MAX_EVENTS_PER_COMMIT
 
 if TYPE_CHECKING:
-    from keepward.retrieval.index import Index, Query
+    from keepward.retrieval.index import Query
     from keepward.storage.index_files import IndexFile
     from keepward.storage.store import EventStore
 
@@ -136,8 +139,6 @@ class IndexCache:
 
     @staticmethod
     def _empty(*, unwritable: bool = False) -> _Live:
-        from keepward.retrieval.index import Index
-
         return _Live(Index(), unwritable=unwritable)
 
     def _apply_changes(self, store: EventStore, tenant: str, live: _Live) -> IndexedState:
@@ -160,8 +161,6 @@ class IndexCache:
 
     def _opened(self, store: EventStore, tenant: str, *, erased: bool = False) -> _Live | None:
         """Return the index of the newest file that can be believed; with ``erased`` also from before an erasure."""
-        from keepward.retrieval.index import Index
-
         files = store.index_files()
         if files is None or not files.usable:
             return None
@@ -223,8 +222,6 @@ class IndexCache:
 
     def containing(self, store: EventStore, tenant: str, ids: Collection[str]) -> Index:
         """Return an index of these memories in the present state."""
-        from keepward.retrieval.index import Index
-
         index = Index()
         for added, _, _ in _index_changes(store, tenant, store.profiles_of(tenant, ids)):
             index.apply(added)
@@ -264,8 +261,6 @@ class IndexCache:
 
     def at(self, store: Reader, tenant: str, seq: int) -> Index:
         """Return the index of the state after a commit; the caller must hold ``lock``."""
-        from keepward.retrieval.index import Index
-
         past = self._past.get((tenant, seq))
         if past is None:
             past = Index()
@@ -325,8 +320,6 @@ class IndexCache:
 
 def _release() -> str:
     """Return what an index depends on apart from the store."""
-    from keepward.retrieval import index, tokenizer, vector_index
-
     layouts = (index.LAYOUT, tokenizer.PACK_VERSION, vector_index.PACK_VERSION)
     return " ".join(map(str, (*layouts, *CURRENT_VERSIONS)))
 
@@ -335,8 +328,6 @@ def _index_changes(
     store: Reader, tenant: str, rows: Iterator[tuple[str, RankingRow | None]], *, as_of: int | None = None
 ) -> Iterator[tuple[list[RankingRow], list[str], int]]:
     """Yield batches of rows to add and ids to remove, with the position that the index reaches by each."""
-    from keepward.retrieval.tokenizer import has_current_layout
-
     while batch := list(islice(rows, _READ_BATCH)):
         added: dict[str, RankingRow] = {}
         removed: list[str] = []

@@ -15,6 +15,10 @@ from keepward.core.commit import Reason
 from keepward.core.memory import Record
 from keepward.core.principals import Trust
 from keepward.gates.content import likely_injection_counts
+from keepward.gates.detectors.injection import scan as find_instructions
+from keepward.gates.detectors.matcher import marker
+from keepward.gates.detectors.normalize import Text
+from keepward.gates.detectors.secrets import cannot_match, scan
 from keepward.locks import ForkSafeLock
 
 #: Cached results.
@@ -47,11 +51,6 @@ def filter_output(records: Sequence[Record]) -> list[OutputFilterResult]:
 
 
 def _filter_record(record: Record) -> OutputFilterResult:
-    from keepward.gates.detectors.injection import scan as find_instructions
-    from keepward.gates.detectors.matcher import marker
-    from keepward.gates.detectors.normalize import Text
-    from keepward.gates.detectors.secrets import cannot_match, scan
-
     names = "\n".join(name for name in (record.key, record.speaker) if name)
     if names and scan(names):
         detail = "its key or speaker contains what looks like a secret"

@@ -27,7 +27,13 @@ from keepward.core.query import (
 )
 from keepward.core.value import parse_instant, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
+from keepward.retrieval import persons
+from keepward.retrieval.advice import is_advice_or_task
+from keepward.retrieval.index import Query
+from keepward.retrieval.time_expressions import named_days
+from keepward.retrieval.tokenizer import terms
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
+from keepward.services.database_candidates import gather_candidates
 from keepward.services.reader import HIDDEN_TEXT, VisibleRecords
 from keepward.services.reindex import lacks_embedding, uses_database_index
 from keepward.services.request_context import Engine, RequestContext
@@ -42,7 +48,7 @@ from keepward.services.search_features import (
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
-    from keepward.retrieval.index import Index, IndexHit, Query
+    from keepward.retrieval.index import Index, IndexHit
 
 _WHY = {"text": "words", "vector": "meaning"}
 
@@ -351,8 +357,6 @@ def _index(
         index = session.indexes.at(session.store, session.tenant, seq)
         return index, index.count_without_vector(parsed, allowed)
     if database:
-        from keepward.services.database_candidates import gather_candidates
-
         index = gather_candidates(session.store, session.tenant, parsed, allowed, limit)
     else:
         index = session.indexes.current(session.store, session.tenant)
@@ -370,12 +374,6 @@ def _index(
 
 def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tuple[Query, list[str]]:
     """Parse a query. "I" and "the user" in it mean the person with these names, whose id comes first."""
-    from keepward.retrieval import persons
-    from keepward.retrieval.advice import is_advice_or_task
-    from keepward.retrieval.index import Query
-    from keepward.retrieval.time_expressions import named_days
-    from keepward.retrieval.tokenizer import terms
-
     # "yesterday" names a day in a question as it does in a memory.
     days = named_days(text, to_micros(now))
     words = tuple(terms("\n".join((text, *(day.phrase for day in days)))))

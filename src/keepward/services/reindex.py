@@ -11,6 +11,7 @@ from keepward.core.query import EVERYTHING
 from keepward.errors import ModelUnavailable, StoreUnavailable
 from keepward.ports.store import Features, IndexedMemory
 from keepward.retrieval.chunking import CURRENT_VERSIONS, PROVIDED, PROVIDED_PREFIX
+from keepward.retrieval.tokenizer import has_current_layout
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.search_features import (
     answered_questions,
@@ -141,8 +142,6 @@ def _is_replaced(before: Features, after: Features) -> bool:
 
 
 def _is_stale(memory: IndexedMemory, model: str | None) -> bool:
-    from keepward.retrieval.tokenizer import has_current_layout
-
     features = memory.features
     if model is None:
         # Without vectors there is no stored version, so compare the words.

@@ -14,6 +14,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust
 from keepward.core.value import to_micros
@@ -23,12 +25,12 @@ from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import advice, chunking, tokenizer
 from keepward.retrieval.preferences import mentions_liking, states_preference
+from keepward.retrieval.ranking import ModelScale
+from keepward.retrieval.vector_index import pack
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from keepward.retrieval.ranking import ModelScale
 
 #: Fields that the features of a memory are computed from, except its creation time.
 FEATURE_FIELDS = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
@@ -146,8 +148,6 @@ def with_vectors(
         rest = with_vectors(embedder, [records[n] for n in missing], [base[n] for n in missing], questions)
         added = dict(zip(missing, rest, strict=True))
         return [added.get(n, features) for n, features in enumerate(base)]
-    from keepward.retrieval.vector_index import pack
-
     texts = [
         chunking.field_passages(record.text)
         if record.content_type is ContentType.STRUCTURED
@@ -195,8 +195,6 @@ def query_vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.flo
 
 
 def _checked_vectors(embedder: Embedder, method: str, texts: Sequence[str]) -> NDArray[np.float32]:
-    import numpy as np
-
     try:
         found = getattr(embedder, method)(texts)
         vectors = list(found) if isinstance(found, Iterator) else found
@@ -213,8 +211,6 @@ def _checked_vectors(embedder: Embedder, method: str, texts: Sequence[str]) -> N
 
 
 def _as_rows(vectors: Any) -> NDArray[np.float32]:
-    import numpy as np
-
     try:
         return np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError):
@@ -255,8 +251,6 @@ def mean_advice_vector(embedder: Embedder, computed: dict[str, Any]) -> NDArray[
     Raises:
         ModelUnavailable: the embedder is unavailable.
     """
-    import numpy as np
-
     model = embedder_id(embedder)
     if model not in computed:
         mean = query_vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
@@ -297,10 +291,6 @@ def model_scale(embedder: Embedder, computed: dict[str, Any]) -> ModelScale:
     Raises:
         ModelUnavailable: the embedder is unavailable.
     """
-    import numpy as np
-
-    from keepward.retrieval.ranking import ModelScale
-
     model = embedder_id(embedder)
     if model not in computed:
         known: tuple[float, float] | None = getattr(embedder, "cosine_scale", None)
@@ -318,8 +308,4 @@ def model_scale(embedder: Embedder, computed: dict[str, Any]) -> ModelScale:
 
 def pack_vector(vector: Sequence[float]) -> bytes:
     """Return a vector of length 1 in its stored form."""
-    import numpy as np
-
-    from keepward.retrieval.vector_index import pack
-
     return pack(np.asarray([vector], dtype=np.float32))

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keepward import deadline
 from keepward.core.commit import Commit, Event, Head
@@ -42,6 +42,7 @@ from keepward.storage import tenant as tenants
 from keepward.storage.driver import sidecar_path
 from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
+from keepward.storage.index_files import IndexFiles
 from keepward.storage.integrity import IntegrityMonitor
 from keepward.storage.reads import Reader
 from keepward.storage.rows import json_array
@@ -52,9 +53,6 @@ from keepward.storage.sqlite import SqliteDatabase, create_schema
 from keepward.storage.tenant import TenantHead, compare_head_with_anchor, head_of_row
 from keepward.storage.verify import NotedHeads, check_store
 from keepward.storage.writer import UnitOfWork
-
-if TYPE_CHECKING:
-    from keepward.storage.index_files import IndexFiles
 
 #: URL schemes of PostgreSQL.
 URL_SCHEMES = ("postgresql://", "postgres://")
@@ -443,8 +441,6 @@ class EventStore(Reader):
 
         None for a store in memory.
         """
-        from keepward.storage.index_files import IndexFiles
-
         if isinstance(self._database, SqliteDatabase):
             if self._database.in_memory:
                 return None
