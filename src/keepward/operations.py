@@ -272,10 +272,11 @@ def operation(
         code = method.__code__
         positional = code.co_varnames[1 : code.co_argcount]
         named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-        known = frozenset({*positional, *named})
+        described = [*positional, *named]
         if makes is not None and code.co_flags & CO_VARKEYWORDS:
-            known |= FIELDS_OF[makes].__annotations__.keys()
+            described += FIELDS_OF[makes].__annotations__
             shows_fields(makes)(method)
+        known = frozenset(described)
         optional = positional[len(positional) - len(method.__defaults__ or ()) :]
         required = {*positional} - {*optional} | {*named} - (method.__kwdefaults__ or {}).keys()
         writes = right != "read" and http_method != "GET" and not own_name.startswith("plan_")
@@ -311,7 +312,7 @@ def operation(
                 raise UnknownParameter(f"{own_name} needs {', '.join(missing)}")
             return self._send(about, params)
 
-        call.__doc__ = about.documented(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+        call.__doc__ = about.documented(described)
         return call  # type: ignore[return-value]
 
     return made

@@ -121,7 +121,7 @@ class ScopeSuite(Handles):
         assert owner.create_token("lyra", rights=role.value, can=rights).token.can == tuple(rights)
 
     def test_error_lists_the_rights(self, owner: Any) -> None:
-        with pytest.raises(InvalidInput, match=r"\bone of read, propose, .*share") as told:
+        with pytest.raises(InvalidInput, match=r"\bone of .*\bread, .*\bshare\b") as told:
             owner.create_token("lyra", can=["read", "bogus"])
         assert "list" not in str(told.value)
         assert "null" not in str(told.value)
