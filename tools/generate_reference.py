@@ -29,6 +29,8 @@ from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES, SWITCH_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "cli.jsonl"
+#: The fields of each type of an answer, each with its type.
+TYPES = json.loads((ROOT / "tests" / "golden" / "types.json").read_text("utf-8"))
 #: What the object of `--json` holds, of commands that the golden session does not call; a test compares it.
 JSON_KEYS = {
     "add": "facts[] notes[] session turns[]",
@@ -51,7 +53,17 @@ def _answers() -> Iterator[tuple[str, dict[str, Any]]]:
     for line in GOLDEN.read_text("utf-8").splitlines():
         called, ran = json.loads(line)
         if "error" not in ran["json"]:
-            yield called.split(" ")[1], ran["json"]
+            yield called.split(" ")[1], _spelt_out(ran["json"])
+
+
+def _spelt_out(value: Any) -> Any:
+    """Return the keys of an object that the golden file names by its type, and further ones."""
+    if isinstance(value, list):
+        return [_spelt_out(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    of_type = {name: [] if kind.startswith("[") else {} for name, kind in TYPES.get(value.get("is", ""), {}).items()}
+    return of_type | {name: _spelt_out(each) for name, each in value.items() if name != "is"}
 
 
 def _keys(value: dict[str, Any]) -> str:

@@ -7,6 +7,14 @@ import { signal } from "@preact/signals";
 /** The shapes of the API by name, as in `docs/reference/http.md`. */
 export type Schemas = components["schemas"];
 
+/** What became of a write. */
+export type Outcome = Schemas["Committed"] | Schemas["Quarantined"] | Schemas["Refused"] | Schemas["Duplicate"];
+
+/** Return the id of the commit that a write made. */
+export function commitOf(outcome: Outcome | null): string | undefined {
+  return outcome && "commit" in outcome ? outcome.commit?.id : undefined;
+}
+
 /** What went wrong, as the server says it; `offline` where it did not answer. */
 export interface Problem {
   status: number;

@@ -5,7 +5,7 @@ import { lazy, type LazyScreen } from "./parts/lazy";
 
 /** What is counted for the navigation; undefined until it is known. */
 export interface Numbers {
-  status: Schemas["Status"] | null;
+  status: Schemas["StatusReport"] | null;
   users: number | undefined;
   projects: number | undefined;
 }

@@ -5,7 +5,7 @@ import { api, ask, type Problem, type Schemas } from "./api";
 import { commits, following, queueVersion } from "./events";
 import { session, type Session } from "./session";
 
-export const status = signal<Schemas["Status"] | null>(null);
+export const status = signal<Schemas["StatusReport"] | null>(null);
 export const statusProblem = signal<Problem | null>(null);
 
 let took = 0;

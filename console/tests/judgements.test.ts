@@ -28,12 +28,16 @@ function partial<T>(value: unknown): T {
 }
 
 function difference(op: string) {
-  return partial<Parameters<typeof isNoted>[0]>({ id: ID, change: "changed", commit: { changes: [{ id: ID, op }] } });
+  return partial<Parameters<typeof isNoted>[0]>({
+    id: ID,
+    change: "changed",
+    commit: { steps: [{ op, after: { id: ID } }] },
+  });
 }
 
 function proposal(steps: object[], more: object = {}) {
-  const diff = steps.map((step) => ({ id: ID, before: null, changed: [], ...step }));
-  return partial<Parameters<typeof headline>[0]>({ diff, current: [], may_approve: true, stale: false, ...more });
+  const all = steps.map((step) => ({ before: null, ...step }));
+  return partial<Parameters<typeof headline>[0]>({ steps: all, current: [], may_approve: true, stale: false, ...more });
 }
 
 const fact = { text: "The rye bread is sold out.", kind: "fact", tier: "working", key: null };
@@ -62,13 +66,12 @@ test("differing settings of two contexts are named by their parts", () => {
 test("the text of a version is attributed to the version that wrote it", () => {
   const version = (number: number, before: string | null, text: string) =>
     partial<Parameters<typeof textMadeAt>[0][number]>({
-      version: number,
       before: before === null ? null : { text: before },
-      record: { text },
+      record: { version: number, text },
     });
   const history = [version(3, "5.20", "5.60"), version(2, "5.20", "5.20"), version(1, null, "5.20")];
-  assert.equal(textMadeAt(history, 2)?.version, 1);
-  assert.equal(textMadeAt(history, 3)?.version, 3);
+  assert.equal(textMadeAt(history, 2)?.record.version, 1);
+  assert.equal(textMadeAt(history, 3)?.record.version, 3);
 });
 
 test("a cancelled call does not say that the server is away", async () => {
@@ -193,26 +196,33 @@ test("a code without a name of its own is read with blanks", () => {
 
 test("a commit is undone unless its rollback was undone as well", () => {
   const commit = (seq: number, undoes: string[]) =>
-    partial<Parameters<typeof undoneBy>[0][number]>({ seq, id: `c${seq}`, undoes });
-  assert.equal(undoneBy([commit(5, ["c3"])]).get("c3")?.seq, 5);
+    partial<Parameters<typeof undoneBy>[0][number]>({
+      commit: { seq, id: `c${seq}` },
+      details: { undoes },
+    });
+  assert.equal(undoneBy([commit(5, ["c3"])]).get("c3")?.commit.seq, 5);
   assert.equal(undoneBy([commit(5, ["c3"]), commit(6, ["c5"])]).has("c3"), false);
 });
 
 test("a title is the first words, or names the undone commit", () => {
-  const commit = (more: object) =>
-    partial<Parameters<typeof titleOf>[0]>({ id: ID, seq: 123, undoes: [], reason: "", changes: [], ...more });
-  const undoing = commit({ id: "other", reason: `rollback of ${ID}`, undoes: [ID] });
-  assert.equal(titleOf(undoing, [commit({})]), "rollback of commit 123");
+  const commit = (id: string, reason: string, undoes: string[], texts: string[] = []) =>
+    partial<Parameters<typeof titleOf>[0]>({
+      commit: { id, seq: 123 },
+      details: { reason, undoes },
+      steps: texts.map((text) => ({ op: "insert", before: null, after: { text } })),
+    });
+  const undoing = commit("other", `rollback of ${ID}`, [ID]);
+  assert.equal(titleOf(undoing, [commit(ID, "", [])]), "rollback of commit 123");
   assert.equal(titleOf(undoing, []), "rollback of an earlier commit");
-  assert.equal(reasonOf(undoing, [commit({})]), "rollback of commit 123");
-  const changes = [{ title: "The pier is long" }, { title: "The buoy is green" }];
-  assert.equal(titleOf(commit({ reason: "told", changes }), []), "The pier is long and 1 more");
-  assert.equal(titleOf(commit({ reason: "told", changes: [{ title: "" }] }), []), "told");
+  assert.equal(reasonOf(undoing, [commit(ID, "", [])]), "rollback of commit 123");
+  const texts = ["The pier is long", "The buoy is green"];
+  assert.equal(titleOf(commit(ID, "told", [], texts), []), "The pier is long and 1 more");
+  assert.equal(titleOf(commit(ID, "told", [], [""]), []), "told");
 });
 
 test("commits that only count uses are one group", () => {
   const commit = (...ops: string[]) =>
-    partial<Parameters<typeof titleOf>[0]>({ id: ops.join(), changes: ops.map((op) => ({ op })) });
+    partial<Parameters<typeof titleOf>[0]>({ commit: { id: ops.join() }, steps: ops.map((op) => ({ op })) });
   const [write, count] = [commit("insert", "reinforce"), commit("reinforce")];
   assert.deepEqual(groupedCommits([count, count, write, count]), [[count, count], write, count]);
 });

@@ -22,7 +22,7 @@ Messages say what to do and never repeat memory content.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class KeepwardError(Exception):
@@ -88,3 +88,23 @@ class NotAdopted(StoreError):
 
 class Tampered(StoreError):
     """A row does not match its seal and was not used; run `keepward verify`."""
+
+
+def error_of(code: Any, detail: Any, status: int | None = None) -> KeepwardError:
+    """Return the error with a stable code; for an unknown code, the nearest one by HTTP status."""
+    # Only the classes here: subclasses elsewhere share a code.
+    own = [each for each in globals().values() if isinstance(each, type) and issubclass(each, KeepwardError)]
+    by_code = {each.code: each for each in own} | {"rate_limited": StoreUnavailable}
+    kind = by_code.get(str(code)) or _error_class_for_status(status)
+    return kind(detail if isinstance(detail, str) and detail else None)
+
+
+def _error_class_for_status(status: int | None) -> type[KeepwardError]:
+    by_status: dict[int | None, type[KeepwardError]] = {
+        **dict.fromkeys((401, 403), Unauthorised),
+        404: NotFound,
+        409: Conflict,
+        412: StaleVersion,
+        **dict.fromkeys((429, 502, 503, 504), StoreUnavailable),
+    }
+    return by_status.get(status) or (InvalidInput if status is not None and 400 <= status < 500 else StoreError)

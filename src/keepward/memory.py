@@ -563,7 +563,8 @@ def _with_consent_rights(actor: Actor) -> Actor:
         raise Unauthorised("consent applies to writes, and this actor may not write")
     if actor.has_right("consent") and actor.has_right("sensitive"):
         return actor
-    return replace(actor, can=(ROLE_RIGHTS[actor.rights] if actor.can is None else actor.can) | GRANTABLE_RIGHTS)
+    own = ROLE_RIGHTS[actor.rights] if actor.can is None else actor.can
+    return replace(actor, can=tuple(sorted(GRANTABLE_RIGHTS.union(own))))
 
 
 def _open_engine(path: str, keeper: Maintenance | DeferredMaintenance | None, **chosen: Any) -> Engine:

@@ -28,7 +28,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from keepward import durable, folders
-from keepward.core.policy import EthicsRule, Policy
+from keepward.core.policy import EthicsRule, Policy, plain_setting
 from keepward.core.query import PURPOSES
 from keepward.core.value import Data, is_too_deep, parse_duration, suggestion
 from keepward.errors import InvalidInput, StoreUnavailable
@@ -255,9 +255,7 @@ def changed_since(settings: Settings) -> bool:
 
 
 def _plain_value(value: Any) -> Any:
-    from keepward.core.results import to_plain
-
-    return str(value) if isinstance(value, Path) else to_plain(value)
+    return str(value) if isinstance(value, Path) else plain_setting(value)
 
 
 def _names_in(table: Mapping[str, Any]) -> list[str]:

@@ -91,7 +91,11 @@ def test_a_hit_names_the_blob(mem: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     mem.remember("the red house by the sea", tier="archival", blob=ref)
     [hit] = mem.recall("red house")
-    assert (hit.memory.blob, hit.to_dict()["blob"], hit.to_dict()["content_type"]) == (ref, ref, "image")
+    assert (hit.memory.blob, hit.to_dict()["memory"]["blob"], hit.to_dict()["memory"]["content_type"]) == (
+        ref,
+        ref,
+        "image",
+    )
 
 
 @pytest.mark.promise("E5", "E10", "E20", "E21")

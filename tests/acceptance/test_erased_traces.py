@@ -16,6 +16,7 @@ from keepward.core.blob import Blob, BlobUpload
 from keepward.core.commit import CommitDetails, Reason
 from keepward.core.memory import Record
 from keepward.core.proposal import Proposal
+from keepward.core.value import JsonText
 from keepward.errors import Conflict, NotFound
 from keepward.interchange import load
 from keepward.storage.documents import KINDS, ReceiptArtefact
@@ -91,7 +92,7 @@ NEVER = {
 
 
 def holds_text(hint: Any) -> bool:
-    return hint in {str, Any} or any(map(holds_text, get_args(hint)))
+    return hint in {str, Any, JsonText} or any(map(holds_text, get_args(hint)))
 
 
 @pytest.mark.parametrize("kind", [*NEVER, *_TYPES.values()], ids=lambda kind: kind.__name__)

@@ -122,7 +122,7 @@ def test_a_text_is_no_message_and_the_error_shows_one(handles: list[Any], messag
     for handle in handles[:4]:
         with pytest.raises(InvalidInput, match=r'\{"role": "user", "content": "\.\.\."\}'):
             awaited(handle.add(messages))
-    assert not handles[0].list_memories() + handles[1].list_memories()
+    assert not [*handles[0].list_memories(), *handles[1].list_memories()]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tm
 def test_attest_command_raises_trust_of_an_imported_memory(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n\n- Ana drinks tea\n")
     run("import", "notes.md")
-    memory = run("list")["memories"][0]
+    memory = run("list")["items"][0]
     found = re.search(r"`keepward (revise ID [^`]*)`", PAGE)
     assert found is not None
     done = run(*(memory["id"] if word == "ID" else word for word in shlex.split(found[1])))

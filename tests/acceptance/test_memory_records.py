@@ -735,14 +735,18 @@ def test_full_tier_prefers_used_memories(opened: Callable[..., Memory], clock: A
 
 
 def test_json_of_a_memory_shows_stored_and_decayed_values(owner: Memory, clock: Any) -> None:
-    from keepward.core import results
+    from keepward.core.serialization import to_json
 
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)
     owner.recall("the ferry")
-    shown = json.loads(json.dumps(results.record_as_dict(owner.get(name))))
+    shown = json.loads(json.dumps(to_json(owner.get(name))))
     assert (shown["confidence"], shown["base_confidence"], shown["base_importance"]) == (0.45, 0.9, 0.8)
-    assert (shown["importance"], shown["uses"], shown["last_used"]) == (0.5927, 1, clock.now().isoformat())
+    assert (shown["importance"], shown["uses"], shown["last_used"]) == (
+        0.5927,
+        1,
+        clock.now().isoformat().replace("+00:00", "Z"),
+    )
 
 
 @pytest.mark.promise("E18", "E29")

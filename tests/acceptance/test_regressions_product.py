@@ -67,7 +67,7 @@ for words in (["init"], ["remember", "Ana prefers tabs"], ["recall", "tabs"], ["
     done = bare(script, tmp_path)
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (answers[2]["hits"][0]["text"], answers[4]["ok"]) == ("Ana prefers tabs", True)
+    assert (answers[2]["hits"][0]["memory"]["text"], answers[4]["ok"]) == ("Ana prefers tabs", True)
 
 
 @pytest.mark.promise("T2")

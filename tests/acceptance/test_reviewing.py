@@ -272,7 +272,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 @pytest.mark.promise("Z25")
 def test_agent_at_the_terminal_is_notified_once(call: Callable[..., Any]) -> None:
     _, answer, _ = call("remember", "Sail to Oslo", "--tier", "core", "--key", "mission")
-    call("reject", answer["proposal"], "--reason", "the harbour is closed")
+    call("reject", answer["item"]["id"], "--reason", "the harbour is closed")
     _, _, loud = call("recall", "Oslo")
     _, _, quiet = call("recall", "Oslo")
     assert ("the harbour is closed" in loud, "the harbour is closed" in quiet) == (True, False)
@@ -286,8 +286,8 @@ def test_with_an_agents_token_the_terminal_decides_nothing(
     _, made, _ = call("token", "create", "--name", "claude", "--scope", "claude")
     monkeypatch.setenv("KEEPWARD_TOKEN", made["token"])
     decide = [
-        ("approve", answer["proposal"]),
-        ("reject", answer["proposal"], "--reason", "mine"),
+        ("approve", answer["item"]["id"]),
+        ("reject", answer["item"]["id"], "--reason", "mine"),
         ("rebuild",),
         ("token", "create", "--name", "me", "--rights", "owner"),
         ("token", "list"),

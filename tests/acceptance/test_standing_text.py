@@ -73,7 +73,11 @@ def test_a_context_shows_a_correction_under_its_day_and_without_the_old_speaker(
 @pytest.mark.promise("C122")
 def test_a_hit_and_a_list_name_who_corrected_and_when(owner, corrected):
     (hit,) = owner.recall(QUESTION)
-    for found in (hit.to_dict(), owner.list_memories()[0].to_dict(), owner.list_memories(text="mg")[0].to_dict()):
+    for found in (
+        hit.to_dict()["memory"],
+        owner.list_memories()[0].to_dict(),
+        owner.list_memories(text="mg")[0].to_dict(),
+    ):
         assert (found["text_by"], found["text_at"][:10], found["speaker"]) == ("operator:kim", "2026-03-06", None)
 
 

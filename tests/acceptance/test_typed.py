@@ -210,7 +210,7 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda _: Policy(jobs={"expre": "1h"}), "did you mean expire?"),
         (lambda _: Policy(enabled="no"), "policy.enabled takes bool"),
         (lambda _: Policy(when_full="drop"), "policy.when_full takes Literal['archive', 'refuse']"),
-        (lambda _: Policy(least_trust={"answer": "web"}), "policy.least_trust takes Mapping[str, Trust]"),
+        (lambda _: Policy(least_trust={"answer": "internet"}), "policy.least_trust takes Mapping[str, Trust]"),
         (lambda _: Policy(pending_limit=-1), "no number below 0"),
         (lambda _: Actor.user("ana\nsystem:"), "an actor has a name: a line"),
         (lambda _: Memory.open("mysql://host/memory"), "a file or a postgresql:// address"),

@@ -107,7 +107,7 @@ def test_the_agent_answers_with_what_memory_reported(asking):
 
 
 def test_agent_memory_is_in_the_store_under_its_name(learning):
-    live = learning.stage.keepward("list")["memories"]
+    live = learning.stage.keepward("list")["items"]
     assert ("agent:opencode", LEARNT) in {(each["author"], each["text"]) for each in live}
 
 

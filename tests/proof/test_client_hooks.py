@@ -133,7 +133,7 @@ def talks(request, tmp_path_factory) -> Talks:
         ask("secret", f"My password is {SECRET} and I like tea.")
         ask("asking", QUESTION)
         stage.keepward(*connect, "--remove")
-    everything = stage.keepward("list", "--within", "/", "--as", "operator")["memories"]
+    everything = stage.keepward("list", "--within", "/", "--as", "operator")["items"]
     found.stored = [(each["author"], each["text"]) for each in everything]
     found.hooks_after = hooks.read_text() if hooks.exists() else ""
     found.settings_after = settings.read_text() if settings.exists() else ""

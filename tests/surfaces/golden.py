@@ -16,12 +16,15 @@ import pkgutil
 import re
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, is_typeddict
 
 import click
 import msgspec
+
+from support.openapi import described
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 #: What imports frameworks and names nothing that a signature of the library names.
@@ -37,6 +40,10 @@ _LIMITS = [
     "minItems",
     "maxItems",
 ]
+#: An object may have keys besides this many fields of a type.
+_MANY = 5
+#: Types with a field ``outcome`` that is an object.
+_WITH_OUTCOMES = frozenset({"DecisionResult", "Forgetting", "Forgotten", "Run"})
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
 
 
@@ -67,15 +74,56 @@ def _rows(text: str, name: str) -> list[str]:
     return [row for line in lines if line for row in json.dumps(json.loads(line), indent=1).split("\n")]
 
 
-def structure(value: Any) -> Any:
-    """Return the keys of a value, recursively, with the JSON type in place of each value."""
+def structure(value: Any, *, typed: bool = True) -> Any:
+    """Return the keys of a value, recursively, with the JSON type in place of each value.
+
+    If ``typed``, an object with the fields of a type of ``types.json`` is named by it, ``{"is": "Record"}``; further
+    keys follow.
+    """
     if isinstance(value, dict):
-        return {_IDENTIFIER.sub("<id>", key): structure(each) for key, each in sorted(value.items())}
+        name, fields = _type_of(value) if typed else ("", ())
+        more = {
+            _IDENTIFIER.sub("<id>", key): structure(each, typed=typed)
+            for key, each in sorted(value.items())
+            if key not in fields
+        }
+        return {"is": name, **more} if name else more
     if isinstance(value, list):
-        kinds = {json.dumps(structure(each)): structure(each) for each in value}
+        parts = [structure(each, typed=typed) for each in value]
+        kinds = {json.dumps(part): part for part in parts}
         return [kinds[each] for each in sorted(kinds)]
     names = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
     return names[type(value)]
+
+
+def types(api: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the fields of each object of an OpenAPI document, each with its type."""
+    return {
+        name: {field: _schema(of) for field, of in each["properties"].items()}
+        for name, each in api["components"]["schemas"].items()
+        if "properties" in each
+    }
+
+
+def _type_of(value: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
+    """Return the type with the most fields that an object has, and these fields; an empty name if there is no one."""
+    keys = value.keys()
+    fitting = [
+        (name, fields)
+        for name, fields in _fields_of_types().items()
+        if fields <= keys and (len(fields) >= _MANY or (fields == keys and len(fields) > 1))
+        # Outcomes have the same fields; the key ``outcome`` names the one.
+        if "outcome" not in fields or str(value["outcome"]).title() == name or name in _WITH_OUTCOMES
+    ]
+    most = max((len(fields) for _, fields in fitting), default=0)
+    best = [each for each in fitting if len(each[1]) == most]
+    return best[0] if len(best) == 1 else ("", frozenset())
+
+
+@cache
+def _fields_of_types() -> dict[str, frozenset[str]]:
+    found = {name: frozenset(fields) for name, fields in types(described()).items()}
+    return {name: fields for name, fields in sorted(found.items()) if not name.endswith("Request")}
 
 
 def aliased(text: str) -> str:
@@ -85,15 +133,14 @@ def aliased(text: str) -> str:
 
 
 def operations(memory: type, names: Iterable[str], api: Mapping[str, Any]) -> str:
-    """Return a line for each operation in Python, for each one of an OpenAPI document, and for each of its schemas."""
+    """Return a line for each operation in Python, and for each one of an OpenAPI document."""
     python = [f"{name}{_member(memory, name)}" for name in names]
     http = [
         f"{each['operationId']}: {method.upper()} {path} {_takes(each, api)} -> {_answers(each)}"
         for path, methods in api["paths"].items()
         for method, each in methods.items()
     ]
-    schemas = [f"{name}: {_schema(each)}" for name, each in api["components"]["schemas"].items()]
-    return "\n".join(["# Python", *python, "", "# HTTP", *http, "", "# Schemas of HTTP", *schemas, ""])
+    return "\n".join(["# Python", *python, "", "# HTTP", *http, ""])
 
 
 def _takes(operation: Mapping[str, Any], api: Mapping[str, Any]) -> str:

@@ -70,27 +70,27 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("held4", "agent", "PUT /memory/keys/human", {"text": "Ana rows", "tier": "core", "confidence": 0.9}),
     ("queue", "owner", "GET /memory/quarantine?limit=1"),
     ("queue-next", "owner", "GET /memory/quarantine?limit=1&offset={queue.next_offset}"),
-    ("proposal", "owner", "GET /memory/quarantine/{held.proposal}"),
-    ("no-match", "owner", "POST /memory/quarantine/{held.proposal}/approve"),
-    ("bad-match", "owner", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": '"x"'}),
-    ("forbidden", "agent", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": "{proposal#etag}"}),
-    ("approve", "owner", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": "{proposal#etag}"}),
-    ("reject", "owner", "POST /memory/quarantine/{held2.proposal}/reject", {"reason": "not now"}),
-    ("reopen", "owner", "POST /memory/quarantine/{held2.proposal}/reopen", {"reason": "by mistake"}),
-    ("reject-again", "owner", "POST /memory/quarantine/{held2.proposal}/reject", {"reason": "not now"}),
-    ("proposal3", "owner", "GET /memory/quarantine/{held3.proposal}"),
+    ("proposal", "owner", "GET /memory/quarantine/{held.item.id}"),
+    ("no-match", "owner", "POST /memory/quarantine/{held.item.id}/approve"),
+    ("bad-match", "owner", "POST /memory/quarantine/{held.item.id}/approve", None, {"If-Match": '"x"'}),
+    ("forbidden", "agent", "POST /memory/quarantine/{held.item.id}/approve", None, {"If-Match": "{proposal#etag}"}),
+    ("approve", "owner", "POST /memory/quarantine/{held.item.id}/approve", None, {"If-Match": "{proposal#etag}"}),
+    ("reject", "owner", "POST /memory/quarantine/{held2.item.id}/reject", {"reason": "not now"}),
+    ("reopen", "owner", "POST /memory/quarantine/{held2.item.id}/reopen", {"reason": "by mistake"}),
+    ("reject-again", "owner", "POST /memory/quarantine/{held2.item.id}/reject", {"reason": "not now"}),
+    ("proposal3", "owner", "GET /memory/quarantine/{held3.item.id}"),
     (
         "approve-many",
         "owner",
         "POST /memory/quarantine/approve",
         {
             "items": [
-                {"id": "{held3.proposal}", "digest": "{proposal3.digest}"},
+                {"id": "{held3.item.id}", "digest": "{proposal3.digest}"},
                 {"id": "nobody", "digest": "{proposal3.digest}"},
             ]
         },
     ),
-    ("reject-many", "owner", "POST /memory/quarantine/reject", {"ids": ["{held4.proposal}", "nobody"], "reason": "no"}),
+    ("reject-many", "owner", "POST /memory/quarantine/reject", {"ids": ["somebody", "nobody"], "reason": "no"}),
     ("notices", "agent", "GET /memory/notices"),
     ("get", "owner", "GET /memory/items/{saved.id}"),
     ("not-modified", "owner", "GET /memory/items/{saved.id}", None, {"If-None-Match": "{get#etag}"}),
@@ -150,16 +150,16 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("compile-small", "owner", "POST /memory/compile", {"objective": "ferry", "budget_tokens": 1}),
     ("block", "owner", "POST /memory/block", {"query": "When does the ferry leave?"}),
     ("snapshot", "owner", "GET /memory/snapshot"),
-    ("receipt", "owner", "GET /memory/receipts/{compile.receipt}"),
-    ("receipt-commit", "owner", "GET /memory/receipts/{saved.receipt}"),
-    ("replay", "owner", "POST /memory/receipts/{compile.receipt}/replay"),
-    ("context-diff", "owner", "GET /memory/receipts/{compile.receipt}/diff/{compile3.receipt}"),
+    ("receipt", "owner", "GET /memory/receipts/{compile.receipt.id}"),
+    ("receipt-commit", "owner", "GET /memory/receipts/{saved.receipt.id}"),
+    ("replay", "owner", "POST /memory/receipts/{compile.receipt.id}/replay"),
+    ("context-diff", "owner", "GET /memory/receipts/{compile.receipt.id}/diff/{compile3.receipt.id}"),
     ("receipts", "owner", "GET /memory/receipts?kind=compile&limit=1"),
     ("preview", "owner", "POST /memory/compile", {"objective": "When does the ferry leave?", "preview": True}),
-    ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
+    ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt.id}", "used": ["{saved.id}"]}),
     ("train", "owner", "POST /memory/train"),
-    ("commits", "owner", "GET /memory/commits?limit=2&events=true"),
-    ("commit", "owner", "GET /memory/commits/{saved.commit}"),
+    ("commits", "owner", "GET /memory/commits?limit=2"),
+    ("commit", "owner", "GET /memory/commits/{saved.commit.id}"),
     ("diff", "owner", "GET /memory/diff?earlier=1&later=3"),
     ("blame", "owner", "GET /memory/blame/{saved.id}"),
     ("contradictions", "owner", "GET /memory/contradictions"),
@@ -172,11 +172,11 @@ REQUESTS: list[tuple[Any, ...]] = [
         "POST /memory/contain",
         {"source": "web", "digest": "{contain-plan.digest}", "reason": "poisoned"},
     ),
-    ("rollback-dry", "owner", "POST /memory/rollback/{revise.commit}", {"dry_run": True}),
-    ("rollback-bare", "owner", "POST /memory/rollback/{edit.commit}"),
-    ("rollback-clash", "owner", "POST /memory/rollback/{revise.commit}", {}, {"If-Match": "{rollback-dry.etag}"}),
-    ("commit-now", "owner", "GET /memory/commits/{edit.commit}"),
-    ("rollback", "owner", "POST /memory/rollback/{edit.commit}", {}, {"If-Match": "{commit-now#etag}"}),
+    ("rollback-dry", "owner", "POST /memory/rollback/{revise.commit.id}", {"dry_run": True}),
+    ("rollback-bare", "owner", "POST /memory/rollback/{edit.commit.id}"),
+    ("rollback-clash", "owner", "POST /memory/rollback/{revise.commit.id}", {}, {"If-Match": "{rollback-dry.etag}"}),
+    ("commit-now", "owner", "GET /memory/commits/{edit.commit.id}"),
+    ("rollback", "owner", "POST /memory/rollback/{edit.commit.id}", {}, {"If-Match": "{commit-now#etag}"}),
     ("blob", "agent", "POST /memory/blobs", PNG, {"Content-Type": "image/png"}),
     ("blob-get", "agent", "GET /memory/blobs/{blob.ref}"),
     ("blob-about", "agent", "HEAD /memory/blobs/{blob.ref}"),
@@ -207,11 +207,11 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("settings", "owner", "GET /memory/settings"),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
     ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),
-    ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),
+    ("proposal5", "owner", "GET /memory/quarantine/{held5.item.id}"),
     (
         "amend",
         "owner",
-        "POST /memory/quarantine/{held5.proposal}/amend",
+        "POST /memory/quarantine/{held5.item.id}/amend",
         {"text": "Ship it all"},
         {"If-Match": "{proposal5#etag}"},
     ),
@@ -250,34 +250,34 @@ recall             | recall "Ana prefers indentation" --receipt
 recall-none        | recall "submarine engines"
 context            | context "How does Ana indent code?"
 context2           | context "hello" --format messages
-replay             | replay {context.receipt}
-context-diff       | context-diff {context.receipt} {context2.receipt}
+replay             | replay {context.receipt.id}
+context-diff       | context-diff {context.receipt.id} {context2.receipt.id}
 list               | list --include-ended
 get                | get {saved.id}
 history            | history {saved.id}
-feedback           | feedback {context.receipt} --used {saved.id}
+feedback           | feedback {context.receipt.id} --used {saved.id}
 train              | train
 pending            | pending
-approve            | approve {held.proposal}
-reject             | reject {held2.proposal} --reason no
-reopen             | reopen {held2.proposal} --reason mistake
-reject-again       | reject {held2.proposal} --reason no
+approve            | approve {held.item.id}
+reject             | reject {held2.item.id} --reason no
+reopen             | reopen {held2.item.id} --reason mistake
+reject-again       | reject {held2.item.id} --reason no
 held3              | remember "Be plan" --tier core --key operating_rules
-amend              | amend {held3.proposal} "Be plain" --tag style
+amend              | amend {held3.item.id} "Be plain" --tag style
 pending-all        | pending --state all
 log                | log --limit 3
-show               | show {revise.commit}
+show               | show {revise.commit.id}
 diff               | diff 0 2
-receipt            | receipt {context.receipt}
-receipt-commit     | receipt {saved.receipt}
+receipt            | receipt {context.receipt.id}
+receipt-commit     | receipt {saved.receipt.id}
 impact             | impact --source web
 contain            | contain --source web
 contain-apply      | contain --source web --apply {contain.digest} --reason poisoned
 blame              | blame {saved.id}
 bisect             | bisect "Ana indentation" --contains spaces
-rollback-dry       | rollback {revise.commit} --dry-run
-rollback-conflict  | rollback {saved.commit}
-rollback           | rollback {revise.commit}
+rollback-dry       | rollback {revise.commit.id} --dry-run
+rollback-conflict  | rollback {saved.commit.id}
+rollback           | rollback {revise.commit.id}
 porto              | remember "The office is in Porto" --as operator
 move               | move {porto.id} --tier episodic --reason "for now" --as operator
 promote            | promote {porto.id} "The office is in Porto, by the river" --reason lasting --as operator
@@ -328,7 +328,7 @@ no-command         | rember x
 no-option          | recall x --depth 3
 bad-value          | recall x --limit many
 not-found          | get nobody
-not-allowed        | approve {held.proposal} --as agent
+not-allowed        | approve {held.item.id} --as agent
 no-store           | list --db nowhere.db
 bad-argument       | recall x --purpose dance
 """

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
-from keepward.core import results
 from keepward.http import ServerOptions, create_app
 from keepward.http.app_state import AppState
 from keepward.http.auth import CSRF_HEADER
@@ -76,7 +75,7 @@ def remember(request: StrictRequest, memory: Memory) -> Response:
 def get(request: Request, memory: Memory) -> Response:
     record = memory.get(request.path_params["id"])
     tag = memory_etag(record)
-    return not_modified(request, tag) or json_response(results.record_as_dict(record), headers={"ETag": tag})
+    return not_modified(request, tag) or json_response(record, headers={"ETag": tag})
 
 
 def revise(request: StrictRequest, memory: Memory) -> Response:

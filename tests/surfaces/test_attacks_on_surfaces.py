@@ -207,7 +207,7 @@ def test_a_secret_in_a_packed_file_is_not_stored(world, run, monkeypatch, way):
 
 def test_the_reason_of_a_rejection_is_erased_over_http(world):
     agent, owner = world.bearer(), world.owner
-    item = agent.post("/memory/items", json={"text": "Sail on", "tier": "core", "key": "mission"}).json()["proposal"]
+    item = agent.post("/memory/items", json={"text": "Sail on", "tier": "core", "key": "mission"}).json()["item"]["id"]
     tag = owner.get(f"/memory/quarantine/{item}").headers["etag"]
     rejected = {"json": {"reason": "a biopsy in Lugano"}, "headers": {"If-Match": tag}}
     assert owner.post(f"/memory/quarantine/{item}/reject", **rejected).status_code == 200

@@ -165,7 +165,7 @@ def test_an_unaccepted_file_refuses_no_write_of_the_owner(run):
     lay('scope = "/agents/mallory"\n[policy]\nrule_floor = 1.0\nmemory_ethics = [{name = "all", pattern = "."}]\n')
     said = ("--as", "operator", "--kind", "rule", "--stability", "permanent", "--confidence", "0.9", "--json")
     assert run("remember", "Always ask Ana before a payment", *said).code == 0
-    assert run("list", "--json").json["memories"][0]["scope"] == "/"
+    assert run("list", "--json").json["items"][0]["scope"] == "/"
 
 
 def test_an_unaccepted_file_takes_no_rule_out_of_a_prompt(run):

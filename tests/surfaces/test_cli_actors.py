@@ -75,7 +75,13 @@ def test_agent_option_acts_as_the_agent_in_each_command_of_people(run, saved, he
     run("export", "there.jsonl")
     before, wrong = run("status", "--json").json, []
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        names = {**saved, "proposal": held["proposal"], "port": taken.getsockname()[1]}
+        names = {
+            **saved,
+            "commit": saved["commit"]["id"],
+            "receipt": saved["receipt"]["id"],
+            "proposal": held["item"]["id"],
+            "port": taken.getsockname()[1],
+        }
         for words in REFUSED.values():
             # The option is taken before the command too.
             for arguments in (f"{words} --agent planner", f"--agent planner {words}"):
@@ -90,20 +96,31 @@ def test_agent_option_acts_as_the_agent_in_each_command_of_people(run, saved, he
 
 @pytest.mark.parametrize("name", ["approve", "token", "rollback", "backup"])
 def test_operator_acts_in_the_scope_of_the_agent(run, saved, held, name):
-    words = REFUSED[name].replace(" --rights owner", "").format(**{**saved, "proposal": held["proposal"]})
+    words = (
+        REFUSED[name]
+        .replace(" --rights owner", "")
+        .format(
+            **{
+                **saved,
+                "commit": saved["commit"]["id"],
+                "receipt": saved["receipt"]["id"],
+                "proposal": held["item"]["id"],
+            }
+        )
+    )
     assert run(*shlex.split(words), "--agent", "planner", "--as", "operator").code == 0
 
 
 def test_agent_option_acts_as_the_agent_in_commands_that_read_or_propose(run, saved):
     run("remember", "The crane is red", "--agent", "planner", "--tier", "archival")
-    written = run("list", "--agent", "planner", "--json").json["memories"][0]
+    written = run("list", "--agent", "planner", "--json").json["items"][0]
     assert (written["author"], written["scope"]) == ("agent:planner", "/agents/planner")
     assert run("status", "--agent", "planner", "--json").json["actor"] == "agent:planner"
     for words in (
         "pending",
         "log",
         "doctor",
-        f"show {saved['commit']}",
+        f"show {saved['commit']['id']}",
         "diff 0 1",
         "verify",
         "contradictions",

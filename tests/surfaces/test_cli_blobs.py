@@ -55,7 +55,7 @@ def test_remember_refers_to_a_blob_that_is_stored(run, picture):
 def test_wrong_media_type_is_an_error_and_nothing_is_remembered(run, picture):
     run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
-    assert (code, run("list", "--json").json["count"]) == (2, 0)
+    assert (code, len(run("list", "--json").json["items"])) == (2, 0)
 
 
 def test_active_content_is_said_to_be_active(run, tmp_path):

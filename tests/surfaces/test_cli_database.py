@@ -225,7 +225,7 @@ def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
 
 def test_the_queue_and_the_tokens_come_along(run, filled, address):
     run("store", "migrate", "--to", address, "--db", filled)
-    waiting = run("pending", "--db", address, "--json").json["proposals"]
+    waiting = run("pending", "--db", address, "--json").json["items"]
     tokens = run("token", "list", "--db", address, "--json").json["tokens"]
     assert (len(waiting), "orion" in [each["name"] for each in tokens]) == (1, True)
 

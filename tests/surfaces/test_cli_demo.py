@@ -50,7 +50,7 @@ def test_no_key_byte_is_in_any_file_or_output(run, tmp_path):
 
 
 def test_something_stays_out_of_the_context_with_a_reason(shown):
-    assert {"sensitive", "budget"} <= {each["code"] for each in shown["context"]["excluded"]}
+    assert {"sensitive", "budget"} <= {each["reason"]["code"] for each in shown["context"]["excluded"]}
 
 
 def test_the_agents_own_approval_is_refused(shown):

@@ -37,7 +37,7 @@ def test_plan_shows_texts_and_takes_citing_memories_along(run, saved):
 def test_a_backup_comes_back_as_a_store(run, saved):
     run("backup", "copy.db")
     made = run("restore-backup", "copy.db", "--to", "back.db", "--json").json
-    assert (made["separate"], run("list", "--db", "back.db", "--json").json["count"]) == (True, 1)
+    assert (made["separate"], len(run("list", "--db", "back.db", "--json").json["items"])) == (True, 1)
     assert run("verify", "--db", "back.db").code == 0
 
 

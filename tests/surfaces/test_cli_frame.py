@@ -152,7 +152,7 @@ def test_an_agent_may_not_run_a_command_of_people(run, saved, arguments):
 
 def test_an_agent_named_by_the_environment_cannot_approve(run, held, monkeypatch):
     monkeypatch.setenv("KEEPWARD_ACTOR", "agent:claude")
-    assert run("approve", held["proposal"]).code == 7
+    assert run("approve", held["item"]["id"]).code == 7
 
 
 @pytest.mark.parametrize("who", ["root", "agent:"])
@@ -162,7 +162,7 @@ def test_as_takes_known_principals_alone(run, saved, who):
 
 def test_a_scope_narrows_what_is_seen(run):
     run("remember", "Orion likes maps", "--scope", "orion", "--as", "operator")
-    seen = [run("list", "--scope", scope, "--json").json["count"] for scope in ("orion", "vega")]
+    seen = [len(run("list", "--scope", scope, "--json").json["items"]) for scope in ("orion", "vega")]
     assert seen == [1, 0]
 
 

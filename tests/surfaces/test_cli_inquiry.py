@@ -23,11 +23,11 @@ def test_contain_says_how_to_undo_it(run, poison):
 
 
 def test_contain_says_that_a_correction_stays_in_use(run, poison):
-    (memory,) = run("list", "--json").json["memories"]
+    (memory,) = run("list", "--json").json["items"]
     run("revise", memory["id"], "Tabs are fine", "--reason", "checked", "--as", "operator", "--speaker", "Ana")
     plan = run("contain", "--source", "web")
     assert "1 memory was corrected since by another writer and stays in use" in plan.err
-    (now,) = run("list", "--json").json["memories"]
+    (now,) = run("list", "--json").json["items"]
     assert (now["speaker"], now["text_by"] == now["author"], "Tabs are fine" in run("list").out) == ("Ana", False, True)
 
 
@@ -51,7 +51,10 @@ def test_the_command_that_contradictions_suggest_settles_them(run):
 
 def test_bisect_names_the_commit_and_how_to_undo_it(run, saved):
     found = run("bisect", "indentation", "--contains", "tabs", "--json").json
-    assert (found["commit"]["id"], found["next"][0]) == (saved["commit"], f"keepward rollback {saved['commit']}")
+    assert (found["commit"]["commit"]["id"], found["next"][0]) == (
+        saved["commit"]["id"],
+        f"keepward rollback {saved['commit']['id']}",
+    )
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_audit_finding_ends_in_exit_code_1(run, saved):
 
 
 def test_a_compacted_receipt_says_so(run, saved):
-    receipt = run("context", "tabs or spaces", "--json").json["receipt"]
+    receipt = run("context", "tabs or spaces", "--json").json["receipt"]["id"]
     name = receipt["id"] if isinstance(receipt, dict) else receipt
     when = datetime.now(UTC)
     policy = Policy(compact_receipts_after=timedelta(0))

@@ -14,7 +14,7 @@ def remembered(run, *arguments):
 
 
 def texts(ran):
-    return {each["text"] for each in ran.json["memories"]}
+    return {each["text"] for each in ran.json["items"]}
 
 
 def test_options_name_the_user_the_project_and_the_agent(run):

@@ -44,7 +44,7 @@ def test_a_name_in_another_case_is_said(run, option):
 def test_a_list_that_is_cut_says_so(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
     ran = run("list", "--limit", "1", "--json")
-    assert (ran.json["notes"], ran.json["count"]) == (["only the newest 1 are shown; --no-limit shows all"], 1)
+    assert (ran.json["notes"], len(ran.json["items"])) == (["only the newest 1 are shown; --no-limit shows all"], 1)
 
 
 def test_a_list_of_ended_ones_says_which_they_are(run, saved):
@@ -53,7 +53,7 @@ def test_a_list_of_ended_ones_says_which_they_are(run, saved):
 
 
 def test_a_list_says_until_when_a_memory_holds(run, saved):
-    until = run("remember", "Guests sleep in the study", "--ttl", "3d", "--json").json["expires_at"]
+    until = run("remember", "Guests sleep in the study", "--ttl", "3d", "--json").json["records"][0]["expires_at"]
     assert f"until {until[:16].replace('T', ' ')} UTC" in " ".join(run("list").out.split())
 
 
@@ -83,7 +83,7 @@ def test_recall_shows_weak_hits_and_labels_them(run, saved):
     for n in range(4):
         run("remember", f"Crew {n} checks the indentation of every plank of deck {n}", "--as", "operator")
     hits = run("recall", "who prefers tabs for indentation?", "--json").json["hits"]
-    weak = [hit["text"] for hit in hits if hit["weak"]]
+    weak = [hit["memory"]["text"] for hit in hits if hit["weak"]]
     shown = " ".join(run("recall", "who prefers tabs for indentation?").out.split())
     assert (bool(weak), [text in shown for text in weak], shown.count("weak, score")) == (
         True,
@@ -115,7 +115,7 @@ def test_no_python_is_printed_to_people(run, name):
 
 
 def test_a_switch_is_printed_as_yes_or_no(run, saved):
-    other = run("context", "tabs", "--json").json["receipt"]
-    one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
+    other = run("context", "tabs", "--json").json["receipt"]["id"]
+    one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]["id"]
     shown = run("context-diff", one, other).out
     assert ("include sensitive  yes, no" in shown, "True" in shown) == (True, False)

@@ -83,7 +83,18 @@ def test_json_of_other_commands_has_the_documented_keys(reference, run, saved, t
 def test_what_a_person_is_shown_fits_80_columns(run, saved, held):
     wrong = {}
     for line in TOLD.strip().splitlines():
-        told = run(*shlex.split(line.format(**{**saved, "proposal": held["proposal"]})))
+        told = run(
+            *shlex.split(
+                line.format(
+                    **{
+                        **saved,
+                        "commit": saved["commit"]["id"],
+                        "receipt": saved["receipt"]["id"],
+                        "proposal": held["item"]["id"],
+                    }
+                )
+            )
+        )
         # A path or a link that is there to be copied is not broken.
         shown = told.out.partition("Next, try")[0].splitlines()
         long = [each for each in shown if len(each) > 80 and len(each.split()[-1]) < 40]

@@ -24,22 +24,24 @@ def test_terminal_shows_newest_proposals_and_a_script_all(run, monkeypatch):
     assert "3 proposals; the newest 2 are shown" in few.err
     assert "number 0" in run("pending", "--no-limit").out
     asked = [run("pending", "--json", *more).json for more in ((), ("--limit", "1"), ("--limit", "1", "--no-limit"))]
-    assert [(len(each["proposals"]), each["count"], each["total"]) for each in asked] == [
-        (3, 3, 3),
-        (1, 1, 3),
-        (3, 3, 3),
+    assert [(len(each["items"]), each["total"]) for each in asked] == [
+        (3, 3),
+        (1, 3),
+        (3, 3),
     ]
     assert run("pending", "--limit", "0").code == 2
 
 
 def test_the_default_actor_of_an_approval_is_an_operator(run, held):
-    run("approve", held["proposal"])
-    assert run("log", "--json").json["commits"][0]["approved_by"].startswith("operator:")
+    run("approve", held["item"]["id"])
+    assert run("log", "--json").json["items"][0]["details"]["approved_by"].startswith("operator:")
 
 
 def test_several_ids_print_results_and_exit_with_first_failure(run, held):
-    ran = run("approve", "nobody", held["proposal"], "--json")
-    assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
+    ran = run("approve", "nobody", held["item"]["id"], "--json")
+    assert ran.code == 3
+    failed, approved = ran.json["results"]
+    assert (failed["error"]["code"], approved["outcome"]["outcome"]) == ("not_found", "committed")
 
 
 def test_quarantined_write_explains_how_the_owner_writes_directly(run):
@@ -48,10 +50,10 @@ def test_quarantined_write_explains_how_the_owner_writes_directly(run):
 
 @pytest.mark.parametrize("who", ["operator:somebody", "reviewer:somebody"])
 def test_a_name_that_is_not_the_login_is_no_one(run, held, who):
-    ran = run("approve", held["proposal"], "--as", who, "--json")
+    ran = run("approve", held["item"]["id"], "--as", who, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (7, "unauthorised")
     assert "token create" in ran.err
-    assert run("pending", "--json").json["proposals"] != []
+    assert run("pending", "--json").json["items"] != []
 
 
 def test_the_login_is_the_systems_and_not_the_environments(run, monkeypatch):
@@ -72,8 +74,8 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
     held = run("identity", "propose", "-f", "next.md", "--reason", "he sails", "--json")
     assert held.code == 6
     assert "I am Orion, and I sail." in run("pending").out
-    assert run("approve", held.json["proposal"], "--as", "agent").code == 7
-    assert run("approve", held.json["proposal"]).code == 0
+    assert run("approve", held.json["item"]["id"], "--as", "agent").code == 7
+    assert run("approve", held.json["item"]["id"]).code == 0
     assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion.\n"
     assert "+I am Orion, and I sail." in run("identity").out
     assert "I am Orion, and I sail." in run("history", "persona").out
@@ -102,11 +104,11 @@ def test_owner_approves_a_manual_edit_of_the_identity(run, tmp_path, monkeypatch
 
 def test_pending_labels_what_is_stale_and_shows_what_holds_now(run, held):
     revised = run("revise", "mission", "Ship next week", "--reason", "news", "--as", "operator", "--json")
-    version = revised.json["version"]
+    version = revised.json["records"][0]["version"]
     shown = run("pending").out
     assert "stale: the memory that it would change has changed" in shown
     assert "Ship next week (version 2" in shown
-    name = run("pending", "--json").json["proposals"][0]["id"]
+    name = run("pending", "--json").json["items"][0]["id"]
     assert f"keepward amend {name}" in " ".join(shown.split())
     done = run("amend", name, "Ship next week, calmly", "--if-version", str(version), "--as", "operator")
     assert (done.code, run("get", "mission", "--json").json["text"]) == (0, "Ship next week, calmly")

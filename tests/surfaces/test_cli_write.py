@@ -18,7 +18,7 @@ def test_remember_makes_a_missing_store_and_says_so_on_stderr(run):
 
 def test_remember_reads_the_text_from_stdin(run):
     run("remember", "-", "--as", "operator", stdin="tea, never\r\ncoffee ☕\r\n".encode())
-    assert run("list", "--json").json["memories"][0]["text"] == "tea, never\ncoffee ☕"
+    assert run("list", "--json").json["items"][0]["text"] == "tea, never\ncoffee ☕"
 
 
 def test_stdin_that_is_not_utf8_is_a_usage_error(run):
@@ -35,7 +35,7 @@ def test_every_field_that_remember_takes_is_stored(run):
 
 
 def test_a_quarantined_write_says_how_to_approve_it(run, held):
-    assert held["next"] == f"pending review: approve it with `keepward approve {held['proposal']}`"
+    assert held["next"] == f"pending review: approve it with `keepward approve {held['item']['id']}`"
 
 
 def test_a_refused_write_exits_5_and_says_why(run):
@@ -89,7 +89,7 @@ def test_an_unknown_id_exits_3(run, saved, command):
 
 def test_forgetting_needs_no_reason(run, saved):
     done = run("forget", saved["id"], "--as", "operator", "--json").json
-    assert run("show", done["commit"], "--json").json["reason"] == "forgotten"
+    assert run("show", done["commit"]["id"], "--json").json["details"]["reason"] == "forgotten"
 
 
 def test_a_memory_loses_its_key_at_the_terminal(run):

@@ -67,7 +67,7 @@ def test_deep_json_is_a_usage_error_of_commands(run, depth, make):
     ):
         ran = run(*command)
         assert (ran.code, "unexpected" in ran.err) == (2, False)
-    assert run("list", "--json").json["memories"] == []
+    assert run("list", "--json").json["items"] == []
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -85,7 +85,7 @@ def test_deep_files_of_an_import_are_a_usage_error(run, tmp_path, depth, name):
     )
     ran = run("import", name, *(("--format", "records") if name == "records.json" else ()))
     assert (ran.code != 0, "unexpected" in ran.err) == (True, False)
-    assert run("list", "--json").json["memories"] == []
+    assert run("list", "--json").json["items"] == []
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

@@ -24,7 +24,7 @@ from mcp_made import opened, served, talk
 from starlette.testclient import TestClient
 
 import keepward
-from golden import FOLDER, aliased, compare, library, operations, structure, usage
+from golden import FOLDER, aliased, compare, library, operations, structure, types, usage
 from keepward import Actor, Memory
 from keepward.api import OPERATIONS
 from keepward.cli.main import command_tree
@@ -50,6 +50,10 @@ class Ids:
 
 def test_operations_keep_their_signatures():
     compare("operations.txt", operations(Memory, OPERATIONS, described()))
+
+
+def test_types_keep_their_fields():
+    compare("types.json", types(described()))
 
 
 def test_the_library_has_the_names_and_signatures_that_it_had():
@@ -87,7 +91,14 @@ def test_the_tools_of_the_protocol_answer_as_they_did(tmp_path, profile):
             data = answer.structured_content
             known = {key: each for key, each in (data or {}).items() if key in ("id", "edits") and each} | known
             text = [aliased(each.text) for each in answer.content]
-            found.append({"call": [name, arguments], "error": answer.is_error, "text": text, "data": structure(data)})
+            found.append(
+                {
+                    "call": [name, arguments],
+                    "error": answer.is_error,
+                    "text": text,
+                    "data": structure(data, typed=False),
+                }
+            )
         return found
 
     with stood(tmp_path) as memory:

@@ -73,7 +73,7 @@ def test_memory_of_the_login_is_shown_in_every_project(run, prompt, folders):
 def test_prompt_is_stored_at_the_login_in_the_project(run, prompt, folders):
     prompt(folders[0], RATE)
     scope = f"/projects/example.org.acme.site/users/{getpass.getuser()}"
-    assert {each["scope"] for each in run("list", "--scope", scope, "--json").json["memories"]} == {scope}
+    assert {each["scope"] for each in run("list", "--scope", scope, "--json").json["items"]} == {scope}
 
 
 def test_command_reaches_the_project_of_its_folder(run, prompt, folders, monkeypatch):

@@ -9,6 +9,7 @@ from http_stage import Stage
 from msgspec import structs
 from starlette.datastructures import Headers
 
+from keepward.core.principals import StoredToken
 from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, LoginSessions, handle_of
 from keepward.http.requests import Problem
 from keepward.memory import request_context_of
@@ -78,7 +79,8 @@ def test_token_revoked_during_use_opens_nothing_more(stage):
 def test_owners_token_with_a_scope_is_refused_with_the_reason(stage):
     issued = stage.memory.create_token("ola", rights="owner")
     with request_context_of(stage.memory).store.write() as writer:
-        writer.put(structs.replace(issued.token, scope="/users/ana"))
+        (stored,) = writer.documents(StoredToken, None).list(id=issued.token.id)
+        writer.put(structs.replace(stored, scope="/users/ana"))
     answer = stage.client.get("/memory/status", headers={"Authorization": f"Bearer {issued.secret}"})
     assert answer.status_code == 401
     assert f"keepward token revoke {issued.token.id}" in answer.json()["detail"]

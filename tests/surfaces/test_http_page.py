@@ -130,9 +130,9 @@ def test_the_server_reports_the_page_core_tiers_queue_and_commits(answers):
 @pytest.mark.promise("C118")
 def test_server_sends_the_page_pending_proposals_reasons_and_sources(answers):
     item = answers["GET /memory/quarantine"]["body"]["items"][1]
-    after = item["diff"][0]["after"]
-    assert (item["proposer"], item["reason"], after["source"]) == (
-        "agent:assistant",
+    after = item["steps"][0]["after"]
+    assert (item["proposer"]["name"], item["reason"], after["source"]) == (
+        "assistant",
         "read on a supplier's page",
         "web",
     )

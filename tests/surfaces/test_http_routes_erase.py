@@ -39,7 +39,7 @@ def test_erased_text_is_in_no_file_and_the_certificate_agrees(world, name):
 
 @pytest.mark.parametrize(
     ("expires", "until"),
-    [("24h", "2026-03-02T09:00:00+00:00"), ("2026-04-01T00:00:00Z", "2026-04-01T00:00:00+00:00"), (None, None)],
+    [("24h", "2026-03-02T09:00:00Z"), ("2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z"), (None, None)],
 )
 def test_token_expires_after_ttl_at_an_instant_or_never(world, expires, until):
     told = world.owner.post("/memory/tokens", json={"name": "claude", "expires": expires}).json()

@@ -24,11 +24,11 @@ def filled(tmp_path_factory):
 
 
 def listed(page):
-    return page["hits"] if "hits" in page else page["items"]
+    return [each["memory"] for each in page["hits"]] if "hits" in page else page["items"]
 
 
 def texts(answer):
-    return [each["text"] for each in answer.json()["hits"]]
+    return [each["text"] for each in listed(answer.json())]
 
 
 @pytest.mark.promise("C106", "C117")
@@ -196,7 +196,7 @@ def test_a_limit_out_of_bounds_gets_the_range(filled, path, limit):
 @pytest.mark.promise("C110")
 def test_compile_gives_a_context_for_an_objective_with_its_receipt(filled):
     told = filled.bearer().post("/memory/compile", json={"objective": "when does the ferry leave"}).json()
-    receipt = filled.owner.get(f"/memory/receipts/{told['receipt']}").json()
+    receipt = filled.owner.get(f"/memory/receipts/{told['receipt']['id']}").json()
     assert ("ferry leaves at six" in told["text"], receipt["context_id"]) == (True, told["context_id"])
 
 

@@ -165,7 +165,7 @@ def scopes(tmp_path_factory):
         "/memory/items", json={"text": "The gate of orion is green", "tier": "archival", "key": "gate"}
     ).json()
     orion.put("/memory/keys/mission", json={"text": "Guard the green gate", "tier": "core", "confidence": 0.9})
-    receipt = orion.post("/memory/compile", json={"objective": "gate"}).json()["receipt"]
+    receipt = orion.post("/memory/compile", json={"objective": "gate"}).json()["receipt"]["id"]
     yield world, {**made, "compiled": receipt}
     world.memory.close()
 
@@ -186,7 +186,7 @@ def test_another_tenant_has_nothing_of_it(scopes):
     other = world.bearer("guest", tenant="other")
     codes = [
         other.get(f"/memory/items/{names['id']}").status_code,
-        other.get(f"/memory/commits/{names['commit']}").status_code,
+        other.get(f"/memory/commits/{names['commit']['id']}").status_code,
     ]
     assert (codes, other.get("/memory/items").json()["items"]) == ([404, 404], [])
 

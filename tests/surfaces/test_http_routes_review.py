@@ -26,7 +26,7 @@ def held(agent, text="Ship in summer", key="mission", **fields):
     """Return the id of a proposal that waits."""
     answer = agent.put(f"/memory/keys/{key}", json={"text": text, "tier": "core", "confidence": 0.9, **fields})
     assert answer.status_code == 202
-    return answer.json()["proposal"]
+    return answer.json()["item"]["id"]
 
 
 def tag_of(client, name):
@@ -41,10 +41,10 @@ def mission(world):
 def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
     name = held(agent, evidence=["chat:42"], source="user_message")
     item = world.owner.get("/memory/quarantine").json()["items"][0]
-    after = item["diff"][0]["after"]
-    assert (item["id"], item["proposer"], item["reasons"][0]["code"], after["text"], after["evidence"]) == (
+    after = item["steps"][0]["after"]
+    assert (item["id"], item["proposer"]["name"], item["reasons"][0]["code"], after["text"], after["evidence"]) == (
         name,
-        "agent:claude",
+        "claude",
         "needs_approval",
         "Ship in summer",
         ["chat:42", "claimed:user_message"],
@@ -131,8 +131,8 @@ def test_batch_approval_returns_one_answer_each(world, agent):
     told = world.owner.post(
         "/memory/quarantine/approve", json={"items": [*items, {"id": "nobody", "digest": "0" * 64}]}
     ).json()
-    assert ([each["error"] and each["error"]["status"] for each in told["results"]], told["approved"]) == (
-        [None, 409, 404],
+    assert ([each["error"] and each["error"]["code"] for each in told["results"]], told["approved"]) == (
+        [None, "conflict", "not_found"],
         1,
     )
 
@@ -141,16 +141,19 @@ def test_batch_approval_returns_one_answer_each(world, agent):
 def test_batch_rejection_returns_one_answer_each(world, agent):
     ids = [held(agent), "nobody", held(agent, "Berth three is wet", "workspace_state")]
     told = world.owner.post("/memory/quarantine/reject", json={"ids": ids, "reason": "no"}).json()
-    assert ([each["ok"] for each in told["results"]], told["rejected"], told["failed"]) == ([True, False, True], 2, 1)
+    assert ([each["error"] is None for each in told["results"]], told["rejected"], told["failed"]) == (
+        [True, False, True],
+        2,
+        1,
+    )
 
 
 @pytest.mark.promise("Z24", "F10")
 def test_under_four_eyes_no_one_approves_their_own_proposal(tmp_path):
     world = HttpTestServer(tmp_path, policy=Policy(four_eyes=True))
     said = "The crane may be red"
-    name = world.owner.post("/memory/items", json={"text": said, "tier": "archival", "confidence": 0.01}).json()[
-        "proposal"
-    ]
+    made = world.owner.post("/memory/items", json={"text": said, "tier": "archival", "confidence": 0.01}).json()
+    name = made["item"]["id"]
     other = world.bearer("rita", rights="reviewer")
     codes = [
         client.post(f"/memory/quarantine/{name}/approve", headers=tag_of(client, name)).status_code

@@ -26,7 +26,7 @@ def text_of(world, name):
 def test_gate_refusal_answers_422_with_reasons_and_a_receipt(world, agent):
     answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "confidence": 1.5})
     told = answer.json()
-    kept = world.owner.get(f"/memory/receipts/{told['receipt']}").json()
+    kept = world.owner.get(f"/memory/receipts/{told['receipt']['id']}").json()
     assert (answer.status_code, told["code"], told["reasons"][0]["code"], kept["kind"]) == (
         422,
         "refused",
@@ -56,7 +56,7 @@ def test_an_edit_is_one_proposal_of_many_changes(world, agent):
             ],
         },
     )
-    assert (answer.status_code, len(world.memory.show(answer.json()["commit"]).steps)) == (201, 2)
+    assert (answer.status_code, len(world.memory.show(answer.json()["commit"]["id"]).steps)) == (201, 2)
 
 
 CHANGES = {

@@ -53,4 +53,4 @@ def test_a_token_says_when_it_was_last_used(world):
     bearer.get("/memory/status")
     world.ticks.now += 30
     used = {each["name"]: each["used_at"] for each in world.owner.get("/memory/tokens").json()["items"]}
-    assert used["claude"] == "2026-03-01T08:59:30+00:00"
+    assert used["claude"] == "2026-03-01T08:59:30Z"

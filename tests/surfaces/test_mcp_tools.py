@@ -82,7 +82,7 @@ def test_a_corrected_hit_names_who_corrected_it(server, owner):
     made = remembered(server, text="Ana prefers tabs")
     owner.revise(made["id"], "Ana prefers spaces", reason="she said so")
     (hit,) = call(server, "recall", {"query": "what does Ana prefer"}).structured_content["hits"]
-    assert (hit["text_by"], hit["text_at"]) == (owner.actor.label, owner.get(made["id"]).text_at.isoformat())
+    assert (hit["text_by"], hit["text_at"]) == (owner.actor.label, owner.get(made["id"]).to_dict()["text_at"])
 
 
 @pytest.mark.promise("F10")

@@ -17,7 +17,7 @@ export type ContainSelector = { memory: string } | { source: string } | { actor:
 
 interface Plan {
   /** What would be taken out of use, each once. */
-  items: Schemas["Memory"][];
+  items: Schemas["Record"][];
   direct: number;
   contexts: number;
   waiting: number;
@@ -28,7 +28,7 @@ interface Plan {
 
 /** Ask what would be contained; several ways together. */
 async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
-  const items = new Map<string, Schemas["Memory"]>();
+  const items = new Map<string, Schemas["Record"]>();
   const direct = new Set<string>();
   const contexts = new Set<string>();
   const waiting = new Set<string>();
@@ -66,7 +66,7 @@ async function contain(ways: readonly ContainSelector[], shown: Plan, reason: st
     if (now.data.items.some((each) => !known.has(each.id))) return { ok: false, problem: GREW };
     const done = await ask(api.POST("/memory/contain", { body: { ...way, digest: now.data.digest, reason } }));
     if (!done.ok) return done;
-    if (done.data.commit) commits.push(done.data.commit);
+    if (done.data.commit) commits.push(done.data.commit.id);
   }
   return { ok: true, status: 200, etag: null, data: commits };
 }

@@ -4,7 +4,7 @@ import type { Schemas } from "../api";
 import { Time } from "./Time";
 import { Who } from "./Who";
 
-export function Said({ memory }: { memory: Schemas["Memory"] }) {
+export function Said({ memory }: { memory: Schemas["Record"] }) {
   return (
     <>
       {memory.subject ? (

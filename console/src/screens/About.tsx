@@ -16,7 +16,7 @@ import { Statement } from "./about/Statement";
 import { namedBy, parted, type Named } from "./about/names";
 import { Detail, Unknown } from "./Sources";
 
-type Memory = Schemas["Memory"];
+type Memory = Schemas["Record"];
 
 // Memories that are shown of each sort; the link beside them has all.
 const SHOWN = 20;

@@ -149,7 +149,7 @@ function List({ query }: { query: Query }) {
 }
 
 function Newest({ query }: { query: Query }) {
-  const list = useWindow<Schemas["Memory"]>(
+  const list = useWindow<Schemas["Record"]>(
     JSON.stringify(query),
     async (offset, limit, signal) => {
       const found = await ask(api.GET("/memory/items", { signal, params: { query: { ...query, offset, limit } } }));

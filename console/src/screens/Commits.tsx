@@ -7,6 +7,7 @@ import { Link } from "wouter-preact";
 import { BASE, go, useAddress, type Address } from "../address";
 import type { Schemas } from "../api";
 import { dayBegins } from "../browse";
+import { changesOf } from "../changes";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
@@ -24,9 +25,9 @@ import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
 import { grouped, reasonOf, titleOf, undoneBy } from "./commits/undone";
-import { OPS } from "./review/labels";
+import { OPS, proposerLabel } from "./review/labels";
 
-type Commit = Schemas["Commit"];
+type Commit = Schemas["CommitView"];
 
 const PAGE = 100;
 // Rollbacks that are looked through for what they undid, the newest.
@@ -54,16 +55,16 @@ function Journal({ address }: { address: Address }) {
   const chosen = address.get("at");
   const since = address.get("since");
   const all = found.data?.items ?? [];
-  const items = since ? all.filter((each) => Date.parse(each.at) >= Date.parse(since)) : all;
+  const items = since ? all.filter((each) => Date.parse(each.commit.at) >= Date.parse(since)) : all;
   const ends = items.length < all.length;
   // Where nothing was chosen the newest is open; what is being read stays when another one comes.
   const newest = useRef("");
-  newest.current ||= String(items[0]?.seq ?? "");
+  newest.current ||= String(items[0]?.commit.seq ?? "");
   const current = chosen || newest.current;
-  const place = items.findIndex((each) => String(each.seq) === current);
+  const place = items.findIndex((each) => String(each.commit.seq) === current);
   const move = (by: number) => {
     const next = items[Math.max(0, Math.min(items.length - 1, place + by))];
-    if (next) address.set({ at: next.seq });
+    if (next) address.set({ at: next.commit.seq });
   };
   useKeys("Commits", {
     j: { does: "Next commit", run: () => move(1) },
@@ -73,12 +74,12 @@ function Journal({ address }: { address: Address }) {
   const filtered = Boolean(query.actor || query.kind || query.until || since);
   const row = (each: Commit) => (
     <Row
-      key={each.id}
+      key={each.commit.id}
       item={each}
       title={titleOf(each, all)}
       reason={reasonOf(each, all)}
-      undone={undone.get(each.id)}
-      on={String(each.seq) === current}
+      undone={undone.get(each.commit.id)}
+      on={String(each.commit.seq) === current}
       address={address}
     />
   );
@@ -103,7 +104,11 @@ function Journal({ address }: { address: Address }) {
                   <ol class="journal" aria-label="Commits, newest first">
                     {grouped(items).map((each) =>
                       Array.isArray(each) ? (
-                        <Folded key={each[0]?.id} items={each} open={each.some((item) => String(item.seq) === current)}>
+                        <Folded
+                          key={each[0]?.commit.id}
+                          items={each}
+                          open={each.some((item) => String(item.commit.seq) === current)}
+                        >
                           {each.map(row)}
                         </Folded>
                       ) : (
@@ -150,7 +155,7 @@ function Folded({ items, open, children }: { items: readonly Commit[]; open: boo
     <li>
       <details open={open || undefined}>
         <summary class="soft small">
-          {items.length} commits that only counted uses, {items.at(-1)?.seq} to {items[0]?.seq}
+          {items.length} commits that only counted uses, {items.at(-1)?.commit.seq} to {items[0]?.commit.seq}
         </summary>
         <ol class="journal">{children}</ol>
       </details>
@@ -232,29 +237,32 @@ function Row({
   on: boolean;
   address: Address;
 }) {
-  const ops = [...new Set(item.changes.map((each) => OPS[each.op] ?? each.op))].slice(0, 3).join(", ");
-  const many = item.changes.length > 1 ? ` × ${item.changes.length}` : "";
+  const { commit, details, steps } = item;
+  const ops = [...new Set(steps.map((each) => OPS[each.op] ?? each.op))].slice(0, 3).join(", ");
+  const many = steps.length > 1 ? ` × ${steps.length}` : "";
   const open = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey) return;
     event.preventDefault();
-    address.set({ at: item.seq }, { push: !address.get("at") });
+    address.set({ at: commit.seq }, { push: !address.get("at") });
   };
   return (
     <li>
-      <a href={`${BASE}/commits?at=${item.seq}`} aria-current={on || undefined} onClick={open}>
-        <span class="seq">{item.seq}</span>
+      <a href={`${BASE}/commits?at=${commit.seq}`} aria-current={on || undefined} onClick={open}>
+        <span class="seq">{commit.seq}</span>
         <span class={undone ? "cut undone" : "cut"} dir="auto">
           {seen(title)}
         </span>
         <span class="soft small">
-          <Time at={item.at} short />
+          <Time at={commit.at} short />
         </span>
         <span class="sub small soft">
-          <Tag tone={TONES[item.kind] ?? "plain"}>{item.kind}</Tag>
-          {undone ? <Tag tone="warn">{`undone by ${undone.seq}`}</Tag> : null}
+          <Tag tone={TONES[commit.kind] ?? "plain"}>{commit.kind}</Tag>
+          {undone ? <Tag tone="warn">{`undone by ${undone.commit.seq}`}</Tag> : null}
           <span class="cut">
-            {seen(item.actor)}
-            {item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}
+            {seen(details.actor)}
+            {details.approved_by && details.approved_by !== details.actor ? (
+              <> · approved by {seen(details.approved_by)}</>
+            ) : null}
             {reason && reason !== title ? <> · {seen(reason)}</> : null}
           </span>
           <span class="spread" />
@@ -280,14 +288,14 @@ function Detail({
   address: Address;
 }) {
   const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: name } } }, null);
-  const proposal = found.data?.proposal;
+  const proposal = found.data?.details.proposal;
   const proposed = useGet(
     proposal ? "/memory/quarantine/{id}" : null,
     { params: { path: { id: proposal ?? "" } } },
     null,
   );
   const [undoing, setUndoing] = useState(false);
-  const by = found.data ? undone.get(found.data.id) : undefined;
+  const by = found.data ? undone.get(found.data.commit.id) : undefined;
   useKeys("This commit", {
     Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
     z: mayChange() && !by ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
@@ -298,20 +306,20 @@ function Detail({
         {(data) => (
           <>
             <div class="line commit-head">
-              <h2>Commit {data.seq}</h2>
-              <Tag tone={TONES[data.kind] ?? "plain"}>{data.kind}</Tag>
+              <h2>Commit {data.commit.seq}</h2>
+              <Tag tone={TONES[data.commit.kind] ?? "plain"}>{data.commit.kind}</Tag>
               {by ? (
                 <span class="small">
-                  undone by <CommitLink of={by.seq} />
+                  undone by <CommitLink of={by.commit.seq} />
                 </span>
               ) : null}
               <span class="spread" />
-              {mayChange() && data.kind !== "erase" && !by ? (
+              {mayChange() && data.commit.kind !== "erase" && !by ? (
                 <Button small tone="no" hint="z" onClick={() => setUndoing(true)}>
                   Roll back…
                 </Button>
               ) : null}
-              <Button small onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>
+              <Button small onClick={() => go(`/commits?compare=yes&from=${data.commit.seq}`)}>
                 Compare with now
               </Button>
               {chosen ? (
@@ -326,51 +334,51 @@ function Detail({
             <dl class="facts">
               <dt>by</dt>
               <dd>
-                <Who name={data.actor} />
+                <Who name={data.details.actor} />
               </dd>
-              {proposed.data && proposed.data.proposer !== data.actor ? (
+              {proposed.data && proposerLabel(proposed.data) !== data.details.actor ? (
                 <>
                   <dt>proposed by</dt>
                   <dd>
-                    <Who name={proposed.data.proposer} />
+                    <Who name={proposerLabel(proposed.data)} />
                   </dd>
                 </>
               ) : null}
-              {data.approved_by ? (
+              {data.details.approved_by ? (
                 <>
                   <dt>approved by</dt>
                   <dd>
-                    <Who name={data.approved_by} />
+                    <Who name={data.details.approved_by} />
                   </dd>
                 </>
               ) : null}
               <dt>at</dt>
               <dd>
-                <Time at={data.at} />
+                <Time at={data.commit.at} />
               </dd>
-              {data.session ? (
+              {data.details.session ? (
                 <>
                   <dt>conversation</dt>
                   <dd>
-                    <Link href={`/memories?${new URLSearchParams({ session: data.session })}`}>
-                      {seen(data.session)}
+                    <Link href={`/memories?${new URLSearchParams({ session: data.details.session })}`}>
+                      {seen(data.details.session)}
                     </Link>
                   </dd>
                 </>
               ) : null}
-              {data.proposal ? (
+              {data.details.proposal ? (
                 <>
                   <dt>proposal</dt>
                   <dd>
-                    <Link href={`/review?at=${data.proposal}`}>what was proposed, and why it was held</Link>
+                    <Link href={`/review?at=${data.details.proposal}`}>what was proposed, and why it was held</Link>
                   </dd>
                 </>
               ) : null}
-              {data.undoes.length ? (
+              {data.details.undoes.length ? (
                 <>
                   <dt>undoes</dt>
                   <dd class="line">
-                    {data.undoes.map((each) => (
+                    {data.details.undoes.map((each) => (
                       <Undoes key={each} id={each} />
                     ))}
                   </dd>
@@ -378,29 +386,27 @@ function Detail({
               ) : null}
               <dt>receipt</dt>
               <dd>
-                <ReceiptLink id={data.receipt}>{data.receipt.slice(0, 13)}</ReceiptLink>
+                <ReceiptLink id={data.details.receipt}>{data.details.receipt.slice(0, 13)}</ReceiptLink>
               </dd>
               <dt>hash</dt>
-              <dd class="mono" title={data.hash}>
-                {data.hash.slice(0, 16)}…
+              <dd class="mono" title={data.commit.hash}>
+                {data.commit.hash.slice(0, 16)}…
               </dd>
             </dl>
-            <h3>
-              {data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}
-            </h3>
-            <Compared items={data.events ?? []} label="What it changed" />
+            <h3>{data.steps.length === 1 ? "What it changed" : `What it changed, in ${data.steps.length} memories`}</h3>
+            <Compared items={data.steps} label="What it changed" />
             <p>
               <a class="small" href={found.url} target="_blank" rel="noreferrer">
                 JSON
               </a>
             </p>
-            {data.kind === "erase" ? (
+            {data.commit.kind === "erase" ? (
               <p class="soft small">
                 An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves
                 it.
               </p>
             ) : null}
-            {undoing ? <RollBackDialog commit={data} onClose={() => setUndoing(false)} /> : null}
+            {undoing ? <RollBackDialog commit={data.commit} onClose={() => setUndoing(false)} /> : null}
           </>
         )}
       </Shown>
@@ -411,7 +417,7 @@ function Detail({
 /** A commit that was undone, by its number. */
 function Undoes({ id }: { id: string }) {
   const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: id } } }, null);
-  return <CommitLink of={id}>{found.data ? `commit ${found.data.seq}` : "an earlier commit"}</CommitLink>;
+  return <CommitLink of={id}>{found.data ? `commit ${found.data.commit.seq}` : "an earlier commit"}</CommitLink>;
 }
 
 // What the store itself changes while a memory is used; its words stay as they are.
@@ -419,7 +425,7 @@ const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses"
 const SHOWN = 300;
 
 function Compared({ items, label }: { items: readonly Differing[]; label: string }) {
-  const said = items.filter((each) => each.changed.some((change) => !UPKEEP.has(change.field)));
+  const said = items.filter((each) => changesOf(each.before, each.after).some((change) => !UPKEEP.has(change.field)));
   const weighed = items.filter((each) => !said.includes(each));
   const added = said.filter((each) => !each.before).length;
   const removed = said.filter((each) => !each.after).length;

@@ -106,7 +106,7 @@ function Compile({ address }: { address: Address }) {
     if (!kept.ok) return say(kept.problem.detail, { tone: "bad" });
     const first = address.get("a");
     const second = address.get("b");
-    const next = first && !second ? { b: kept.data.receipt } : { a: kept.data.receipt, b: "" };
+    const next = first && !second ? { b: kept.data.receipt?.id } : { a: kept.data.receipt?.id, b: "" };
     address.set({ ...next, view: first && !second ? "compare" : "" }, { push: true });
     say(
       first && !second

@@ -3,7 +3,7 @@
 import "./core.css";
 import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, ask, type Answer, type Schemas } from "../api";
+import { type Answer, api, ask, commitOf, type Outcome, type Schemas } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { notifyChanged } from "../events";
@@ -211,7 +211,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
     const done = await saved(block, text, reason || "edited in the console", base);
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    const { commit } = done.data;
+    const commit = commitOf(done.data);
     notifyChanged();
     say(`${block.key} was changed; it stands in every prompt from now on.`, {
       undo: commit ? () => rollBack(commit) : undefined,
@@ -281,12 +281,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
   );
 }
 
-async function saved(
-  block: Block,
-  text: string,
-  reason: string,
-  base: number | null,
-): Promise<Answer<Schemas["Written"]>> {
+async function saved(block: Block, text: string, reason: string, base: number | null): Promise<Answer<Outcome>> {
   if (block.id === null) {
     return ask(api.POST("/memory/items", { body: { text, tier: "core", key: block.key, reason } as never }));
   }
@@ -305,22 +300,22 @@ function History({ id }: { id: string }) {
       {(data) => (
         <ol class="core-versions">
           {[...data.items].reverse().map((each) => (
-            <li key={each.version} class="stack">
+            <li key={each.record.version} class="stack">
               <div class="line small soft">
-                <b>version {each.version}</b>
+                <b>version {each.record.version}</b>
                 <span>
-                  <Who name={each.actor} />
-                  {each.approved_by ? (
+                  <Who name={each.details.actor} />
+                  {each.details.approved_by ? (
                     <>
-                      , approved by <Who name={each.approved_by} />
+                      , approved by <Who name={each.details.approved_by} />
                     </>
                   ) : null}
                 </span>
-                <Time at={each.at} />
+                <Time at={each.commit.at} />
                 <span class="spread" />
-                <CommitLink of={each.seq} />
+                <CommitLink of={each.commit.seq} />
               </div>
-              {each.reason ? <p class="small soft">{seen(each.reason)}</p> : null}
+              {each.details.reason ? <p class="small soft">{seen(each.details.reason)}</p> : null}
               <Diff before={each.before?.text} after={each.record.text} />
             </li>
           ))}

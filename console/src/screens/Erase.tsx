@@ -487,8 +487,8 @@ function Done({ done }: { done: Schemas["Destroyed"] }) {
         The certificate says what was destroyed, what proves it, and what it cannot promise.
       </p>
       <div class="line">
-        <Download commit={done.commit} />
-        <Link href={`/commits?at=${done.commit}`}>The commit</Link>
+        <Download commit={done.commit.id} />
+        <Link href={`/commits?at=${done.commit.id}`}>The commit</Link>
       </div>
       <p class="soft small">What it said is refused when somebody says it again in the same words.</p>
     </div>
@@ -513,15 +513,15 @@ function Certificates() {
           data.items.length ? (
             <ol class="plain-list">
               {data.items.map((each) => (
-                <li key={each.id} class="cert">
+                <li key={each.commit.id} class="cert">
                   <span>
-                    {counted(each.changes.length, "memory", "memories")}, since{" "}
-                    {(REASONS as Record<string, string>)[each.reason] ?? seen(each.reason)}
+                    {counted(each.steps.length, "memory", "memories")}, since{" "}
+                    {(REASONS as Record<string, string>)[each.details.reason] ?? seen(each.details.reason)}
                   </span>
                   <span class="soft small">
-                    <Who name={each.actor} /> · <Time at={each.at} />
+                    <Who name={each.details.actor} /> · <Time at={each.commit.at} />
                   </span>
-                  <Download commit={each.id} />
+                  <Download commit={each.commit.id} />
                 </li>
               ))}
             </ol>

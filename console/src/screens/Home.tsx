@@ -19,7 +19,7 @@ import { News } from "./home/News";
 import { Agents, BlockList, Jobs, Tiers } from "./home/Store";
 import { DAYS, Integrity, Memories, Prompts, Waiting, type Audit } from "./home/Tiles";
 import { verify, warningsOf, type Warning } from "./home/warnings";
-import { summaryOf, headline } from "./review/labels";
+import { headline, proposerLabel, summaryOf } from "./review/labels";
 
 export function Home() {
   const now = status.value;
@@ -145,7 +145,7 @@ function Queue() {
                   <MemoryText text={summaryOf(each) || headline(each)} one />
                 </Link>
                 <span class="soft small">
-                  <Who name={each.proposer} />, <Time at={each.created_at} short />
+                  <Who name={proposerLabel(each)} />, <Time at={each.created_at} short />
                 </span>
               </li>
             ))}

@@ -21,7 +21,7 @@ import { Search } from "./memories/Search";
 import { Selection } from "./memories/Selection";
 import { MOST } from "./memories/picked";
 
-type Memory = Schemas["Memory"];
+type Memory = Schemas["Record"];
 
 export function Memories() {
   const address = useAddress();

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { Link, useParams } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
+import { changesOf, type Change } from "../changes";
 import { useKeys } from "../keys";
 import { commits } from "../events";
 import { useGet } from "../load";
@@ -27,7 +28,7 @@ import { seen, written } from "../parts/seen";
 import { MEMORY_ACTIONS, ActionDialog, type MemoryAction } from "./actions";
 import { OPS } from "./review/labels";
 
-type Item = Schemas["Memory"];
+type Item = Schemas["Record"];
 
 export function Memory() {
   const { id: raw = "" } = useParams<{ id: string }>();
@@ -192,7 +193,7 @@ function Fields({ item }: { item: Item }) {
       {(data) => (
         <>
           {byCommit(data.origins).map((origins) => (
-            <section key={origins[0].made.commit} class="stack memory-blame">
+            <section key={origins[0].made.commit.id} class="stack memory-blame">
               <p class="small soft">
                 <Who name={origins[0].actor} />
                 {origins[0].approved_by ? (
@@ -200,7 +201,7 @@ function Fields({ item }: { item: Item }) {
                     , approved by <Who name={origins[0].approved_by} />
                   </>
                 ) : null}{" "}
-                in <CommitLink of={origins[0].made.seq} />, <Time at={origins[0].made.at} short />
+                in <CommitLink of={origins[0].made.commit.seq} />, <Time at={origins[0].made.commit.at} short />
               </p>
               <dl class="facts">
                 {origins.map((each) => (
@@ -273,11 +274,11 @@ function byCommit(origins: readonly Schemas["Origin"][]): Some<Schemas["Origin"]
   const found = new Map<string, [Schemas["Origin"], ...Schemas["Origin"][]]>();
   for (const each of origins) {
     if (ELSEWHERE.has(each.field)) continue;
-    const held = found.get(each.made.commit);
+    const held = found.get(each.made.commit.id);
     if (held) held.push(each);
-    else found.set(each.made.commit, [each]);
+    else found.set(each.made.commit.id, [each]);
   }
-  return [...found.values()].sort((a, b) => b[0].made.seq - a[0].made.seq);
+  return [...found.values()].sort((a, b) => b[0].made.commit.seq - a[0].made.commit.seq);
 }
 
 function Value({ field, value, now }: { field: string; value: unknown; now: number | undefined }) {
@@ -316,7 +317,7 @@ function Value({ field, value, now }: { field: string; value: unknown; now: numb
   return <>{seen(String(value))}</>;
 }
 
-function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
+function Versions({ items }: { items: readonly Schemas["Version"][] }) {
   const [all, setAll] = useState(false);
   const newest = [...items].reverse();
   const said = newest.filter((each) => !isUpkeep(each));
@@ -325,22 +326,23 @@ function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
     <>
       <ol class="plain-list memory-versions">
         {shown.map((each) => (
-          <li key={each.version} class="stack">
+          <li key={each.record.version} class="stack">
             <div class="line small">
-              <b class="num">{each.version}</b> <Tag>{OPS[each.op] ?? each.op}</Tag> <Who name={each.actor} />
-              {each.approved_by ? (
+              <b class="num">{each.record.version}</b> <Tag>{OPS[each.op] ?? each.op}</Tag>{" "}
+              <Who name={each.details.actor} />
+              {each.details.approved_by ? (
                 <span class="soft">
-                  approved by <Who name={each.approved_by} />
+                  approved by <Who name={each.details.approved_by} />
                 </span>
               ) : null}
               <span class="spread" />
-              <CommitLink of={each.seq} /> <Time at={each.at} />
+              <CommitLink of={each.commit.seq} /> <Time at={each.commit.at} />
             </div>
-            {each.reason ? <p class="soft small">{seen(each.reason)}</p> : null}
+            {each.details.reason ? <p class="soft small">{seen(each.details.reason)}</p> : null}
             {each.before === null || each.before.text !== each.record.text ? (
               <Diff before={each.before?.text} after={each.record.text} />
             ) : null}
-            <Changed items={each.before === null ? [] : each.changed.filter((one) => one.field !== "text")} />
+            <Changed items={each.before === null ? [] : changed(each).filter((one) => one.field !== "text")} />
           </li>
         ))}
       </ol>
@@ -369,13 +371,19 @@ const UPKEEP = new Set([
   "updated_at",
 ]);
 
-function isUpkeep(each: Schemas["MemoryVersion"]): boolean {
+function changed(each: Schemas["Version"]): Change[] {
+  return changesOf(each.before, each.record);
+}
+
+function isUpkeep(each: Schemas["Version"]): boolean {
   return (
-    each.before !== null && each.actor.startsWith("job:") && each.changed.every((change) => UPKEEP.has(change.field))
+    each.before !== null &&
+    each.details.actor.startsWith("job:") &&
+    changed(each).every((change) => UPKEEP.has(change.field))
   );
 }
 
-function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
+function Changed({ items }: { items: readonly Change[] }) {
   if (!items.length) return null;
   const said = (field: string, value: unknown) =>
     value === null || value === undefined ? (

@@ -165,11 +165,11 @@ function Hits({ of, query, order, limit }: HitsProps) {
       {of.hits.length ? (
         <ol class="card recall-hits">
           {of.hits.map((hit) => (
-            <li key={hit.id}>
+            <li key={hit.memory.id}>
               <span class="recall-rank num soft">{hit.rank}</span>
               <div class="stack tight">
-                <Link href={`/memories/${hit.id}`} class="recall-text">
-                  <MemoryText text={hit.text} limit={300} />
+                <Link href={`/memories/${hit.memory.id}`} class="recall-text">
+                  <MemoryText text={hit.memory.text} limit={300} />
                 </Link>
                 <span class="line small soft">
                   <b class="num">{hit.score.toFixed(2)}</b>
@@ -177,16 +177,16 @@ function Hits({ of, query, order, limit }: HitsProps) {
                     <Tag title="It hardly bears on the question: it scores much less than the best hit">weak</Tag>
                   ) : null}
                   <span>{hit.why.join(" and ")}</span>
-                  <span class="faint">{hit.source}</span>
+                  <span class="faint">{hit.memory.source}</span>
                 </span>
                 <Bars parts={hit.parts} most={most} />
               </div>
               {mayChange() ? (
                 <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
-                  <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>
+                  <Chip on={said[hit.memory.id] === true} onClick={() => void judge(hit.memory.id, true)}>
                     used
                   </Chip>
-                  <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>
+                  <Chip on={said[hit.memory.id] === false} onClick={() => void judge(hit.memory.id, false)}>
                     not
                   </Chip>
                 </span>

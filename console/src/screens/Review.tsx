@@ -135,7 +135,7 @@ export function Review() {
     if (busy) return;
     if (!one.may_approve) return say(OTHER_APPROVER_NEEDED, { tone: "plain" });
     if (one.stale) return say("It is outdated: edit it against the current text, or reject it", { tone: "plain" });
-    if (one.diff.every((step) => leftOutOf(one.digest).has(step.after.id)))
+    if (one.steps.every((step) => leftOutOf(one.digest).has(step.after.id)))
       return say("Every change is left out: reject it instead", { tone: "plain" });
     if (!viewed.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
@@ -374,11 +374,11 @@ function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps)
         <MemoryText text={summaryOf(item) || headline(item)} one />
         <div class="row-sub small soft">
           <span class="cut">
-            {seen(proposer(item))} · {item.diff[0]?.after.tier}
-            {item.diff[0]?.after.key ? (
+            {seen(proposer(item))} · {item.steps[0]?.after.tier}
+            {item.steps[0]?.after.key ? (
               <>
                 {" "}
-                <b>{seen(item.diff[0].after.key)}</b>
+                <b>{seen(item.steps[0].after.key)}</b>
               </>
             ) : null}
           </span>
@@ -388,7 +388,7 @@ function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps)
             </Tag>
           ) : null}
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
-          {item.diff.length > 1 ? <Tag>{`${item.diff.length} changes`}</Tag> : null}
+          {item.steps.length > 1 ? <Tag>{`${item.steps.length} changes`}</Tag> : null}
           {reason ? (
             <Tag tone={severityOf(reason)} title={reason.detail}>
               {codeName(reason.code)}

@@ -12,7 +12,7 @@ import { Table, type Column } from "../parts/Table";
 import { Tag, type Tone } from "../parts/Tag";
 import { said, seen } from "../parts/seen";
 
-type Setting = Schemas["SettingInForce"];
+type Setting = Schemas["EffectiveSetting"];
 
 const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
 const ORIGINS: Record<string, string> = {

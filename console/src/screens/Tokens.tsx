@@ -20,7 +20,7 @@ import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
 
-type Token = Schemas["TokenState"];
+type Token = Schemas["ShownToken"];
 type Rights = Schemas["CreateTokenRequest"]["rights"];
 type Can = NonNullable<Schemas["CreateTokenRequest"]["can"]>;
 

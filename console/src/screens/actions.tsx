@@ -1,7 +1,7 @@
 /** What can be done with one memory: each action with its form, sent for the version that is on the screen. */
 
 import { useState } from "preact/hooks";
-import { api, ask, type Answer, type Problem, type Schemas } from "../api";
+import { type Answer, api, ask, commitOf, type Outcome, type Problem, type Schemas } from "../api";
 import { notifyChanged } from "../events";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
@@ -10,8 +10,8 @@ import { Diff } from "../parts/Diff";
 import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
 
-type Item = Schemas["Memory"];
-type Written = Schemas["Written"];
+type Item = Schemas["Record"];
+type Written = Outcome;
 type Values = Record<string, string>;
 
 interface Field {
@@ -203,7 +203,8 @@ export function ActionDialog({
     if (!answer.ok) return setProblem(answer.problem);
     notifyChanged();
     onClose();
-    const { outcome, commit } = answer.data;
+    const { outcome } = answer.data;
+    const commit = commitOf(answer.data);
     if (outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     if (outcome === "duplicate") return say("The same is there already; nothing was changed.", { tone: "plain" });
     say(action.done, commit ? { undo: () => rollBack(commit) } : {});

@@ -9,14 +9,17 @@ import io
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.command import argument, command, option
-from keepward.cli.command_context import CommandContext, CommandResult, to_json_object
+from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.cli.parameters import operation_command
 from keepward.cli.review import APPLY
+from keepward.core.results import outcome_summary
+from keepward.core.serialization import to_json
 from keepward.core.value import pluralize, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
@@ -57,27 +60,34 @@ def erase(
         return CommandResult(data, lambda screen, data: screen.verbatim(json.dumps(data["certificate"], indent=2)))
     if apply is not None:
         done = memory.erase(apply, ids, **chosen)
-        data |= {**to_json_object(done, plan=_plan_data(done.plan)), "certificate": memory.certificate(done.commit.id)}
-        return CommandResult(data, hidden=("places", "commit_details"))
+        data |= {**done.to_dict(), "certificate": memory.certificate(done.commit.id)}
+        return CommandResult(data, _show_erasure(("places", "commit_details")))
     plan = memory.plan_erase(ids, **chosen)
-    data["plan"] = _plan_data(plan)
+    data["plan"] = plan.to_dict()
     notes = [f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"]
     if plan.candidates:
         notes.insert(0, "candidates are not erased unless you name them or add --include-citing")
-    return CommandResult(data, messages=tuple(notes))
+    return CommandResult(data, _show_erasure(), messages=tuple(notes))
 
 
-def _plan_data(plan: Any) -> dict[str, Any]:
-    weights = sum(1 for kind, _ in plan.artefacts if kind == "reranker")
-    counts = {name: len(getattr(plan, name)) for name in ("versions", "receipts", "proposals", "feedback", "blobs")}
-    counts |= {"commit_details": len(plan.details), "documents": len(plan.artefacts) - weights, "weights": weights}
-    return to_json_object(plan, "details", "artefacts", **counts)
+def _show_erasure(hidden: tuple[str, ...] = ()) -> Callable[[Screen, dict[str, Any]], None]:
+    """Return how an erasure is shown: what its plan lists is counted."""
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        plan = data["plan"]
+        weights = sum(1 for kind, _ in plan["artefacts"] if kind == "reranker")
+        counts = {name: len(plan[name]) for name in ("versions", "receipts", "proposals", "feedback", "blobs")}
+        counts |= {"commit_details": len(plan["details"]), "documents": len(plan["artefacts"]) - weights}
+        shown = {**plan, **counts, "weights": weights}
+        screen.result({**data, "plan": shown}, ("details", "artefacts", *hidden))
+
+    return draw
 
 
 @command(argument("PATH", "A new file.", "path"))
 def backup(call: CommandContext, path: str) -> CommandResult:
     """Copy the store in use to one consistent file that only you can read. A restore repeats later erasures."""
-    return CommandResult(to_json_object(call.memory("decide").backup(Path(path).expanduser())))
+    return CommandResult(call.memory("decide").backup(Path(path).expanduser()).to_dict())
 
 
 @command(argument("PATH", "A backup.", "path"), option("--to", "A new store.", "DB", required=True))
@@ -91,7 +101,7 @@ def restore_backup(call: CommandContext, path: str, to: str) -> CommandResult:
 
     paths = Path(path).expanduser(), Path(to).expanduser()
     made = Memory.restore_backup(*paths, actor=call.principal("decide"), config_dir=config_folder(call.environ))
-    return CommandResult(to_json_object(made))
+    return CommandResult(made.to_dict())
 
 
 @command(
@@ -124,7 +134,7 @@ def _migrated(call: CommandContext, to: str, dry_run: bool) -> CommandResult:
     with call.progress("migrating") as report:
         moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
     next_step = "nothing was copied; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
-    return CommandResult(to_json_object(moved), messages=(next_step,))
+    return CommandResult(moved.to_dict(), messages=(next_step,))
 
 
 def _recovered(call: CommandContext, broken: str, new: str) -> CommandResult:
@@ -138,7 +148,7 @@ def _recovered(call: CommandContext, broken: str, new: str) -> CommandResult:
         config_dir=config_folder(call.environ),
         on_progress=None if call.quiet else lambda message: print(message, file=sys.stderr),  # noqa: T201
     )
-    return CommandResult(to_json_object(made, whole=made.whole), None, 0 if made.whole else 1)
+    return CommandResult(made.to_dict(), None, 0 if made.whole else 1)
 
 
 @command(APPLY)
@@ -147,7 +157,7 @@ def adopt(call: CommandContext, apply: str | None) -> CommandResult:
     memory = call.memory("decide")
     plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
     messages = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
-    return CommandResult(to_json_object(plan, applied=apply is not None), messages=messages)
+    return CommandResult({**to_json(plan), "applied": apply is not None}, messages=messages)
 
 
 @command(
@@ -243,7 +253,7 @@ def import_(call: CommandContext, path: str, format: str, dry_run: bool, **how: 
         messages = (f"imported {result.total} items into {', '.join(tenants)}", *messages)
     stored = result.committed or result.duplicates or not result.total
     code = 0 if stored or dry_run else 6 if result.quarantined else 5
-    return CommandResult(to_json_object(result, **unused, tenants=tenants), _show_import, code, messages)
+    return CommandResult({**to_json(result), **unused, "tenants": tenants}, _show_import, code, messages)
 
 
 def _rereadable_source(path: str, stack: ExitStack) -> Any:
@@ -307,7 +317,7 @@ def restore_export(call: CommandContext, path: str, apply: str | None) -> Comman
         with call.progress("restoring") as report:
             notes = list(apply_restore(memory, file, apply, on_progress=report).notes)
     hint = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
-    data = to_json_object(plan, applied=apply is not None, notes=notes)
+    data = {**to_json(plan), "applied": apply is not None, "notes": notes}
     return CommandResult(data, messages=() if apply else (hint,))
 
 
@@ -344,9 +354,12 @@ def add(call: CommandContext, path: str, session: str | None, subject: str | Non
     outcomes = [each.outcome for each in (*result.turns, *result.facts)]
     messages = ("some are pending review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
     stored = not outcomes or {"committed", "duplicate"} & set(outcomes)
-    return CommandResult(
-        data, None, 0 if stored else 6 if "quarantined" in outcomes else 5, messages, hidden=("memories",)
-    )
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        facts = [{**outcome_summary(each), "text": _text_of(each)} for each in result.facts]
+        screen.result({**data, "turns": [outcome_summary(each) for each in result.turns], "facts": facts})
+
+    return CommandResult(data, draw, 0 if stored else 6 if "quarantined" in outcomes else 5, messages)
 
 
 def _text_of(outcome: Outcome) -> str:

@@ -309,34 +309,6 @@ class CommandContext:
         return result.code
 
 
-def to_json_object(result: Any, *without: str, **extra: Any) -> dict[str, Any]:
-    """Return a result as the object that `--json` prints: field by field, a commit or a receipt by its id."""
-    names = [name for name in result.__struct_fields__ if name not in without]
-    return {**{name: as_json(getattr(result, name)) for name in names}, **extra}
-
-
-def as_json(value: Any) -> Any:
-    """Return a value as `--json` prints it; see ``to_json_object``."""
-    from keepward.core.results import to_plain
-
-    return to_plain(value, _to_json_value)
-
-
-def _to_json_value(value: Any) -> Any:
-    from keepward.core.commit import Commit, Receipt
-    from keepward.core.journal import CommitView, Difference
-    from keepward.core.memory import Record
-
-    match value:
-        case Commit() | Receipt():
-            return value.id
-        case CommitView():
-            return value.commit.id
-        case Difference() | Record():
-            return value.to_dict()
-    return to_json_object(value)
-
-
 def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
     """Return the path of the owner's token, or None and the reason why it cannot be stored."""
     try:

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.command import command
 from keepward.cli.command_context import CommandContext, CommandResult, named_actor
-from keepward.cli.memories import compiled_data
-from keepward.cli.review import rollback_data, show_proposal
+from keepward.cli.review import show_proposal
 from keepward.cli.store import verification_data
+from keepward.core.results import outcome_summary
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.locations import Location, address_of, parse_location
 
@@ -54,7 +54,7 @@ def demo(call: CommandContext) -> CommandResult:
     by_name = {step["step"]: step for step in steps}
     # If `keepward` is not on the PATH, for example after `make up`, show the file that was started.
     program = "keepward" if shutil.which("keepward") or not sys.argv[0].endswith("keepward") else sys.argv[0]
-    lines = ("pending", 'recall "sesame"', f"receipt {by_name['context']['receipt']}")
+    lines = ("pending", 'recall "sesame"', f"receipt {by_name['context']['receipt']['id']}")
     next_commands = [f"{program} {line} --db {path}" for line in lines]
     data = {"path": str(path), "ok": by_name["verified"]["ok"], "steps": steps, "next": next_commands}
 
@@ -115,13 +115,13 @@ def _play_scene(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
             return _approve_own(owner)
         case "approve":
             item = owner.pending()[0]
-            return owner.approve(item.id, digest=item.digest).to_dict()
+            return outcome_summary(owner.approve(item.id, digest=item.digest))
         case "rollback":
-            return rollback_data(owner.rollback(owner.log(limit=1)[0].commit.id), dry_run=False)
+            return owner.rollback(owner.log(limit=1)[0].commit.id).to_dict()
         case "verify":
             return verification_data(owner.verify())
     bot = owner.as_actor(named_actor("agent:support-bot"))
-    data = compiled_data(bot.context(_story()["question"], budget_tokens=_story()["budget"]))
+    data = bot.context(_story()["question"], budget_tokens=_story()["budget"]).to_dict()
     data |= {"question": _story()["question"], "edit_is_in": _story()["edit"] in data["text"]}
     return data if scene["act"] == "context" else {name: data[name] for name in ("question", "edit_is_in", "receipt")}
 
@@ -133,7 +133,8 @@ def _writes(owner: Memory, scene: dict[str, Any]) -> list[dict[str, Any]]:
     results = []
     for write in scene["writes"]:
         fields = {**scene.get("with", {}), **write, "text": write["text"].replace(_KEY, key)}
-        results.append({"text": write["text"], **speaker.remember(**fields).to_dict()})
+        outcome = speaker.remember(**fields)
+        results.append({"text": write["text"], **outcome_summary(outcome)})
     return results
 
 
@@ -157,7 +158,7 @@ def _show_scene(screen: Screen, data: dict[str, Any]) -> None:
     if "text" in data:
         for line in data["text"].rstrip("\n").split("\n"):
             screen.line(f"| {line}".rstrip(), "cyan", indent=4)
-        left_out = dict(Counter(item["code"] for item in data["excluded"]))
+        left_out = dict(Counter(item["reason"]["code"] for item in data["excluded"]))
         data = {**{name: data[name] for name in ("question", "tokens", "receipt")}, "left_out": left_out}
     hidden = ("writes", "proposals", "targets", "version", "memories", "first_fault", "checked", "hash")
     screen.result(data, hidden, indent=4)

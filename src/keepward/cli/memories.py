@@ -11,16 +11,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from keepward import durable
 from keepward.api import OPERATIONS
 from keepward.cli.command import argument, command, option
-from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
+from keepward.cli.command_context import CommandContext, CommandResult, read_text
 from keepward.cli.model import warn_if_missing
 from keepward.cli.parameters import operation_command, parameters, simple_command
 from keepward.core.blob import MAX_BLOB_BYTES
-from keepward.core.commit import Step
 from keepward.core.policy import access_for
 from keepward.core.proposal import is_too_long_for_tier
+from keepward.core.results import outcome_summary
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput
 
@@ -41,28 +43,28 @@ _EXIT_CODE_OF_OUTCOME = {"committed": 0, "duplicate": 0, "quarantined": 6, "refu
 
 def write_result(result: Outcome) -> CommandResult:
     """Return the result of a write, with the next step if there is one."""
-    data = result.to_dict()
-    codes = {each["code"] for each in data["reasons"]}
-    messages = [redaction_note(data["redacted"])] if data["redacted"] else []
-    data["next"] = None
-    if data["proposal"]:
-        data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
-        messages += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
+    codes = {each.code for each in result.reasons}
+    messages = [redaction_note(result.redacted)] if result.redacted else []
+    next_step = None
+    if result.item:
+        next_step = f"pending review: approve it with `keepward approve {result.item.id}`"
+        messages += [next_step, "with `--as operator` a write is the owner's own and needs no approval"]
     elif is_too_long_for_tier(result):
-        data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; - reads stdin"
-        messages.append(data["next"])
+        next_step = "store it in linked parts with `keepward import --from markdown FILE`; - reads stdin"
+        messages.append(next_step)
     elif "memory_off" in codes:
         messages.append("nothing was stored, not even a receipt")
-    elif data["outcome"] == "refused":
+    elif result.outcome == "refused":
         messages.append("nothing was stored except a receipt")
     elif "unchanged" in codes:
         messages.append("nothing was changed")
-    hidden = ("memories", "next")
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
+        shown = outcome_summary(result) | {"redacted": list(result.redacted)}
+        screen.result({**shown, "outcome": "unchanged" if "unchanged" in codes else result.outcome})
 
-    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[data["outcome"]], tuple(messages))
+    data = {**result.to_dict(), "next": next_step}
+    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[result.outcome], tuple(messages))
 
 
 promote = simple_command("promote", present=write_result)
@@ -199,20 +201,25 @@ def forget(
 
         from keepward.cli.render import Screen
 
-        Screen(sys.stdout).result(to_json_object(done), hidden)
+        Screen(sys.stdout).result(done.to_dict(), hidden)
         yes = click.confirm(f"Forget {pluralize(len(done.matches), 'memory', 'memories')}?")
         hidden += ["matches", "notes"]
     if done.matches and yes:
         done = memory.forget_matching(text, digest=done.digest, reason=reason)
-    data = to_json_object(done, outcome=done.outcome and done.outcome.to_dict())
+    data = done.to_dict()
     if done.outcome is None:
         hint = "nothing was changed; --yes forgets them" if done.matches else "no memory of this scope matches"
         return CommandResult(data, messages=(hint,), hidden=tuple(hidden))
     result = write_result(done.outcome)
     count = pluralize(len(done.matches), "memory", "memories")
-    undo = f"{count}, in one commit; undo it with `keepward rollback {data['outcome']['commit']}`"
-    messages = (*result.messages, *([undo] if done.outcome.ok else ()))
-    return CommandResult(data, None, result.code, messages, (*hidden, "memories"))
+    commit = done.outcome.commit
+    undo = [f"{count}, in one commit; undo it with `keepward rollback {commit.id}`"] if commit else []
+    summary = outcome_summary(done.outcome)
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({**data, "outcome": summary}, hidden)
+
+    return CommandResult(data, draw, result.code, (*result.messages, *undo))
 
 
 @command(
@@ -277,7 +284,7 @@ def _blob(stored: Blob, path: str | None = None, *, is_new: bool = False) -> Com
     messages = [f"refer to it: {next_command}"] if next_command else []
     if stored.active:
         messages.append("warning: this is active content, which may run when you open it")
-    data = to_json_object(stored, path=path, next=next_command)
+    data = {**stored.to_dict(), "path": path, "next": next_command}
     return CommandResult(data, messages=tuple(messages), hidden=("next",))
 
 
@@ -324,16 +331,18 @@ def _notes(
 
 
 def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
+    from keepward.cli.render import describe_kind
+
     for hit in data["hits"]:
-        words = [hit["occurred_at"] and hit["occurred_at"][:10], hit["speaker"], hit["text"]]
+        memory = hit["memory"]
+        words = [memory["occurred_at"] and memory["occurred_at"][:10], memory["speaker"], memory["text"]]
         screen.labelled(f"{hit['rank']:>2}.", ": ".join(filter(None, words)), "bold", width=4)
         score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
-        facts = [hit["tier"], hit["kind"], hit["key"] and f"key {hit['key']}", f"from {hit['source']} ({hit['trust']})"]
+        facts = [describe_kind(memory), f"from {memory['source']} ({memory['trust']})"]
         details = " · ".join(filter(None, [*facts, score, " + ".join(hit["why"])]))
-        screen.labelled("", [details, f"{hit['id']} v{hit['version']}"], "dim", width=4)
+        screen.labelled("", [details, f"{memory['id']} v{memory['version']}"], "dim", width=4)
     if not data["hits"]:
         screen.line("Nothing found.", "dim")
-    screen.labelled("left out", [f"{item['id']}: {item['reason']}" for item in data["excluded"]], "dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
     screen.labelled("receipt", data["receipt"], "dim")
 
@@ -342,12 +351,13 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
 def context(call: CommandContext, **args: Any) -> CommandResult:
     """Compile the context for a model within a token budget. A receipt records what is in it and what is not."""
     compiled = call.memory().context(**args)
-    data = compiled_data(compiled) | {"notes": list(_notes(call, compiled, args.get("as_of")))}
+    data = compiled.to_dict() | {"notes": list(_notes(call, compiled, args.get("as_of")))}
     parts = ", ".join(f"{section['name']} {section['tokens']}" for section in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
     if data["kept"]:
-        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` shows why)"
+        name = data["receipt"]["id"]
+        summary += f"; receipt {name} (`keepward receipt {name}` shows why)"
     return CommandResult(data, _show_text, messages=(summary, *data["notes"]))
 
 
@@ -355,24 +365,13 @@ def _show_text(screen: Screen, data: dict[str, Any]) -> None:
     screen.verbatim(data["text"])
 
 
-def compiled_data(compiled: Any) -> dict[str, Any]:
-    """Return a compiled context as JSON values."""
-    data = to_json_object(compiled, "prefix_digest", "tail_digest")
-    for section in data["sections"]:
-        del section["digest"]
-    for item in data["excluded"]:
-        item |= {"reason": item["reason"]["detail"], "code": item["reason"]["code"]}
-    return data
-
-
 @operation_command()
 def replay(call: CommandContext, receipt_id: str) -> CommandResult:
     """Compile a context again from its receipt, byte for byte."""
     replayed = call.memory().replay(receipt_id)
-    missing = [{"id": memory_id, "version": version} for memory_id, version in replayed.missing]
-    data = to_json_object(replayed, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
-    verdict = "the same bytes as then" if replayed.same else f"not the same as then: {len(missing)} sources are missing"
-    return CommandResult(data, _show_text, 0 if replayed.same else 1, (verdict,))
+    missing = f"not the same as then: {len(replayed.missing)} sources are missing"
+    verdict = "the same bytes as then" if replayed.same else missing
+    return CommandResult(replayed.to_dict(), _show_text, 0 if replayed.same else 1, (verdict,))
 
 
 @operation_command(
@@ -388,31 +387,32 @@ def list_(
     """List memories, newest first."""
     # One record above the limit shows whether there are more.
     records = call.memory().list_memories(limit=None if everything else limit + 1, as_of=as_of, **args)
-    shown = records if everything else records[:limit]
+    shown = records.items if everything else records.items[:limit]
     cut = [] if len(shown) == len(records) else [f"only the newest {limit} are shown; --no-limit shows all"]
     notes = [*_notes(call, records, as_of, args.get("within")), *cut]
-    memories = [record.to_dict() for record in shown]
-    data = {"memories": memories, "count": len(shown), "withheld": list(records.withheld), "notes": notes}
-    return CommandResult(data, messages=tuple(notes), hidden=("count", "notes", "withheld"))
+    page = replace(records, items=shown, notes=tuple(notes))
+    return CommandResult(page.to_dict(), messages=page.notes, hidden=("head", "notes", "total", "withheld"))
 
 
 get = simple_command("get", present=lambda record: CommandResult(record.to_dict()))
 
 
-def _version_data(version: Any) -> dict[str, Any]:
-    step = Step(op=version.op, before=version.before, after=version.record).to_dict()
-    del step["id"]
-    details = {name: getattr(version.details, name) for name in ("actor", "approved_by", "reason", "receipt")}
-    commit = version.commit
-    return {**step, "commit": commit.id, "seq": commit.seq, "at": as_json(commit.at), **details}
+def _version_event(version: dict[str, Any]) -> dict[str, Any]:
+    """Return a version as an event, as a person reads it."""
+    details = {name: version["details"][name] for name in ("actor", "approved_by", "reason")}
+    return {**version, "after": version["record"], "at": version["commit"]["at"], **details}
 
 
 @operation_command()
 def history(call: CommandContext, memory_id: str) -> CommandResult:
     """Show every version of a memory: who changed what, when and why."""
-    versions = call.memory().history(memory_id)
-    full_id = versions[-1].record.id if versions else memory_id
-    return CommandResult({"id": full_id, "versions": [_version_data(version) for version in versions]})
+    versions = [version.to_dict() for version in call.memory().history(memory_id)]
+    full_id = versions[-1]["record"]["id"] if versions else memory_id
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({"id": full_id, "versions": [_version_event(version) for version in versions]})
+
+    return CommandResult({"id": full_id, "items": versions}, draw)
 
 
 @operation_command()
@@ -426,7 +426,7 @@ def feedback(call: CommandContext, **args: Any) -> CommandResult:
     messages = () if stored.by_person else ("the weight of agents' feedback is limited to a share of people's",)
     if not stored.n:
         messages = ("the feedback was not stored: memory is switched off by policy",)
-    return CommandResult(to_json_object(stored, "tenant", "n", number=stored.n), messages=messages)
+    return CommandResult(stored.to_dict(), messages=messages, hidden=("tenant",))
 
 
 train = simple_command("train_reranker", "decide", name="train")

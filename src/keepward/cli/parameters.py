@@ -15,8 +15,9 @@ from msgspec import Meta
 
 from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS, Command, argument, option
-from keepward.cli.command_context import CommandContext, CommandResult, DefaultRole, read_text, to_json_object
+from keepward.cli.command_context import CommandContext, CommandResult, DefaultRole, read_text
 from keepward.core.change import UNSET
+from keepward.core.serialization import to_json
 from keepward.core.value import load_json
 from keepward.errors import InvalidInput
 from keepward.operations import REQUIRED, Argument, Operation
@@ -118,7 +119,7 @@ def simple_command(
 
     def run(call: CommandContext, **args: Any) -> CommandResult:
         result = getattr(call.memory(role), operation)(**args)
-        return present(result) if present else CommandResult(to_json_object(result))
+        return present(result) if present else CommandResult(to_json(result))
 
     # What concerns HTTP only is left out.
     run.__doc__ = "\n\n".join(part for part in about.doc.split("\n\n") if "over http" not in part.lower())

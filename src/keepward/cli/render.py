@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from keepward.core.results import changed_fields
+
 #: Minimum width of a table's last column, in cells. If less is left, each row becomes a block.
 _MIN_LAST_COLUMN = 16
 #: Nearest plain character for one that the stream's encoding lacks.
@@ -23,7 +25,9 @@ _JOINERS = "\u200c\u200d"
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)")
 #: An object with these fields is a memory, or an event.
 _MEMORY = frozenset({"id", "text", "tier", "status"})
-_EVENT = frozenset({"before", "after", "changed"})
+_EVENT = frozenset({"before", "after"})
+#: An object with these fields is a commit, a receipt or a proposal, which is shown by its id.
+_NAMED = frozenset({"id", "tenant"})
 #: Fields whose value is a JSON value that the caller chose. It is shown as JSON.
 _JSON_FIELDS = frozenset({"metadata", "value"})
 #: Values that are left out.
@@ -148,7 +152,7 @@ class Screen:
 
         Empty fields and the fields in ``hidden`` are left out, at every depth.
         """
-        filled = {name: value for name, value in data.items() if name not in hidden and value not in _EMPTY}
+        filled = {name: _by_id(value) for name, value in data.items() if name not in hidden and value not in _EMPTY}
         width = max((len(name) for name in filled), default=0) + 2
         for name, value in filled.items():
             label = name.replace("_", " ")
@@ -183,6 +187,7 @@ class Screen:
             for each in items:
                 self.event(each, indent=indent)
             return
+        items = [{name: _by_id(value) for name, value in each.items()} for each in items]
         names = dict.fromkeys(name for each in items for name in each)
         columns = [name for name in names if any(each.get(name) not in _EMPTY for each in items)]
         columns = [name for name in columns if name not in hidden]
@@ -216,7 +221,7 @@ class Screen:
             # Neither side has the memory, for example because a later commit removed it.
             return
         word = data.get("op") or ("added" if not before else "removed" if not after else "changed")
-        parts = [f"{word} {describe_kind(side)}", f"v{side['version']}", data.get("id"), data.get("actor")]
+        parts = [f"{word} {describe_kind(side)}", f"v{side['version']}", side["id"], data.get("actor")]
         parts += [
             data.get("approved_by") and f"approved by {data['approved_by']}",
             data.get("at") and format_time(data["at"]),
@@ -226,8 +231,14 @@ class Screen:
             self.labelled("because", data["reason"], indent=indent + 2)
         if not before or not after:
             self.change("text", before and before["text"], after and after["text"], indent=indent + 2)
-        for change in data["changed"] if before and after else ():
+        for change in changed_fields(before, after) if before and after else ():
             self.change(change["field"], change["before"], change["after"], indent=indent + 2)
+
+
+def _by_id(value: object) -> object:
+    if isinstance(value, dict) and isinstance(value.get("commit"), dict) and "steps" in value:
+        value = value["commit"]
+    return value["id"] if isinstance(value, dict) and value.keys() >= _NAMED else value
 
 
 def describe_kind(record: Mapping[str, Any]) -> str:

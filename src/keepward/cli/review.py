@@ -10,17 +10,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 from keepward.cli.command import EXIT_CODE_OF, argument, command, option
-from keepward.cli.command_context import CommandContext, CommandResult, as_json, to_json_object
+from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.cli.memories import write_result
 from keepward.cli.parameters import operation_command, simple_command
+from keepward.core.commit import Receipt
 from keepward.core.proposal import ProposalState
+from keepward.core.results import changed_fields, outcome_summary
+from keepward.core.serialization import to_json
 from keepward.core.value import pluralize
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
-    from keepward.core.commit import Receipt
     from keepward.core.journal import Contradictions
+    from keepward.core.proposal import Outcome, Proposal
     from keepward.memory import Memory
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
@@ -48,15 +51,15 @@ def pending(call: CommandContext, state: str, sort: str, limit: int | None, ever
     shown = total if everything or (limit is None and call.as_json) else limit or _DEFAULT_LIMIT
     which = "most dangerous" if sort == "danger" else "newest"
     cut = f"; the {which} {shown} are shown, --no-limit shows all" if shown < total else ""
-    listed = matches[:shown] if sort == "danger" else matches[-shown:]
-    proposals = [{**proposal.to_dict(), "shown": as_json(memory.proposed_steps(proposal))} for proposal in listed]
+    listed = matches.items[:shown] if sort == "danger" else matches.items[-shown:]
+    proposals = [{**proposal.to_dict(), "shown": to_json(memory.proposed_steps(proposal))} for proposal in listed]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
-        if not data["proposals"]:
+        if not data["items"]:
             screen.line("No proposals.", "dim")
         if expired:
             screen.line(expired_undecided(expired))
-        for proposal in data["proposals"]:
+        for proposal in data["items"]:
             show_proposal(screen, proposal)
             if proposal["stale"]:
                 for current in proposal["current"]:
@@ -67,7 +70,7 @@ def pending(call: CommandContext, state: str, sort: str, limit: int | None, ever
 
     hint = f"{total:,} proposals{cut}; `approve` and `reject --reason` take several ids"
     messages = (hint,) if cut or total > _SHOW_COUNT_FROM else ()
-    return CommandResult({"proposals": proposals, "count": len(proposals), "total": total}, show, messages=messages)
+    return CommandResult({**matches.to_dict(), "items": proposals}, show, messages=messages)
 
 
 def expired_undecided(count: int) -> str:
@@ -85,23 +88,25 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     screen.heading(f"{data['id']} · {data['state']}")
     if data["stale"]:
         screen.line("stale: the memory that it would change has changed since the proposal", "bold")
-    screen.labelled("from", f"{data['proposer']}, {format_time(data['created_at'])}")
+    proposer = f"{data['proposer']['kind']}:{data['proposer']['name']}"
+    screen.labelled("from", f"{proposer}, {format_time(data['created_at'])}")
     screen.labelled("because", data["reason"])
     screen.labelled("reasons", ["{gate}: {detail} ({code})".format(**each) for each in data["reasons"]])
     legible = {each["id"]: each["changes"] for each in data.get("shown", ())}
-    for step in data["diff"]:
-        base = data["base"].get(step["id"], 0)
+    for step in data["steps"]:
+        memory_id, changed = step["after"]["id"], changed_fields(step["before"], step["after"])
+        base = data["base"].get(memory_id, 0)
         screen.labelled(step["op"], f"{describe_kind(step['after'])} · {f'on version {base}' if base else 'new'}")
-        screen.labelled("memory", step["id"], "dim")
-        if all(change["field"] != "text" for change in step["changed"]):
+        screen.labelled("memory", memory_id, "dim")
+        if all(change["field"] != "text" for change in changed):
             # A move or a retirement does not change the text, but the reviewer needs it to decide.
             screen.labelled("text", step["after"]["text"], indent=2)
-        if step["id"] not in legible:
-            for change in step["changed"]:
+        if memory_id not in legible:
+            for change in changed:
                 if step["before"] is not None or change["field"] == "text":
                     screen.change(change["field"], change["before"], change["after"], joiners=False)
         # Every field is shown, because an approval applies to everything that was shown.
-        for name, before, after in sorted(legible.get(step["id"], ()), key=lambda change: change[0] != "text"):
+        for name, before, after in sorted(legible.get(memory_id, ()), key=lambda change: change[0] != "text"):
             if step["before"] is None and name != "text":
                 screen.labelled(name, after, indent=2)
             else:
@@ -121,11 +126,7 @@ def approve(call: CommandContext, ids: tuple[str, ...], digest: str | None) -> C
         raise InvalidInput("--digest takes one ID: each proposal has its own digest")
     memory = call.memory("decide")
 
-    def decide(name: str) -> dict[str, Any]:
-        result = memory.approve(name, digest=digest).to_dict()
-        return {**result, "proposal": name, "memory": result["id"]}
-
-    return _decide_each(memory, ids, decide, "approved")
+    return _decide_each(memory, ids, lambda name: memory.approve(name, digest=digest), "approved")
 
 
 @operation_command()
@@ -138,68 +139,71 @@ def amend(call: CommandContext, **args: Any) -> CommandResult:
 def reject(call: CommandContext, ids: tuple[str, ...], reason: str) -> CommandResult:
     """Reject proposals; nothing changes."""
     memory = call.memory("decide")
-    return _decide_each(
-        memory, ids, lambda name: _receipt_data(memory.reject(name, reason=reason), "rejected"), "rejected"
-    )
+    return _decide_each(memory, ids, lambda name: memory.reject(name, reason=reason), "rejected")
 
 
 @command(IDS, option("--reason", "Why; it is stored in the receipt.", "TEXT", required=True))
 def reopen(call: CommandContext, ids: tuple[str, ...], reason: str) -> CommandResult:
     """Reopen rejected or expired proposals: they are pending again, unchanged."""
     memory = call.memory("decide")
-    return _decide_each(
-        memory, ids, lambda name: _receipt_data(memory.reopen(name, reason=reason), "reopened"), "reopened"
-    )
+    return _decide_each(memory, ids, lambda name: memory.reopen(name, reason=reason), "reopened")
 
 
-def _receipt_data(receipt: Receipt, outcome: str) -> dict[str, Any]:
-    return {"outcome": outcome, "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
-
-
-def _pending_proposal(memory: Memory, name: str) -> dict[str, Any] | None:
+def _pending_proposal(memory: Memory, name: str) -> Proposal | None:
     """Return a pending proposal by its complete id; None if there is none."""
     with suppress(KeepwardError):
         item = memory.proposal(name)
-        return item.to_dict() if (item.id, item.state) == (name, "pending") else None
+        return item if (item.id, item.state) == (name, "pending") else None
     return None
 
 
 def _decide_each(
-    memory: Memory, ids: tuple[str, ...], decide: Callable[[str], dict[str, Any]], decision: str
+    memory: Memory, ids: tuple[str, ...], decide: Callable[[str], Outcome | Receipt], decision: str
 ) -> CommandResult:
     """Decide on each proposal; a failure does not stop the rest. The first failure sets the exit code."""
     results: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     code = 0
     for name in dict.fromkeys(ids):
+        result: dict[str, Any] = {"id": name, "item": None, "outcome": None, "receipt": None, "error": None}
         try:
-            item = _pending_proposal(memory, name)
-            results.append({**decide(name), "item": item, "id": name, "error": None})
+            result["item"] = _pending_proposal(memory, name)
+            done = decide(name)
+            result["receipt" if isinstance(done, Receipt) else "outcome"] = done
+            word = {"outcome": decision} if isinstance(done, Receipt) else outcome_summary(done)
+            rows.append({**word, "id": name, "receipt": done.id if isinstance(done, Receipt) else word["receipt"]})
         except KeepwardError as fault:
-            error = {"code": fault.code, "message": str(fault)}
-            results.append({"id": name, "outcome": "error", "error": error})
+            result["error"] = fault
+            rows.append({"id": name, "outcome": "error", "error": to_json(fault)})
             code = code or EXIT_CODE_OF.get(fault.code, 1)
+        results.append(to_json(result))
     succeeded = sum(1 for result in results if result["error"] is None)
-    data = {"results": results, decision: succeeded, "failed": len(results) - succeeded}
-    return CommandResult(data, None, code, hidden=("item", "memories"))
+    counts = {decision: succeeded, "failed": len(results) - succeeded}
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({"results": rows, **counts})
+
+    return CommandResult({"results": results, **counts}, draw, code)
 
 
 @operation_command()
 def log(call: CommandContext, limit: int, **args: Any) -> CommandResult:
     """List commits, newest first."""
-    commits = [view.to_dict() for view in call.memory("decide").log(limit=limit, **args)]
-    next_before = commits[-1]["seq"] if commits and len(commits) == limit and commits[-1]["seq"] > 1 else None
-    return CommandResult({"commits": commits, "next_before": next_before}, _show_log)
+    commits = call.memory("decide").log(limit=limit, **args)
+    last = commits[-1].commit.seq if commits and len(commits) == limit else 0
+    return CommandResult({"items": to_json(commits), "next_before": last if last > 1 else None}, _show_log)
 
 
 def _show_log(screen: Screen, data: dict[str, Any]) -> None:
     rows = []
-    for commit in data["commits"]:
-        changes = ", ".join(change["op"] for change in commit["changes"][:3])
-        if len(commit["changes"]) > 3:
-            changes += f" +{len(commit['changes']) - 3}"
-        actors = " / ".join(dict.fromkeys(filter(None, (commit["actor"], commit["approved_by"]))))
+    for view in data["items"]:
+        commit, details, steps = view["commit"], view["details"], view["steps"]
+        changes = ", ".join(step["op"] for step in steps[:3])
+        if len(steps) > 3:
+            changes += f" +{len(steps) - 3}"
+        actors = " / ".join(dict.fromkeys(filter(None, (details["actor"], details["approved_by"]))))
         at = commit["at"][:16]
-        rows.append((str(commit["seq"]), commit["id"][:13], at, actors, f"{changes} {commit['reason']}"))
+        rows.append((str(commit["seq"]), commit["id"][:13], at, actors, f"{changes} {details['reason']}"))
     screen.table(("seq", "commit", "at (UTC)", "who", "what"), rows, empty="No commits.")
     if data["next_before"]:
         screen.line(f"older commits: keepward log --before {data['next_before']}", "dim")
@@ -208,77 +212,58 @@ def _show_log(screen: Screen, data: dict[str, Any]) -> None:
 @operation_command()
 def show(call: CommandContext, commit: str) -> CommandResult:
     """Show one commit: who, when, why, and each memory before and after."""
-    view = call.memory("decide").show(commit)
-    return CommandResult({**view.to_dict(), "events": [step.to_dict() for step in view.steps]}, _show_commit)
+    return CommandResult(call.memory("decide").show(commit).to_dict(), _show_commit)
 
 
 def _show_commit(screen: Screen, data: dict[str, Any]) -> None:
     from keepward.cli.render import format_time
 
-    screen.line(f"commit {data['seq']} · {data['id']}", "bold")
-    screen.labelled("at", format_time(data["at"]))
-    screen.labelled("by", f"{data['actor']} ({data['kind']})")
-    screen.labelled("approved by", data["approved_by"])
-    screen.labelled("because", data["reason"])
-    for name in ("undoes", "receipt", "hash"):
-        screen.labelled(name, data[name] and str(data[name]))
-    for event in data["events"]:
+    commit, details = data["commit"], data["details"]
+    screen.line(f"commit {commit['seq']} · {commit['id']}", "bold")
+    screen.labelled("at", format_time(commit["at"]))
+    screen.labelled("by", f"{details['actor']} ({commit['kind']})")
+    screen.labelled("approved by", details["approved_by"])
+    screen.labelled("because", details["reason"])
+    screen.labelled("undoes", ", ".join(details["undoes"]))
+    screen.labelled("receipt", details["receipt"])
+    screen.labelled("hash", commit["hash"])
+    for step in data["steps"]:
         screen.line()
-        screen.event(event)
+        screen.event(step)
 
 
 @command(argument("A", "A commit, or 0 for the empty store.", "earlier"), argument("B", "Another commit.", "later"))
 def diff(call: CommandContext, earlier: str, later: str) -> CommandResult:
     """Show which memories differ between the states after two commits."""
-    differences = as_json(call.memory("decide").diff(earlier, later))
+    differences = to_json(call.memory("decide").diff(earlier, later))
     messages = () if differences else ("the two states are equal",)
-    data = {"from": earlier, "to": later, "differences": differences, "count": len(differences)}
+    data = {"from": earlier, "to": later, "items": differences, "count": len(differences)}
     return CommandResult(data, messages=messages)
 
 
 @operation_command()
 def rollback(call: CommandContext, dry_run: bool = False, **args: Any) -> CommandResult:
     """Undo one commit with a new one. If later commits changed the same memories, nothing changes (a conflict)."""
-    data = rollback_data(call.memory("decide").rollback(dry_run=dry_run, **args), dry_run=dry_run)
-    conflicting = bool(data["conflicts"])
+    result = call.memory("decide").rollback(dry_run=dry_run, **args)
+    conflicting = bool(result.conflicts)
     messages = ("later commits changed the same memories; undo them too with --with-later",) if conflicting else ()
-    if not (conflicting or dry_run or data["applied"]):
+    if not (conflicting or dry_run or result.applied):
         messages = ("the commit is already undone; nothing was changed",)
-    return CommandResult(data, None, 4 if conflicting else 0, messages)
-
-
-def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
-    """Return the result or the plan of a rollback as JSON values."""
-    return to_json_object(
-        result,
-        "receipt_id",
-        dry_run=dry_run,
-        receipt=result.receipt_id,
-        conflicts=[
-            {"memory": conflict.memory_id, "seq": conflict.seq, "commit": conflict.commit_id}
-            for conflict in result.conflicts
-        ],
-    )
+    data = {**result.to_dict(), "dry_run": dry_run}
+    return CommandResult(data, None, 4 if conflicting else 0, messages, hidden=("receipt_id",))
 
 
 @operation_command()
 def receipt(call: CommandContext, receipt_id: str) -> CommandResult:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
-    data = as_json(call.memory("decide").receipt(receipt_id))
+    data = to_json(call.memory("decide").receipt(receipt_id))
     return CommandResult(data, hidden=("sections", "excluded", "parts"))
 
 
 APPLY = option("--apply", "Apply the plan with this digest.", "DIGEST")
 
 
-def _impact_data(report: Any) -> dict[str, Any]:
-    data = to_json_object(report, "selector", by=to_json_object(report.selector))
-    for context in data["contexts"]:
-        context["items"] = [{"id": memory_id, "version": version} for memory_id, version in context["items"]]
-    return data
-
-
-impact = simple_command("impact", "decide", lambda report: CommandResult(_impact_data(report)))
+impact = simple_command("impact", "decide")
 
 
 @operation_command(APPLY, without="digest")
@@ -291,41 +276,33 @@ def contain(call: CommandContext, apply: str | None = None, reason: str = "", **
         messages += (f"nothing was changed; apply it with the same options and --apply {plan.digest}",)
     elif plan.commit is not None:
         messages += (f"undo it with `keepward rollback {plan.commit.id}`",)
-    return CommandResult(
-        to_json_object(plan, impact=_impact_data(plan.impact)), messages=messages, hidden=("impact", "notes")
-    )
+    return CommandResult(plan.to_dict(), messages=messages, hidden=("impact", "notes"))
 
 
 @operation_command()
 def blame(call: CommandContext, name: str) -> CommandResult:
     """Show which commit, actor, source and approval set each value of a memory."""
     report = call.memory("decide").blame(name)
-    fields = [
-        to_json_object(
-            origin,
-            "made",
-            commit=origin.made.commit.id,
-            seq=origin.made.commit.seq,
-            at=as_json(origin.made.commit.at),
-            op=origin.made.op,
-            reason=origin.made.details.reason,
-        )
-        for origin in report.origins
-    ]
-    return CommandResult(
-        {"id": report.record.id, "version": report.record.version, "fields": fields},
-        hidden=("commit", "at", "op", "version", "reason"),
-    )
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        rows = [{**origin, "seq": origin["made"]["commit"]["seq"]} for origin in data["origins"]]
+        screen.result({"id": report.record.id, "fields": rows}, ("made", "version"))
+
+    return CommandResult(report.to_dict(), draw)
 
 
 @operation_command(without="purpose")
 def bisect(call: CommandContext, query: str, **args: Any) -> CommandResult:
     """Find the first commit after which the context for a query contains a text."""
     result = call.memory("decide").bisect(query, **args)
-    commit = result.commit.to_dict()
-    next_commands = [f"keepward rollback {commit['id']}", f"keepward contain --commit {commit['id']}"]
-    events = [step.to_dict() for step in result.commit.steps]
-    return CommandResult({"commit": commit, "compiled": result.compiled, "events": events, "next": next_commands})
+    name = result.commit.commit.id
+    next_commands = [f"keepward rollback {name}", f"keepward contain --commit {name}"]
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        _show_commit(screen, data["commit"])
+        screen.result({"compiled": data["compiled"], "next": next_commands})
+
+    return CommandResult({**result.to_dict(), "next": next_commands}, draw)
 
 
 def _contradictions(result: Contradictions) -> CommandResult:
@@ -342,4 +319,4 @@ contradictions = simple_command("contradictions", "decide", _contradictions, wit
 def context_diff(call: CommandContext, first: str, second: str) -> CommandResult:
     """Show the differences between two compiled contexts, and the commit responsible for each."""
     result = call.memory("decide").context_diff(first, second)
-    return CommandResult(to_json_object(result, first=first, second=second))
+    return CommandResult(result.to_dict())

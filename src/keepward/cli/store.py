@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import __version__
 from keepward.cli.command import argument, command, option
-from keepward.cli.command_context import CommandContext, CommandResult, as_json, owner_token, to_json_object
+from keepward.cli.command_context import CommandContext, CommandResult, owner_token
 from keepward.cli.model import warn_if_missing
 from keepward.cli.review import expired_undecided
 from keepward.core.principals import Role, rights_of_role
+from keepward.core.serialization import to_json
 from keepward.core.value import pluralize
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
@@ -54,7 +55,7 @@ def tenants(call: CommandContext) -> CommandResult:
 @command()
 def status(call: CommandContext) -> CommandResult:
     """Show counts of the store, the review queue, capacity and budgets."""
-    data = as_json(call.memory("decide").status())
+    data = to_json(call.memory("decide").status())
     warn_if_missing(call)
     settings = {
         "schema_version": data["schema"],
@@ -140,7 +141,7 @@ def _size(count: int) -> str:
 @command(option("--strict", "Exit with 1 for a warning too."))
 def doctor(call: CommandContext, strict: bool) -> CommandResult:
     """Find problems, and show how to solve them."""
-    checks = [to_json_object(check, remedy=check.remedy or None) for check in call.memory("decide").doctor()]
+    checks = to_json(call.memory("decide").doctor())
     ok = all(check["ok"] and not (strict and check["warning"]) for check in checks)
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
@@ -168,7 +169,7 @@ def verify(call: CommandContext) -> CommandResult:
 
 def verification_data(result: Any) -> dict[str, Any]:
     """Return the result of `verify` as JSON values."""
-    data = to_json_object(result)
+    data = to_json(result)
     return {**data, "first_fault": data["faults"][0] if data["faults"] else None}
 
 
@@ -217,7 +218,7 @@ def drill(call: CommandContext) -> CommandResult:
         "ok": counts.pop("ok"),
         "path": str(call.path),
         **counts,
-        "checks": [to_json_object(check) for check in checks],
+        "checks": to_json(checks),
     }
     return CommandResult(data, None, 0 if data["ok"] else 1)
 
@@ -237,7 +238,7 @@ def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, 
     if action is None:
         if due or force:
             raise InvalidInput("--due and --force go with `jobs run`")
-        listed = [to_json_object(job) for job in call.memory("decide").jobs()]
+        listed = to_json(call.memory("decide").jobs())
         return CommandResult({"jobs": listed, "count": len(listed)}, hidden=("count", "does", "last_receipt"))
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
@@ -246,7 +247,7 @@ def jobs(call: CommandContext, action: str | None, name: str | None, due: bool, 
     memory = call.memory("decide")
     runs = memory.run_jobs() if name is None else [memory.run_job(name, force=force)]
     ok = all(run.outcome != "failed" and not run.counts.get("faults") for run in runs)
-    data = {"runs": [to_json_object(run) for run in runs], "count": len(runs), "ok": ok}
+    data = {"runs": to_json(runs), "count": len(runs), "ok": ok}
     messages = () if runs else ("no job is due",)
     return CommandResult(data, None, 0 if ok else 1, messages, hidden=("count", "started_at", "ended_at"))
 
@@ -303,7 +304,7 @@ def token(
 
 
 def _token_data(token: Token, now: Any) -> dict[str, Any]:
-    return to_json_object(token, "hash", state=token.state(now))
+    return {**token.to_dict(), "state": token.state(now)}
 
 
 @command(
@@ -373,7 +374,7 @@ def key(call: CommandContext, action: str, path: str, replace: bool) -> CommandR
     else:
         result = import_key(file, _passphrase(call), config_dir=folder, replace=replace)
     warning = "this configuration directory has its own list of erased texts: texts erased there can be stored here"
-    return CommandResult(to_json_object(result, action=action), messages=() if result.tombstones else (warning,))
+    return CommandResult({**to_json(result), "action": action}, messages=() if result.tombstones else (warning,))
 
 
 def _passphrase(call: CommandContext, *, twice: bool = False) -> str:

@@ -22,12 +22,19 @@ from typing import IO, TYPE_CHECKING, Any
 from keepward import durable
 from keepward.client import encoding
 from keepward.client.encoding import Draft
-from keepward.client.transport import RETRY_DELAY_S, ResponseBody, Transport, http_library, response_body
+from keepward.client.transport import (
+    RETRY_DELAY_S,
+    UNREADABLE_ANSWER,
+    ResponseBody,
+    Transport,
+    http_library,
+    read_result,
+    response_body,
+)
 from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.principals import Actor
-from keepward.core.results import UNREADABLE_ANSWER, error_of, from_json
-from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
+from keepward.errors import InvalidInput, StoreError, StoreUnavailable, error_of
 from keepward.handles import Handles
 from keepward.operations import Operation, split_arguments
 
@@ -115,12 +122,12 @@ class Client(Handles):
     @property
     def actor(self) -> Actor:
         """The actor of the token, read from the server."""
-        return from_json(Actor, self._server_status["actor_record"])
+        return read_result(Actor, self._server_status["actor_record"])
 
     @property
     def now(self) -> datetime:
         """The current time by the clock of the store, read from the server."""
-        return from_json(datetime, self._server_status["now"])
+        return read_result(datetime, self._server_status["now"])
 
     @property
     def head(self) -> str:
@@ -254,7 +261,7 @@ class Client(Handles):
                 for line in answer.iter_lines():
                     message = _parse_line(line) or {}
                     if "error" in message:
-                        raise from_json(KeepwardError, message["error"])
+                        raise error_of(message["error"]["code"], message["error"].get("detail"))
                     if "summary" in message:
                         return dict(message["summary"])
                     if on_result is not None and "line" in message:
@@ -263,11 +270,11 @@ class Client(Handles):
 
     def plan_restore_export(self, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
         """Return what restoring an export would write, with a digest. Requires the owner."""
-        return from_json(ExportPlan, _send_file(self._transport, "/memory/restore-export/plan", source, []))
+        return read_result(ExportPlan, _send_file(self._transport, "/memory/restore-export/plan", source, []))
 
     def restore_export(self, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
         """Restore an export into an empty tenant. ``digest`` is that of its plan. Requires the owner."""
-        return from_json(
+        return read_result(
             RestoredExport, _send_file(self._transport, "/memory/restore-export", source, [("digest", digest)])
         )
 
@@ -363,6 +370,6 @@ def _seq_of_head(head: str) -> int:
 
 
 def _imported_line(fields: Mapping[str, Any]) -> ImportedLine:
-    line = from_json(ImportedLine, {**fields, "number": fields["line"], "reasons": fields.get("reasons") or []})
+    line = read_result(ImportedLine, {**fields, "number": fields["line"], "reasons": fields.get("reasons") or []})
     detail = "; ".join(reason.detail for reason in line.reasons) or None
     return line if line.detail is not None else replace(line, detail=detail)

@@ -23,14 +23,12 @@ import msgspec
 
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.api import OPERATIONS
-from keepward.client.transport import ResponseBody, Transport, response_body
+from keepward.client.transport import ResponseBody, Transport, read_result, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
 from keepward.core.journal import Rollback, Verification
-from keepward.core.memory import Record
-from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposalPage
+from keepward.core.proposal import DecisionResult, Outcome, ProposalPage
 from keepward.core.query import Memories, Recall
-from keepward.core.results import from_json
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
@@ -66,7 +64,7 @@ def call_operation(operation: Operation, args: Mapping[str, Any], transport: Tra
         return own(operation, args, transport, **local)
     if operation.makes is not None and "memory_id" in args:
         return _propose_changes(transport, [_change_to_json(change_of(operation, args))], args.get("reason", ""))
-    result = from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    result = read_result(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
     if "on_progress" in local:
         # A server reports no progress.
         done = result if isinstance(result, int) else _processed_count(result)
@@ -152,29 +150,24 @@ def _recall(operation: Operation, args: Mapping[str, Any], transport: Transport)
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {MAX_PAGE_SIZE} memories")
     # Each request with ``receipt`` stores another receipt.
     hits, answers = _pages(operation, args, transport, "hits", repeats=not receipt)
-    return from_json(Recall, {**answers[0], "hits": hits})
+    return read_result(Recall, {**answers[0], "hits": hits})
 
 
 def _find(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Memories:
     items, answers = _pages(operation, args, transport)
-    # An older server does not send these keys.
-    lost, notes = (tuple(map(str, answers[-1].get(name, ()))) for name in ("withheld", "notes"))
-    counts: dict[str, Any] = {name: answers[0].get(name) for name in ("total", "head")}
+    counts = {name: answers[0].get(name) for name in ("total", "head")}
     if counts["total"] is None:
-        counts = {}
-    return Memories(from_json(list[Record], items), withheld=lost, notes=notes, **counts)
+        counts = dict.fromkeys(counts)
+    return read_result(Memories, {**answers[-1], **counts, "items": items})
 
 
 def _list(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[Any]:
-    return from_json(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
+    return read_result(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
 
 
 def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport) -> ProposalPage:
     items, answers = _pages(operation, args, transport)
-    kinds: dict[str, Any] = {"offset": int, "total": int, "counts": dict[str, dict[str, int]]}
-    kinds["oldest_at"] = datetime | None
-    about = {name: from_json(kind, answers[0][name]) for name, kind in kinds.items()}
-    return ProposalPage(from_json(list[Proposal], items), **about)
+    return read_result(ProposalPage, {**answers[0], "items": items})
 
 
 def _pages(
@@ -188,14 +181,14 @@ def _pages(
     if operation.name == "pending":
         cursor, onward = "offset", "next_offset"
     elif operation.name == "log":
-        params, size, cursor, onward = {**params, "events": True}, _MAX_COMMITS_PER_PAGE, "before", "next_before"
+        size, cursor, onward = _MAX_COMMITS_PER_PAGE, "before", "next_before"
     # The size stays the same, so that pages are contiguous.
     params["limit"] = size if limit is None else min(size, limit)
     answers: list[ResponseBody] = []
     items: list[Any] = []
     while True:
         answers.append(transport.get(operation.path, list(params.items()), repeats=repeats))
-        items += from_json(list[Any], answers[-1][key])
+        items += read_result(list[Any], answers[-1][key])
         params[cursor] = answers[-1].get(onward)
         if params[cursor] is None or (limit is not None and len(items) >= limit):
             return items[:limit], answers
@@ -212,19 +205,19 @@ def _propose_changes(
     transport: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None
 ) -> Outcome:
     body = {"changes": changes, **without_none({"reason": reason or None, "session": session})}
-    return from_json(Outcome, transport.write("/memory/edit", body))  # type: ignore[no-any-return]
+    return read_result(Outcome, transport.write("/memory/edit", body))  # type: ignore[no-any-return]
 
 
 def _update_by_key(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
     # A key may contain a slash, which a path cannot: send a memory with a key.
     params = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
-    return from_json(Outcome, transport.write("/memory/items", params))  # type: ignore[no-any-return]
+    return read_result(Outcome, transport.write("/memory/items", params))  # type: ignore[no-any-return]
 
 
 def _merge(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome | None:
     params = arguments_of(operation, args)
     answer = _call_operation(operation, transport, params) if params.get("ids") else {}
-    return from_json(Outcome, answer) if answer.get("outcome") else None
+    return read_result(Outcome, answer) if answer else None
 
 
 def _forget_many(
@@ -233,7 +226,7 @@ def _forget_many(
     params = arguments_of(operation, args)
     if not params.get("ids"):
         return None, []
-    return from_json(tuple[Outcome | None, list[str]], _call_operation(operation, transport, params))
+    return read_result(tuple[Outcome | None, list[str]], _call_operation(operation, transport, params))
 
 
 def _remember_many(
@@ -250,7 +243,9 @@ def _remember_many(
     outcomes: list[Outcome] = []
     for part in [sent] if mode == "atomic" else _batches(sent, min(batch, MAX_ITEMS)):
         if part:
-            batch_outcomes = from_json(list[Outcome], _call_operation(operation, transport, {"items": part, **params}))
+            batch_outcomes = read_result(
+                list[Outcome], _call_operation(operation, transport, {"items": part, **params})
+            )
             # An atomic write has one outcome for all items.
             outcomes += batch_outcomes * len(part) if mode == "atomic" and len(batch_outcomes) == 1 else batch_outcomes
         if on_progress is not None and mode != "atomic":
@@ -267,7 +262,7 @@ def _approve(operation: Operation, args: Mapping[str, Any], transport: Transport
     params = arguments_of(operation, args)
     if operation.name == "approve":
         params.pop("digest", None)
-    return from_json(Outcome, _call_operation(operation, transport, params, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+    return read_result(Outcome, _call_operation(operation, transport, params, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
 def _approve_many(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[DecisionResult]:
@@ -288,7 +283,7 @@ def _decide_many(operation: Operation, transport: Transport, params: dict[str, A
     results: list[DecisionResult] = []
     for start in range(0, len(params[name]), MAX_DECISIONS):
         part = params | {name: params[name][start : start + MAX_DECISIONS]}
-        results += from_json(list[DecisionResult], _call_operation(operation, transport, part))
+        results += read_result(list[DecisionResult], _call_operation(operation, transport, part))
     return results
 
 
@@ -308,7 +303,7 @@ def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transpor
 
     def call(params: Mapping[str, Any], seen: str | None = None) -> Rollback:
         headers = None if seen is None else {"If-Match": f'"{seen}"'}
-        return from_json(Rollback, _call_operation(operation, transport, params, headers))
+        return read_result(Rollback, _call_operation(operation, transport, params, headers))
 
     if args.get("dry_run"):
         return call(params)
@@ -331,7 +326,7 @@ def _put_blob(operation: Operation, args: Mapping[str, Any], transport: Transpor
     headers = {"Content-Type": args.get("media_type") or "application/octet-stream"}
     # Equal bytes are stored once.
     answer = transport.call("POST", operation.path, content=args["data"], headers=headers, repeats=True)
-    return from_json(Blob, response_body(answer))
+    return read_result(Blob, response_body(answer))
 
 
 def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transport) -> bytes:
@@ -345,7 +340,7 @@ def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transpo
 def _bisect(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
     if not args.get("contains"):
         raise InvalidInput("give the text to look for as `contains`")
-    return from_json(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    return read_result(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
 
 
 #: Operations that need several requests or a special one.

@@ -18,18 +18,22 @@ from contextlib import contextmanager
 from copy import copy
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import quote, urlsplit
 
 from keepward.core.principals import parse_scope, parse_tenant
-from keepward.core.results import UNREADABLE_ANSWER, error_of
+from keepward.core.serialization import from_json
 from keepward.core.value import is_loopback
-from keepward.errors import InvalidInput, StoreError, StoreUnavailable
+from keepward.errors import InvalidInput, StoreError, StoreUnavailable, error_of
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
 
 if TYPE_CHECKING:
     import httpx2
 
+T = TypeVar("T")
+
+#: The error of an answer from another server than Keepward, or from another version.
+UNREADABLE_ANSWER = "the server's answer cannot be read: it speaks another version, or it is no Keepward server"
 #: Statuses after which the request may succeed a little later.
 _RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 #: Seconds before the first repetition; the delay doubles each time.
@@ -221,17 +225,33 @@ class ResponseBody(dict[str, Any]):
         raise StoreError(UNREADABLE_ANSWER)
 
 
+@overload
+def read_result(kind: type[T], value: Any) -> T: ...
+@overload
+def read_result(kind: Any, value: Any) -> Any: ...
+def read_result(kind: Any, value: Any) -> Any:
+    """Return the result of a type from the JSON values of an answer.
+
+    Raises:
+        StoreError: the value does not have this type.
+    """
+    try:
+        return from_json(kind, value)
+    except (ValueError, TypeError, KeyError, OverflowError) as exc:
+        raise StoreError(UNREADABLE_ANSWER) from exc
+
+
 def response_body(response: httpx2.Response) -> ResponseBody:
-    """Return the JSON object of a response; empty without content."""
+    """Return the JSON object of a response; empty without content, and if it is null."""
     if not response.content:
         return ResponseBody()
     try:
         body = response.json()
     except (ValueError, RecursionError) as exc:
         raise StoreError(UNREADABLE_ANSWER) from exc
-    if not isinstance(body, dict):
+    if not isinstance(body, dict | None):
         raise StoreError(UNREADABLE_ANSWER)
-    return ResponseBody(body)
+    return ResponseBody(body or {})
 
 
 def raise_for_problem(answer: httpx2.Response) -> httpx2.Response:

@@ -80,7 +80,7 @@ def eviction_key(entry: Entry) -> tuple[int, int, int, int, bool, float, float, 
     if entry.section == "working":
         section = 1
     elif entry.section == "recalled":
-        section, level, band, tier, rank = 2, entry.level, entry.band, _TIER_ORDER[record.tier], entry.rank
+        section, level, band, tier, rank = 2, int(entry.level), entry.band, _TIER_ORDER[record.tier], entry.rank
     # The rank knows which memory is newer; times and ids of one batch are arbitrary.
     tie = -rank, record.text_at, record.id, record.version
     # In the fixed sections memories of people stay longest.

@@ -133,7 +133,8 @@ def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
 
 def origin_order(record: Record) -> tuple[int, int]:
     """Sort key of trust in a section: a person's own first, then by trust of the author and of what it had read."""
-    return max(0, Trust.USER - record.trust), 0 if record.heard is None else 1 + Trust.OWNER - record.heard
+    heard = 0 if record.heard is None else 1 + int(Trust.OWNER) - int(record.heard)
+    return max(0, int(Trust.USER) - int(record.trust)), heard
 
 
 def newest_rules(pinned: Sequence[Record], limit: int) -> frozenset[str]:

@@ -24,7 +24,7 @@ from keepward.core.blob import StoredBlob
 from keepward.core.commit import Head
 from keepward.core.copies import AdoptedBlock, AdoptedToken, AdoptionPlan, Backup, Restored
 from keepward.core.memory import Tier
-from keepward.core.principals import Actor, Token
+from keepward.core.principals import Actor, StoredToken
 from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
 from keepward.core.serialization import canonical, digest, tenant_digest
@@ -138,7 +138,7 @@ def plan_adopt(session: RequestContext) -> AdoptionPlan:
         core = [each for name in heads for each in _core_blocks(store, name, now)]
         tokens = [
             AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
-            for each in store.documents(Token, None).list()
+            for each in store.documents(StoredToken, None).list()
             if each.state(now) == "valid"
         ]
         facts = {name: store.facts(name, now) for name in heads}

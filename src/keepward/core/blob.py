@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from keepward.core.patterns import lazy_regex
 from keepward.core.principals import Actor, ActorKind, Role
 from keepward.core.serialization import tenant_digest
-from keepward.core.value import Data, Value
+from keepward.core.value import Data, Instant, Value
 from keepward.errors import InvalidInput
 
 #: Maximum size of a blob.
@@ -50,7 +50,7 @@ class BlobUpload(Data):
     kind: str
     name: str
     credential: str | None
-    at: datetime
+    at: Instant
 
     def by(self, actor: Actor) -> bool:
         """Whether this actor uploaded it."""
@@ -65,7 +65,7 @@ class StoredBlob(Data):
     tenant: str
     blob: Blob
     #: Time of the first upload; its day names the folder.
-    at: datetime
+    at: Instant
     #: Oldest first; one for each actor.
     puts: tuple[BlobUpload, ...]
 

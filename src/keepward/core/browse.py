@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
-from keepward.core.value import Data, Value
+from keepward.core.value import Data, Instant, Value
 
 
 class Count(Data):
@@ -77,8 +76,8 @@ class SourceActivity(Data):
     writes: int
     #: ``memories`` by their current trust.
     trust: Mapping[str, int]
-    first: datetime
-    last: datetime
+    first: Instant
+    last: Instant
 
 
 class Sources(Value):

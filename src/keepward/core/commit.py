@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from keepward.core.memory import Record, Status
 from keepward.core.principals import Trust
 from keepward.core.serialization import commitment, digest, encode, safe_integer, tenant_digest
-from keepward.core.value import Data, Value, to_micros
+from keepward.core.value import Data, HexBytes, Instant, Value, to_micros
 from keepward.errors import Tampered
 
 #: The previous hash of commit 1.
@@ -61,30 +61,30 @@ class Commit(Value):
     id: str
     tenant: str
     seq: int
-    at: datetime
+    at: Instant
     #: ``write``, ``approve``, ``rollback``, ``contain``, ``import``, ``job``.
     kind: str
     #: Kind of the actor, such as ``agent``; the name is in the details.
     actor_kind: str
-    prev: bytes
+    prev: HexBytes
     #: SHA-256 over the hashes of the events, in order.
-    events_hash: bytes
+    events_hash: HexBytes
     #: 16 random bytes; empty if erased.
-    salt: bytes
+    salt: HexBytes
     #: Canonical ``CommitDetails``; None if erased.
-    payload: bytes | None
-    hash: bytes
+    payload: HexBytes | None
+    hash: HexBytes
     #: SHA-256 of salt and payload, if these were erased.
-    payload_commit: bytes | None = None
+    payload_commit: HexBytes | None = None
 
-    def commitment(self) -> bytes:
+    def commitment(self) -> HexBytes:
         """Return the commitment to the details of the commit, which stays after their erasure."""
         if self.payload is None:
-            return self.payload_commit or b""
-        return commitment(self.salt, self.payload)
+            return self.payload_commit or HexBytes()
+        return HexBytes(commitment(self.salt, self.payload))
 
 
-class CommitDetails(Data, omit_defaults=True):
+class CommitDetails(Data):
     """The content of a commit: actor, reason and the like."""
 
     actor: str
@@ -104,8 +104,9 @@ class CommitDetails(Data, omit_defaults=True):
     erased: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        """Return the canonical payload."""
-        return encode({"v": 1, **msgspec.to_builtins(self)})
+        """Return the canonical payload, without empty fields."""
+        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value not in (None, ())}
+        return encode({"v": 1, **given})
 
 
 def decode_details(payload: bytes) -> CommitDetails:
@@ -217,7 +218,7 @@ class Receipt(Value):
     id: str
     tenant: str
     kind: ReceiptKind
-    at: datetime
+    at: Instant
     #: ``kind:name`` of the actor.
     actor: str
     #: Version of the policy in force.
@@ -341,7 +342,7 @@ class ReceiptLine(Data):
 
     id: str
     kind: str
-    at: datetime
+    at: Instant
     actor: str
     head: str
     #: Id of its commit.

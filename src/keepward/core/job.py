@@ -13,7 +13,7 @@ from typing import Literal
 
 from keepward.core.commit import Reason, Receipt
 from keepward.core.memory import Record
-from keepward.core.value import Data, Value, parse_duration
+from keepward.core.value import Data, Instant, Value, parse_duration
 from keepward.errors import InvalidInput
 
 RunOutcome = Literal["run", "failed", "skipped"]
@@ -118,9 +118,9 @@ class JobRow(Data):
     #: Id of the run with the lease; empty if there is none.
     holder: str = ""
     #: When the lease ends.
-    until: datetime | None = None
+    until: Instant | None = None
     #: Start of the last run.
-    last_at: datetime | None = None
+    last_at: Instant | None = None
     outcome: RunOutcome | None = None
     #: Id of the last run's receipt.
     receipt: str | None = None
@@ -146,8 +146,8 @@ class Run(Value):
     commits: tuple[str, ...] = ()
     #: Ids of its pending proposals, in order.
     proposals: tuple[str, ...] = ()
-    started_at: datetime
-    ended_at: datetime
+    started_at: Instant
+    ended_at: Instant
     #: Stored, unless the policy switches memory off.
     receipt: Receipt
 
@@ -162,13 +162,13 @@ class JobState(Value):
     schedule: str
     due: bool
     #: The time from which it is due; None if it is off.
-    due_at: datetime | None
+    due_at: Instant | None
     #: Start of the last run; None if it never ran.
-    last_at: datetime | None = None
+    last_at: Instant | None = None
     last_outcome: RunOutcome | None = None
     last_receipt: str | None = None
     #: End of the lease of the current run.
-    running_until: datetime | None = None
+    running_until: Instant | None = None
 
 
 class Alike(Value):

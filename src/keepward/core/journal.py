@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import force_setattr
+
 from keepward.core.commit import Commit, CommitDetails, EventPosition, Reason, Receipt, Step
 from keepward.core.memory import Record
 from keepward.core.quotes import Shortened
@@ -247,6 +250,14 @@ class Origin(Data):
     actor: str
     source: str
     approved_by: str | None
+
+    def __post_init__(self) -> None:
+        # In JSON, an instant, a trust and a member of a closed set are texts, and a tuple is a list.
+        if isinstance(self.value, str | list) and self.field in _RECORD_TYPES:
+            force_setattr(self, "value", msgspec.convert(self.value, _RECORD_TYPES[self.field]))
+
+
+_RECORD_TYPES = {field.name: field.type for field in msgspec.structs.fields(Record)}
 
 
 class Blame(Value):

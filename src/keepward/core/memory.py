@@ -18,11 +18,12 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
+from msgspec import field
 from msgspec.structs import force_setattr, replace
 
 from keepward.core.foreign_words import ForeignKeys
 from keepward.core.principals import PEOPLE, Trust
-from keepward.core.value import Value
+from keepward.core.value import Instant, JsonText, Value
 
 
 class Tier(StrEnum):
@@ -122,7 +123,7 @@ class Record(ForeignKeys, Value, eq=False):
     #: Reference of content next to the store; see ``core.blob``.
     blob: str | None = None
     #: Canonical JSON text of ``metadata``, as stored and hashed; None if empty.
-    metadata_json: str | None = None
+    metadata_json: JsonText | None = field(default=None, name="metadata")
     #: The source named by the writer; see ``principals.SOURCES``.
     source: str
     trust: Trust
@@ -153,23 +154,23 @@ class Record(ForeignKeys, Value, eq=False):
     job: str | None = None
     #: Ids of this memory in other systems.
     aliases: tuple[str, ...] = ()
-    created_at: datetime
+    created_at: Instant
     #: When the present text was written; a change of other fields does not alter it.
-    text_at: datetime = _AS_FIRST_SAID
+    text_at: Instant = _AS_FIRST_SAID
     #: None until the first change.
-    updated_at: datetime | None = None
+    updated_at: Instant | None = None
     #: When the event happened or was said, if known and different from ``text_at``.
-    occurred_at: datetime | None = None
+    occurred_at: Instant | None = None
     #: The memory expires at this instant.
-    expires_at: datetime | None = None
+    expires_at: Instant | None = None
     #: Last confirmation; confidence decays from here.
-    reinforced_at: datetime
+    reinforced_at: Instant
     #: Stored ``confidence`` and ``importance``; None in a record with stored values.
     base_confidence: float | None = None
     base_importance: float | None = None
     #: Number of uses in recalls and contexts, and the last one; None if not requested.
     uses: int | None = None
-    last_used: datetime | None = None
+    last_used: Instant | None = None
     #: Ids of derived memories of any status, sorted; None if not requested.
     children: tuple[str, ...] | None = None
 

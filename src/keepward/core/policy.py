@@ -22,7 +22,7 @@ from keepward.core.job import SCHEDULES, parse_schedule
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Tier
 from keepward.core.principals import Actor, Trust, parse_scope
 from keepward.core.query import PURPOSES
-from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.serialization import MAX_SAFE_INTEGER, to_json
 from keepward.core.value import MAX_DURATION, Data, one_of, unknown_name_message
 from keepward.errors import InvalidInput
 
@@ -241,10 +241,16 @@ class Policy(Data, dict=True):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the policy as JSON values: durations in seconds, keys as in a settings file."""
-        from keepward.core.results import to_plain
+        return {name: plain_setting(value) for name, value in asdict(self).items()}
 
-        fields: dict[str, Any] = to_plain(self)
-        return fields
+
+def plain_setting(value: Any) -> Any:
+    """Return the value of a setting as JSON values; a duration is seconds."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {str(to_json(name)): plain_setting(item) for name, item in value.items()}
+    return to_json(value)
 
 
 def _is_in_range(value: Any) -> bool:

@@ -19,30 +19,39 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
-from enum import IntEnum, StrEnum
+from enum import Enum, StrEnum
+from functools import total_ordering
 from typing import Literal
 
 from keepward.core.letters import skeleton
-from keepward.core.value import Data, Value, repr_without, unknown_name_message
+from keepward.core.value import Data, Instant, Value, repr_without, unknown_name_message
 from keepward.errors import InvalidInput
 
 
-class Trust(IntEnum):
+@total_ordering
+class Trust(Enum):
     """Trust classes by origin, lowest first."""
 
-    UNKNOWN = 0
-    WEB = 1
-    IMPORT = 2
-    DOCUMENT = 3
-    TOOL = 4
-    AGENT = 5
-    USER = 6
-    OWNER = 7
+    UNKNOWN = "unknown"
+    WEB = "web"
+    IMPORT = "import"
+    DOCUMENT = "document"
+    TOOL = "tool"
+    AGENT = "agent"
+    USER = "user"
+    OWNER = "owner"
 
-    @property
-    def label(self) -> str:
-        """The lower-case name."""
-        return self.name.lower()
+    def __init__(self, label: str) -> None:
+        #: The lower-case name.
+        self.label = label
+        self._rank = len(type(self).__members__)
+
+    def __int__(self) -> int:
+        """Return its position, 0 for the lowest."""
+        return self._rank
+
+    def __lt__(self, other: Trust) -> bool:
+        return self._rank < other._rank
 
 
 class ActorKind(StrEnum):
@@ -107,8 +116,8 @@ class Actor(Data):
     rights: Role
     #: Id of its token; None for a handle opened without a token.
     credential: str | None = None
-    #: Its rights, if they differ from those of its role.
-    can: frozenset[str] | None = None
+    #: Its rights, sorted, if they differ from those of its role.
+    can: tuple[str, ...] | None = None
 
     @classmethod
     def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
@@ -120,7 +129,7 @@ class Actor(Data):
         added = None if isinstance(also, str) or not isinstance(also, Iterable) else list(also)
         if added is None or not all(isinstance(right, str) and right in GRANTABLE_RIGHTS for right in added):
             raise InvalidInput(f"also is a list of rights, each one of {', '.join(sorted(GRANTABLE_RIGHTS))}")
-        can = ROLE_RIGHTS[Role.AGENT].union(added) if added else None
+        can = tuple(sorted(ROLE_RIGHTS[Role.AGENT].union(added))) if added else None
         return cls(kind=ActorKind.AGENT, name=_named(name), rights=Role.AGENT, can=can)
 
     @classmethod
@@ -165,7 +174,7 @@ class Actor(Data):
 
     def has_right(self, what: str) -> bool:
         """Whether the actor has a right: read, propose, approve, erase, admin, or one of ``GRANTABLE_RIGHTS``."""
-        given = ROLE_RIGHTS[self.rights] if self.can is None else self.can & MAX_ROLE_RIGHTS[self.rights]
+        given = ROLE_RIGHTS[self.rights] if self.can is None else MAX_ROLE_RIGHTS[self.rights].intersection(self.can)
         if what in GRANTABLE_RIGHTS and (
             "admin" in given or self.kind in {ActorKind.USER, ActorKind.JOB, ActorKind.SYSTEM}
         ):
@@ -385,13 +394,11 @@ TokenState = Literal["valid", "expired", "revoked"]
 
 
 class Token(Value):
-    """A token as stored, without its secret."""
+    """What a store knows of a token, without the token itself."""
 
     id: str
     #: Name of its actor, as in receipts.
     name: str
-    #: SHA-256 of the token.
-    hash: bytes
     rights: Role
     #: Sorted; see ``ROLE_RIGHTS``.
     can: tuple[str, ...]
@@ -399,25 +406,36 @@ class Token(Value):
     scope: str
     #: ``kind:name`` of the owner who created it.
     created_by: str
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    created_at: Instant
+    expires_at: Instant | None = None
+    revoked_at: Instant | None = None
     #: Id of the token it was created with; ``AT_MACHINE`` without a token; None if unknown.
     made_with: str | None = None
-
-    def __repr__(self) -> str:
-        return repr_without(self, "hash")
 
     @property
     def actor(self) -> Actor:
         """The actor of the token."""
         kind = ActorKind.AGENT if self.rights is Role.AGENT else ActorKind.OPERATOR
-        return Actor(kind=kind, name=self.name, rights=self.rights, credential=self.id, can=frozenset(self.can))
+        return Actor(kind=kind, name=self.name, rights=self.rights, credential=self.id, can=self.can)
 
     def state(self, now: datetime) -> TokenState:
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
+
+
+class StoredToken(Token):
+    """A token as stored."""
+
+    #: SHA-256 of the token.
+    hash: bytes
+
+    def __repr__(self) -> str:
+        return repr_without(self, "hash")
+
+    def public(self) -> Token:
+        """Return it without its hash."""
+        return Token(**{name: getattr(self, name) for name in Token.__struct_fields__})
 
 
 class Issued(Value):

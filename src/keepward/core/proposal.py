@@ -7,21 +7,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from types import MappingProxyType
+import json
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-import msgspec
+from msgspec import field
+from msgspec.structs import force_setattr
 
 from keepward.core.commit import Commit, Reason, Receipt, Step
 from keepward.core.foreign_words import ForeignFields
 from keepward.core.journal import Delivery
 from keepward.core.memory import Record, Tier
-from keepward.core.principals import Actor
+from keepward.core.principals import Actor, Trust
 from keepward.core.quotes import Shortened
-from keepward.core.serialization import canonical, digest, encode_record
-from keepward.core.value import Data, ResultMixin, Value
+from keepward.core.serialization import canonical, digest, encode_record, from_json, to_json
+from keepward.core.value import Data, Instant, ListResult, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
@@ -95,12 +95,12 @@ class Proposal(Value):
     #: Versions that the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int]
     digest: str
-    created_at: datetime
-    expires_at: datetime
+    created_at: Instant
+    expires_at: Instant
     #: ``kind:name`` of the reviewer, and the reason.
     decided_by: str | None = None
     decision: str | None = None
-    decided_at: datetime | None = None
+    decided_at: Instant | None = None
     #: Whether the proposer has been notified of the decision.
     told: bool = False
     #: Whether the reader may approve it, by rights and policy. Computed by a read, not stored.
@@ -146,21 +146,21 @@ def _is_redaction(reason: Reason) -> bool:
     return reason.gate == "secrets"
 
 
-class Committed(_Outcome, Value):
+class Committed(_Outcome, Value, tag_field="outcome", tag="committed"):
     """The changes are in the journal."""
 
+    #: Id of the memory; of the first if there are several.
+    id: str = ""
     records: tuple[Record, ...]
     commit: Commit
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
-    outcome: Literal["committed"] = "committed"
+    outcome: ClassVar[Literal["committed"]] = "committed"
     ok: ClassVar[Literal[True]] = True
     item: ClassVar[None] = None
 
-    @property
-    def id(self) -> str:
-        """Id of the memory; of the first if there are several."""
-        return self.records[0].id
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", self.records[0].id)
 
     @property
     def record(self) -> Record:
@@ -168,31 +168,31 @@ class Committed(_Outcome, Value):
         return self.records[0]
 
 
-class Quarantined(_Outcome, Value):
+class Quarantined(_Outcome, Value, tag_field="outcome", tag="quarantined"):
     """The changes are in the review queue; the memories are unchanged."""
 
+    #: Id of the memory, existing or proposed; ``item.id`` is the id of the proposal.
+    id: str = ""
     item: Proposal
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
-    outcome: Literal["quarantined"] = "quarantined"
+    outcome: ClassVar[Literal["quarantined"]] = "quarantined"
     ok: ClassVar[Literal[False]] = False
     record: ClassVar[None] = None
     records: ClassVar[tuple[Record, ...]] = ()
     commit: ClassVar[None] = None
 
-    @property
-    def id(self) -> str:
-        """Id of the memory, existing or proposed; ``item.id`` is the id of the proposal."""
-        return self.item.steps[0].after.id
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", self.item.steps[0].after.id)
 
 
-class Refused(_Outcome, Value):
+class Refused(_Outcome, Value, tag_field="outcome", tag="refused"):
     """Nothing was stored except the receipt."""
 
     #: None if memory is switched off; then it is not stored.
     receipt: Receipt | None
     reasons: tuple[Reason, ...] = ()
-    outcome: Literal["refused"] = "refused"
+    outcome: ClassVar[Literal["refused"]] = "refused"
     ok: ClassVar[Literal[False]] = False
     id: ClassVar[None] = None
     record: ClassVar[None] = None
@@ -206,30 +206,31 @@ class Refused(_Outcome, Value):
         return ()
 
 
-class Duplicate(_Outcome, Value):
+class Duplicate(_Outcome, Value, tag_field="outcome", tag="duplicate"):
     """The same is remembered already, or the change changes nothing.
 
     ``commit`` is the commit that confirmed it, if any.
     """
 
-    record: Record
+    #: Id of the equal memory.
+    id: str = ""
+    #: The equal memory.
+    records: tuple[Record, ...]
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     #: The commit that confirmed the existing memory, if any.
     commit: Commit | None = None
-    outcome: Literal["duplicate"] = "duplicate"
+    outcome: ClassVar[Literal["duplicate"]] = "duplicate"
     ok: ClassVar[Literal[True]] = True
     item: ClassVar[None] = None
 
-    @property
-    def id(self) -> str:
-        """Id of the equal memory."""
-        return self.record.id
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", self.records[0].id)
 
     @property
-    def records(self) -> tuple[Record, ...]:
+    def record(self) -> Record:
         """The equal memory."""
-        return (self.record,)
+        return self.records[0]
 
 
 Outcome = Committed | Quarantined | Refused | Duplicate
@@ -244,12 +245,12 @@ def is_too_long_for_tier(outcome: Outcome) -> bool:
 
 
 #: Schema number of stored proposals.
-PROPOSAL_SCHEMA = 1
+PROPOSAL_SCHEMA = 2
 
 
 def proposal_to_dict(item: Proposal) -> dict[str, Any]:
     """Return a proposal as JSON values for storage, without the fields that depend on the reader."""
-    fields: dict[str, Any] = msgspec.to_builtins(item)
+    fields: dict[str, Any] = to_json(item)
     del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"], fields["review_context"]
     return {"v": PROPOSAL_SCHEMA, **fields}
 
@@ -261,11 +262,28 @@ def proposal_from_dict(fields: dict[str, Any]) -> Proposal:
         Tampered: ``proposal_to_dict`` did not write it.
     """
     try:
-        if fields["v"] != PROPOSAL_SCHEMA:
+        if fields["v"] == 1:
+            fields = _with_named_trust(fields)
+        elif fields["v"] != PROPOSAL_SCHEMA:
             raise Tampered("a proposal is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        return msgspec.convert(fields, Proposal)
+        return from_json(Proposal, fields)
     except (KeyError, ValueError) as exc:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from exc
+
+
+def _with_named_trust(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a proposal of schema 1, where a trust was a number and the metadata a text, in the present schema."""
+    ranks = [trust.label for trust in Trust]
+
+    def record(stored: dict[str, Any] | None) -> dict[str, Any] | None:
+        if stored is None:
+            return None
+        metadata, heard = stored.get("metadata_json"), stored.get("heard")
+        renamed = {"trust": ranks[stored["trust"]], "heard": None if heard is None else ranks[heard]}
+        return {**stored, **renamed, "metadata": metadata and json.loads(metadata)}
+
+    steps = [{**step, "before": record(step["before"]), "after": record(step["after"])} for step in fields["steps"]]
+    return {**fields, "steps": steps}
 
 
 class Match(Data):
@@ -280,7 +298,7 @@ class Match(Data):
     why: tuple[str, ...]
     tier: Tier
     #: When its text was written.
-    text_at: datetime
+    text_at: Instant
 
 
 class Forgetting(Value):
@@ -314,38 +332,16 @@ class DecisionResult(Value):
         return self.error is None
 
 
-class ProposalPage(list[Proposal], ResultMixin):
+class ProposalPage(ListResult[Proposal]):
     """A page of the review queue, oldest first."""
 
-    __slots__ = ("counts", "offset", "oldest_at", "total")
-
-    def __init__(
-        self,
-        items: Iterable[Proposal] = (),
-        *,
-        offset: int = 0,
-        total: int = 0,
-        counts: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
-        oldest_at: datetime | None = None,
-    ) -> None:
-        super().__init__(items)
-        #: Position of the first item among all that pass the filters, from 0, and their number.
-        self.offset = offset
-        self.total = total
-        #: Numbers by ``proposer``, ``gate``, ``tier`` and ``op``, of all proposals of the state.
-        self.counts = counts
-        #: Creation time of the oldest that passes.
-        self.oldest_at = oldest_at
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the page as JSON values."""
-        return {
-            "proposals": [proposal.to_dict() for proposal in self],
-            "offset": self.offset,
-            "total": self.total,
-            "counts": {name: dict(counts) for name, counts in self.counts.items()},
-            "oldest_at": self.oldest_at.isoformat() if self.oldest_at else None,
-        }
+    #: Position of the first item among all that pass the filters, from 0, and their number.
+    offset: int = 0
+    total: int = 0
+    #: Numbers by ``proposer``, ``gate``, ``tier`` and ``op``, of all proposals of the state.
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Creation time of the oldest that passes.
+    oldest_at: Instant | None = None
 
 
 class ProposedStep(Value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
@@ -12,7 +12,7 @@ from keepward.core.filters import Where
 from keepward.core.foreign_words import ForeignFields, refuse_key
 from keepward.core.memory import Record
 from keepward.core.principals import Trust, lies_below
-from keepward.core.value import Data, ResultMixin, Value
+from keepward.core.value import Data, Instant, ListResult, Value
 
 #: The order of recall: by the learned reranker if one is in use, by the fused score, or by cosine.
 Order = Literal["learned", "fused", "cosine"]
@@ -127,33 +127,16 @@ class Filters(Data):
     include_sensitive: bool = True
 
 
-class Memories(ForeignFields, list[Record], ResultMixin):
+class Memories(ForeignFields, ListResult[Record]):
     """The memories that passed a filter, and notes on those that could not be shown."""
 
-    __slots__ = ("head", "notes", "total", "withheld")
-
-    def __init__(
-        self,
-        records: Iterable[Record] = (),
-        *,
-        withheld: tuple[str, ...] = (),
-        notes: tuple[str, ...] = (),
-        total: int | None = None,
-        head: str | None = None,
-    ) -> None:
-        super().__init__(records)
-        #: Number of all that passed, and the head that was read; None if not counted.
-        self.total = total
-        self.head = head
-        #: Ids of memories that were left out: edited outside Keepward, or missing.
-        self.withheld = withheld
-        #: Sentences about them, with the command that helps.
-        self.notes = notes
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the memories and the notes as JSON values."""
-        items = [record.to_dict() for record in self]
-        return {"memories": items, "withheld": list(self.withheld), "notes": list(self.notes)}
+    #: Number of all that passed, and the head that was read; None if not counted.
+    total: int | None = None
+    head: str | None = None
+    #: Ids of memories that were left out: edited outside Keepward, or missing.
+    withheld: tuple[str, ...] = ()
+    #: Sentences about them, with the command that helps.
+    notes: tuple[str, ...] = ()
 
 
 class Hit(ForeignFields, Value):
@@ -183,9 +166,7 @@ class Recall(ForeignFields, Value):
     #: Sentences about what could not be used and why, and about scopes that were not read.
     notes: tuple[str, ...]
     head: str
-    now: datetime
-    #: Memories that matched but were left out, each with a reason.
-    excluded: tuple[tuple[str, str], ...] = ()
+    now: Instant
     #: Version of the reranker weights that were used; None if none.
     reranker: str | None = None
     #: Id of the receipt for ``feedback``, if requested.
@@ -218,7 +199,7 @@ class Feedback(Value):
     tenant: str
     #: From 1 in the order of arrival, without a gap in a tenant; 0 before it is stored.
     n: int = 0
-    at: datetime
+    at: Instant
     #: Id of the recall or compile receipt.
     receipt: str
     #: ``kind:name`` of the actor.

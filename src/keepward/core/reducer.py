@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -52,7 +51,7 @@ from keepward.core.principals import (
     visible_from,
 )
 from keepward.core.serialization import encode_record
-from keepward.core.value import MAX_DEPTH, Data, is_too_deep, unknown_name_message
+from keepward.core.value import MAX_DEPTH, Data, JsonText, is_too_deep, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -202,7 +201,7 @@ def default_ttl(tier: Tier, kind: Kind, stability: Stability, policy: Policy) ->
     return policy.ttl_by_kind.get(kind, policy.ttl_volatile)
 
 
-def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
+def metadata_text(metadata: Mapping[str, Any] | None) -> JsonText | None:
     """Return the metadata as JSON text with sorted keys; None if empty.
 
     Raises:
@@ -213,7 +212,7 @@ def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
     if is_too_deep(metadata):
         raise InvalidInput(f"metadata is nested at most {MAX_DEPTH} levels deep; write what is deeper as text")
     try:
-        return json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return JsonText.of(metadata)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput(
             "metadata takes JSON values with finite numbers; write dates, bytes and the like as text"

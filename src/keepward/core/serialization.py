@@ -13,19 +13,21 @@ docs/internals/journal-format.md describes the format; golden files test it.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar, overload
 
 import msgspec
 
 from keepward.core.memory import READ_FIELDS, Record
 from keepward.core.principals import Trust
-from keepward.core.value import from_micros, to_micros
-from keepward.errors import InvalidInput, Tampered
+from keepward.core.value import HexBytes, JsonText, from_micros, to_micros
+from keepward.errors import InvalidInput, KeepwardError, Tampered, error_of
 
 T = TypeVar("T")
 #: Schema number of record payloads.
@@ -37,8 +39,36 @@ _SHARE_SCALE = 10_000
 _PAYLOAD_LABEL = b"keepward/payload/v1\0"
 #: A NUL in JSON: ``\u0000`` after an even number of backslashes.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def _encode_other(value: Any) -> Any:
+    """Return the JSON value of a type that msgspec does not know."""
+    match value:
+        case JsonText():
+            return json.loads(value)
+        case HexBytes():
+            return value.hex()
+        case KeepwardError():
+            return {"code": value.code, "detail": str(value)}
+        case MappingProxyType():
+            return dict(value)
+    raise NotImplementedError
+
+
+def _decode_other(kind: Any, value: Any) -> Any:
+    """Return the value of such a type from its JSON value."""
+    if kind is JsonText:
+        return JsonText.of(value)
+    if kind is HexBytes:
+        return HexBytes.fromhex(value)
+    if kind is KeepwardError:
+        return error_of(value["code"], value["detail"])
+    raise NotImplementedError
+
+
 _encode = msgspec.json.Encoder().encode
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_encode_result = msgspec.json.Encoder(enc_hook=_encode_other).encode
+_encode_sorted = msgspec.json.Encoder(order="sorted", enc_hook=_encode_other).encode
 
 
 def canonical(value: Any) -> bytes:
@@ -93,13 +123,43 @@ def _checked(write: Callable[[Any], bytes], value: Any) -> bytes:
     return data
 
 
+def encode_json(value: Any) -> bytes:
+    """Return a value as JSON. A result is an object with the names of its fields."""
+    try:
+        return _encode_result(value)
+    except UnicodeEncodeError:
+        # A text, for example from a file name, may contain a lone surrogate, which JSON can escape.
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_encode_other)
+        return json.dumps(plain, allow_nan=False).encode()
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as the JSON values of ``encode_json``."""
+    return json.loads(encode_json(value))
+
+
+@overload
+def from_json(kind: type[T], value: Any) -> T: ...
+@overload
+def from_json(kind: Any, value: Any) -> Any: ...
+def from_json(kind: Any, value: Any) -> Any:
+    """Return a value of any type from what ``to_json`` gave: ``from_json(type(v), to_json(v)) == v``.
+
+    Unknown keys are ignored, so a newer server may send more.
+
+    Raises:
+        ValueError: the value does not have this type.
+    """
+    return msgspec.convert(value, kind, str_keys=True, dec_hook=_decode_other)
+
+
 def decode(kind: type[T], data: bytes) -> T:
     """Return a value of a type from ``encode``.
 
     Raises:
         ValueError: ``encode`` did not write it.
     """
-    return msgspec.json.decode(data, type=kind)
+    return msgspec.json.decode(data, type=kind, dec_hook=_decode_other)
 
 
 def digest(label: str, *parts: bytes) -> bytes:
@@ -139,6 +199,7 @@ _WRITE: Mapping[type, Callable[[Any], Any]] = {
     datetime: _micros,
     float: _ten_thousandths,
     Trust: {trust: trust.label for trust in Trust}.__getitem__,
+    JsonText: str,
 }
 #: Payload type and decoder of these fields; other fields have the type of the record.
 _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
@@ -148,6 +209,7 @@ _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
     ),
     *((name, int, _share) for name in ("confidence", "importance")),
     *((name, str, {trust.label: trust for trust in Trust}.__getitem__) for name in ("trust", "heard")),
+    ("metadata_json", str, JsonText),
 ]
 _FIELDS = [field for field in msgspec.structs.fields(Record) if field.name not in READ_FIELDS]
 #: Names in a payload, each with the value that is left out; ``stability`` is always written.

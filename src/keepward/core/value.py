@@ -10,15 +10,18 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, dataclass_transform
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, dataclass_transform, overload
 
 import msgspec
+from msgspec.structs import asdict
 
 from keepward.core.foreign_words import known_argument
 from keepward.errors import InvalidInput
+
+T = TypeVar("T")
 
 
 class _Frozen(msgspec.StructMeta):
@@ -42,16 +45,37 @@ class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
     """An immutable value; ``msgspec.structs.replace`` makes a changed copy."""
 
 
+#: An aware instant; in JSON, one with an offset, such as ``2026-03-01T09:30:00Z``.
+Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class HexBytes(bytes):
+    """Bytes that JSON gives as hex digits."""
+
+
+class JsonText(str):
+    """The text of a JSON object, which JSON gives as that object."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> JsonText:
+        """Return the text of an object, with sorted keys.
+
+        Raises:
+            TypeError, ValueError: JSON cannot represent a value.
+        """
+        return cls(json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+
+
 def repr_without(value: Data, name: str) -> str:
     """Return the ``repr`` of a value without one secret field."""
     shown = (f"{field}={getattr(value, field)!r}" for field in value.__struct_fields__ if field != name)
     return f"{type(value).__name__}({', '.join(shown)})"
 
 
-class ResultMixin:
-    """Short text and JSON of a result."""
-
-    __slots__ = ()
+class Value(Data):
+    """A result of an operation."""
 
     def __str__(self) -> str:
         """Return a short text of a few lines; ``repr`` has everything."""
@@ -62,17 +86,43 @@ class ResultMixin:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values for ``json.dumps``.
 
-        Instants are ISO 8601 in UTC, durations are seconds, enums are their names, bytes are hex digits. ``--json`` of
-        a command prints the same keys.
+        Its keys are the names of the fields. Instants are ISO 8601 in UTC, enums are their names, bytes are hex digits.
+        A server sends the same, and so does ``--json`` of a command.
         """
-        from keepward.core.results import to_plain
+        from keepward.core.serialization import to_json
 
-        fields: dict[str, Any] = to_plain(self)
+        fields: dict[str, Any] = to_json(self)
         return fields
 
 
-class Value(ResultMixin, Data):
-    """A result of an operation."""
+class ListResult(Value, Generic[T], eq=False):
+    """A result with ``items``, which is used and compared like a list of them."""
+
+    items: tuple[T, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return list(self.items[index]) if isinstance(index, slice) else self.items[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list):
+            return list(self.items) == other
+        return isinstance(other, type(self)) and asdict(self) == asdict(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.items)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -151,7 +151,7 @@ ANONYMOUS_READS = frozenset(
     {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
 )
 #: It may not read sensitive memories.
-_ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=frozenset({"read"}))
+_ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=("read",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,26 +6,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from keepward.core.change import BOOKKEEPING
-from keepward.core.commit import Receipt
 from keepward.core.journal import Rollback
 from keepward.core.memory import Record
 from keepward.core.principals import Token, visible_from
 from keepward.core.proposal import (
     Committed,
     DecisionResult,
-    Duplicate,
     Outcome,
     Proposal,
     ProposalPage,
@@ -35,7 +32,7 @@ from keepward.core.proposal import (
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
 from keepward.core.quotes import FOLLOW
-from keepward.core.results import format_instant, record_as_dict, to_json, to_plain
+from keepward.core.serialization import encode_json, to_json
 from keepward.errors import KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
 from keepward.http.requests import (
@@ -62,53 +59,39 @@ from keepward.services.search import is_counted
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
 
-def json_value(value: Any) -> Any:
-    """Return a result as JSON values; an error inside has its HTTP status."""
-    if isinstance(value, list):
-        return [json_value(item) for item in value]
-    if isinstance(value, DecisionResult) and value.error is not None:
-        return {**to_json(value), "error": error_fields(value.error)}
-    return to_json(value)
-
-
 def error_fields(exc: KeepwardError) -> dict[str, Any]:
     """Return an error as a part of a response."""
-    return {**to_json(exc), "status": STATUS_OF_CODE.get(exc.code, 500)}
+    return {"code": exc.code, "detail": str(exc), "status": STATUS_OF_CODE.get(exc.code, 500)}
 
 
-def page_fields(items: list[Any], cursor: str | None = None, **extra: Any) -> dict[str, Any]:
+def page_fields(items: Sequence[Any], cursor: str | None = None, **extra: Any) -> dict[str, Any]:
     """Return one page of a list; ``cursor`` leads to the next page, null at the end."""
     return {"items": items, "cursor": cursor, **extra}
 
 
 def write_response(result: Outcome) -> Response:
     """Return the response of a write: 201 committed, 202 quarantined, 200 duplicate, 422 refused."""
-    body = to_json(result)
     if isinstance(result, Refused):
         detail = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
         detail += (
             ": POST /memory/import?format=markdown with the text as the body" if is_too_long_for_tier(result) else ""
         )
-        return Problem(422, "refused", detail, **body).response()
+        return Problem(422, "refused", detail, **to_json(result)).response()
     headers: dict[str, str] = {}
     if (
         isinstance(result, Committed)
         and sum(step["op"] != FOLLOW for step in result.receipt.facts.get("targets", ())) == 1
     ):
         # What followed a forgotten memory is in the body alone.
-        headers = {"Location": f"/memory/items/{body['id']}", "ETag": memory_etag(result.records[0])}
+        headers = {"Location": f"/memory/items/{result.id}", "ETag": memory_etag(result.records[0])}
     elif isinstance(result, Quarantined):
-        headers = {"Location": f"/memory/quarantine/{body['proposal']}"}
-    return json_response(body, _STATUS[result.outcome], headers)
+        headers = {"Location": f"/memory/quarantine/{result.item.id}"}
+    return json_response(result, _STATUS[result.outcome], headers)
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response; characters that UTF-8 cannot encode are escaped."""
-    try:
-        return JSONResponse(body, status, dict(headers or {}))
-    except UnicodeEncodeError:
-        # A text, for example from a file name, may contain a lone surrogate.
-        return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
+    """Return a JSON response of a result, or of JSON values with results in them."""
+    return Response(encode_json(body), status, dict(headers or {}), "application/json")
 
 
 #: Operations that exist only over HTTP, by name.
@@ -154,10 +137,10 @@ def status(call: OperationCall) -> Response:
     memory, report = call.memory, call.run()
     extra = {
         "path": report["path"] if memory.actor.is_owner else None,
-        "actor_record": json_value(memory.actor),
-        "now": format_instant(memory.now),
+        "actor_record": memory.actor,
+        "now": memory.now,
     }
-    return json_response({**to_plain(report), **extra})
+    return json_response({**report, **extra})
 
 
 @http_operation("GET /memory/core", name="core", right="read")
@@ -178,13 +161,13 @@ def core(call: OperationCall) -> Response:
         for name, block in report["blocks"].items()
     ]
     body = {"head": report["head"], "scope": memory.scope, "blocks": blocks}
-    body["items"] = [record_as_dict(record) for record in nearest.values()]
-    return json_response({**body, "withheld": list(listing.withheld), "notes": list(listing.notes)})
+    body["items"] = list(nearest.values())
+    return json_response({**body, "withheld": listing.withheld, "notes": listing.notes})
 
 
 def _block(record: Record | None) -> dict[str, Any]:
     own = {name: record and getattr(record, name) for name in ("id", "version", "text")}
-    return {**own, "memory": record and record_as_dict(record)}
+    return {**own, "memory": record}
 
 
 def search(call: OperationCall) -> Response:
@@ -201,7 +184,7 @@ def search(call: OperationCall) -> Response:
         raise _missing_state_error(call, exc) from exc
     has_more = len(recall.hits) == end < MAX_HITS
     moment = moment or PageState(seq=head_seq(recall.head), at=recall.now)
-    page = to_json(replace(recall, hits=recall.hits[start:]))
+    page = asdict(replace(recall, hits=recall.hits[start:]))
     return json_response({**page, "cursor": cursor_of(call.http, end, moment) if has_more else None})
 
 
@@ -227,9 +210,8 @@ def find(call: OperationCall) -> Response:
         except NotFound as exc:
             raise _missing_state_error(call, exc) from exc
     cursor = cursor_of(call.http, end, moment) if len(memories) > end else None
-    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
-    items = [record_as_dict(each) for each in memories[start:end]]
-    return json_response(page_fields(items, cursor, head=memory.head, total=None, **lost))
+    page = replace(memories, items=memories.items[start:end], head=memory.head, total=None)
+    return json_response({**asdict(page), "cursor": cursor})
 
 
 def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> Response:
@@ -244,9 +226,7 @@ def _ordered_page(call: OperationCall, start: int, moment: PageState | None) -> 
     end, total = start + call.given["limit"], memories.total or 0
     moment = moment or PageState(seq=head_seq(memories.head or ""), at=call.memory.now)
     cursor = cursor_of(call.http, end, moment) if end < total else None
-    lost = {"withheld": list(memories.withheld), "notes": list(memories.notes)}
-    items = [record_as_dict(each) for each in memories]
-    return json_response(page_fields(items, cursor, head=memories.head, total=total, **lost))
+    return json_response({**asdict(memories), "total": total, "cursor": cursor})
 
 
 def _read_settled_state(call: OperationCall, limit: int, as_of: Any) -> tuple[Memories, PageState]:
@@ -266,9 +246,7 @@ def _read_past_state(call: OperationCall, moment: PageState) -> Memories:
     memories: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
     if call.given.get("include_ended"):
         return memories
-    return Memories(
-        (record for record in memories if record.is_live(moment.at)), withheld=memories.withheld, notes=memories.notes
-    )
+    return replace(memories, items=tuple(record for record in memories if record.is_live(moment.at)))
 
 
 def _missing_state_error(call: OperationCall, exc: NotFound) -> Exception:
@@ -279,14 +257,13 @@ def _missing_state_error(call: OperationCall, exc: NotFound) -> Exception:
 def get(call: OperationCall) -> Response:
     record: Record = call.run()
     tag = memory_etag(record)
-    return not_modified(call.http, tag) or json_response(record_as_dict(record), headers={"ETag": tag})
+    return not_modified(call.http, tag) or json_response(record, headers={"ETag": tag})
 
 
 def log(call: OperationCall) -> Response:
     limit, commits = call.given["limit"], call.run()
-    hidden = () if call.http_only["events"] else ("events",)
     body = {
-        "items": [{**to_json(commit, without=hidden), **dict.fromkeys(hidden)} for commit in commits],
+        "items": commits,
         "next_before": commits[-1].commit.seq if len(commits) == limit and commits[-1].commit.seq > 1 else None,
     }
     return json_response(body)
@@ -295,7 +272,7 @@ def log(call: OperationCall) -> Response:
 def show(call: OperationCall) -> Response:
     view = call.run()
     tag = text_etag(undo_digest(request_context_of(call.memory), view.commit.id))
-    return json_response(json_value(view), headers={"ETag": tag})
+    return json_response(view, headers={"ETag": tag})
 
 
 def rollback(call: OperationCall) -> Response:
@@ -309,27 +286,23 @@ def rollback(call: OperationCall) -> Response:
     if not dry:
         # The value in the body must not contradict the header.
         done = call.run(digest=call.given.get("digest") or done.digest)
-    data = {**json_value(done), "dry_run": dry, "etag": text_etag(done.digest)}
+    data = {**asdict(done), "dry_run": dry, "etag": text_etag(done.digest)}
     if done.conflicts and not dry:
         detail = "later commits changed the same memories, so nothing was changed; `with_later` undoes them too"
-        return Problem(409, "conflict", detail, **data).response()
+        return Problem(409, "conflict", detail, **to_json(data)).response()
     return json_response(data)
 
 
 def pending(call: OperationCall) -> Response:
     page: ProposalPage = call.run()
     end = page.offset + len(page)
-    body = {
-        "items": [_review_fields(call.memory, item) for item in page],
-        "next_offset": end if end < page.total else None,
-        **{name: to_json(getattr(page, name)) for name in page.__slots__},
-    }
-    return json_response(body)
+    items = [_review_fields(call.memory, item) for item in page]
+    return json_response({**asdict(page), "items": items, "next_offset": end if end < page.total else None})
 
 
 def _review_fields(memory: Memory, item: Proposal) -> dict[str, Any]:
     """Return a proposal for its reviewer; ``shown`` has every character that would be stored."""
-    return {**to_json(item), "shown": to_json(memory.proposed_steps(item))}
+    return {**asdict(item), "shown": memory.proposed_steps(item)}
 
 
 def get_proposal(call: OperationCall) -> Response:
@@ -353,9 +326,9 @@ def approve(call: OperationCall) -> Response:
 def tokens(call: OperationCall) -> Response:
     serving, now = app_state_of(call.http), call.memory.now
 
-    def used_at(item: Token) -> str | None:
+    def used_at(item: Token) -> datetime | None:
         then = serving.used.get(item.id)
-        return None if then is None else format_instant(now - timedelta(seconds=serving.monotonic() - then))
+        return None if then is None else now - timedelta(seconds=serving.monotonic() - then)
 
     return json_response(page_fields([token(call.memory, item, used_at(item)) for item in call.run()]))
 
@@ -365,15 +338,14 @@ def create_token(call: OperationCall) -> Response:
     return json_response({"token": token(call.memory, issued.token), "secret": issued.secret}, 201)
 
 
-def token(memory: Memory, item: Token, used_at: str | None = None) -> dict[str, Any]:
-    """Return a token without its hash."""
-    fields = {name: value for name, value in to_plain(item).items() if name != "hash"}
-    return {**fields, "state": item.state(memory.now), "used_at": used_at}
+def token(memory: Memory, item: Token, used_at: datetime | None = None) -> dict[str, Any]:
+    """Return a token with its state."""
+    return {**asdict(item), "state": item.state(memory.now), "used_at": used_at}
 
 
 def remember_many(call: OperationCall) -> Response:
     results, mode = call.run(), call.given.get("mode", "each")
-    outcomes = [to_json(outcome) for outcome in (results[:1] if mode == "atomic" else results)]
+    outcomes = results[:1] if mode == "atomic" else results
     return json_response({"mode": mode, "count": len(results), "outcomes": outcomes})
 
 
@@ -415,7 +387,7 @@ def check_if_match(call: OperationCall, *, required: bool) -> int | None:
 
 def erase(call: OperationCall) -> Response:
     done = call.run()
-    return json_response({**json_value(done), "certificate": to_plain(call.memory.certificate(done.commit.id))})
+    return json_response({**asdict(done), "certificate": call.memory.certificate(done.commit.id)})
 
 
 def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Callable[[OperationCall], Response]:
@@ -423,19 +395,15 @@ def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Call
 
     def answer(call: OperationCall) -> Response:
         result = call.run()
-        if result is None:
-            # The write had nothing to do.
-            return json_response({"outcome": None})
-        if isinstance(result, Committed | Quarantined | Refused | Duplicate):
+        if isinstance(result, Outcome):
             return write_response(result)
-        keys, body = call.operation.answer.split(), json_value(result)
-        if isinstance(result, Receipt):
-            body = {"receipt": result.id, keys[0]: body}
-        elif keys == ["items"]:
-            body = page_fields(body)
+        keys, body, more = call.operation.answer.split(), result, extra(call, result)
+        if keys == ["items"]:
+            body = page_fields(result)
         elif keys:
-            body = dict(zip(keys, body if len(keys) > 1 else [body], strict=True))
-        return json_response({**body, **extra(call, result)}, call.operation.status)
+            body = dict(zip(keys, result if len(keys) > 1 else [result], strict=True))
+        # Null, if a write had nothing to do.
+        return json_response({**body, **more} if more else body, call.operation.status if result is not None else 200)
 
     return answer
 

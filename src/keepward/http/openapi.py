@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keepward.core.patterns import load_toml
+from keepward.core.value import Data
 from keepward.http.inputs import Inputs, schema_of_struct
 from keepward.http.requests import MEDIA_TYPE, PATHS_WITH_OWN_USER
-from keepward.http.schemas import SCHEMAS, Schema, named_object, schema_of
+from keepward.http.schemas import SCHEMAS, Schema, schema_of_result
 from keepward.operations import Operation
 
 _STATUS_TEXT = {
@@ -31,9 +32,16 @@ _HANDLE_PARAMETERS: Mapping[str, Schema] = {
         "project": "Use the handle of this project, as the header `Keepward-Project` does.",
     }.items()
 }
-_PROBLEM = named_object(
-    "Problem", "A problem, by RFC 9457.", further=True, type=str, title=str, status=int, detail=str, code=str
-)
+
+
+class Problem(Data):
+    """A problem, by RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
 
 
 def inputs(described: Inputs, path: str) -> Schema:
@@ -52,7 +60,7 @@ def inputs(described: Inputs, path: str) -> Schema:
 
 def problems_of(*statuses: int) -> dict[str, dict[str, Any]]:
     """Return the documentation of problem statuses for the ``responses`` of a route."""
-    content = {MEDIA_TYPE: {"schema": schema_of(_PROBLEM)}}
+    content = {MEDIA_TYPE: {"schema": schema_of_result(Problem)}}
     return {str(status): {"description": "A problem.", "content": content} for status in statuses}
 
 
@@ -64,7 +72,7 @@ def answers(operation: Operation, types: Mapping[int, Any], inputs: Inputs) -> d
     documented: dict[str, dict[str, Any]] = {
         str(status): dict(kind)
         if isinstance(kind, dict)
-        else {"description": _STATUS_TEXT[status], "content": {"application/json": {"schema": schema_of(kind)}}}
+        else {"description": _STATUS_TEXT[status], "content": {"application/json": {"schema": schema_of_result(kind)}}}
         for status, kind in types.items()
     }
     if operation.name in _LINKS:

@@ -34,8 +34,7 @@ from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Version
-from keepward.core.principals import Token
-from keepward.core.proposal import Proposal
+from keepward.core.proposal import Outcome, Proposal
 from keepward.errors import KeepwardError
 from keepward.http import handlers, openapi, schemas, settings, slots, streams
 from keepward.http.auth import app_state_of, count_write, identify, require_valid_credential
@@ -50,7 +49,7 @@ from keepward.http.requests import (
     check_query,
     error_response,
 )
-from keepward.http.schemas import Schema, Written, page_of
+from keepward.http.schemas import Schema, page_of
 from keepward.http.telemetry import OPERATIONS
 from keepward.memory import Memory
 from keepward.operations import Operation
@@ -186,9 +185,6 @@ _IF_NONE_MATCH = {
 }
 _LAST_EVENT_ID = {"Last-Event-ID": Parameter("header", _Number)}
 _CURSOR = {"cursor": Parameter("query", _Cursor)}
-_EVENTS = {
-    "events": Parameter("query", Annotated[bool, Meta(description="Include each memory before and after.")], False)
-}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 
@@ -246,18 +242,21 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "plan_restore_export": RouteSpec(answer=streams.plan_restore, model=ExportPlan, **_UPLOAD),
     "restore_export": RouteSpec(answer=streams.restore_upload, model=RestoredExport, **_UPLOAD),
     "erase": RouteSpec(answer=handlers.erase, model=schemas.Destroyed),
-    "certificate": RouteSpec(model=schemas.Certificate),
+    "certificate": RouteSpec(model=dict[str, Any]),
     "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
     "impact": RouteSpec(kinds=_IMPACT_KINDS),
-    "log": RouteSpec(answer=handlers.log, model=schemas.Commits, http_only=_EVENTS),
+    "log": RouteSpec(
+        answer=handlers.log,
+        model=schemas.Commits,
+    ),
     "diff": RouteSpec(answer=handlers.diff, model=_DIFFERENCES),
     "show": RouteSpec(answer=handlers.show),
     "rollback": RouteSpec(answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH),
     "receipt": RouteSpec(model=schemas.AnyReceipt),
-    "status": RouteSpec(answer=handlers.status, model=schemas.Status),
+    "status": RouteSpec(answer=handlers.status, model=schemas.StatusReport),
     "core": RouteSpec(answer=handlers.core, model=schemas.Core),
     "recall": RouteSpec(answer=handlers.search, model=schemas.Found, http_only=_CURSOR),
-    "list_memories": RouteSpec(answer=handlers.find, model=schemas.Memories, http_only=_CURSOR),
+    "list_memories": RouteSpec(answer=handlers.find, model=schemas.Listed, http_only=_CURSOR),
     "get": RouteSpec(
         answer=handlers.get, http_only=_IF_NONE_MATCH, also={304: {"description": "The version has that ETag."}}
     ),
@@ -272,7 +271,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "approve_many": RouteSpec(answer=handlers.approve_many, model=schemas.Approved),
     "reject_many": RouteSpec(answer=handlers.reject_many, model=schemas.RejectedMany),
     "notices": RouteSpec(model=page_of(Proposal, "Notices")),
-    "tokens": RouteSpec(answer=handlers.tokens, model=page_of(Token, "Tokens")),
+    "tokens": RouteSpec(answer=handlers.tokens, model=page_of(schemas.ShownToken, "Tokens")),
     "create_token": RouteSpec(answer=handlers.create_token, model=schemas.IssuedToken),
     "revoke_token": RouteSpec(answer=handlers.revoke_token, model=schemas.Revoked),
     "settings": RouteSpec(answer=settings.settings, model=schemas.SettingsInForce),
@@ -283,7 +282,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "run_jobs": RouteSpec(model=page_of(Run, "Runs")),
     "merge_candidates": RouteSpec(model=page_of(Alike, "Candidates")),
     "remember_many": RouteSpec(answer=handlers.remember_many, model=schemas.Outcomes),
-    "merge": RouteSpec(model=Written, also={200: Written | schemas.Merged}),
+    "merge": RouteSpec(model=Outcome, also={200: Outcome | None}),
     "forget_many": RouteSpec(model=schemas.Forgotten),
     "forget": replace(_EDIT, kinds={"reason": _Why, "if_version": None}),
     **dict.fromkeys(("revise", "append", "move", "archive", "restore"), _EDIT),
@@ -326,7 +325,7 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
     async def receiving(http: Request, handle: Memory) -> Response:
         return await run_in_threadpool(endpoint, http, handle, await receives(http))
 
-    also = {**({200: Written, 202: Written} if operation.is_one_write else {}), **(row.also or {})}
+    also = {**({200: Outcome, 202: Outcome} if operation.is_one_write else {}), **(row.also or {})}
     answers = openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs)
     described = openapi.described(operation.name, operation.doc, tag, answers)
     return route(

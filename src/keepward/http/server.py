@@ -39,6 +39,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from keepward import __version__
+from keepward.core.value import Data
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http import openapi
 from keepward.http.app_state import AppState, ServerOptions
@@ -58,7 +59,7 @@ from keepward.http.protocol import StrictProtocol
 from keepward.http.requests import Problem, StrictRequest, error_response
 from keepward.http.routes import ApiRoute, Endpoint, route
 from keepward.http.routes import routes as operation_routes
-from keepward.http.schemas import named_object, schema_of
+from keepward.http.schemas import schema_of_result
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
@@ -70,7 +71,10 @@ PAGE_FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
-Health: Any = named_object("Health", "The server is running.", ok=bool)
+class Health(Data):
+    """The server is running."""
+
+    ok: bool
 
 
 class LoginCode(Struct, forbid_unknown_fields=True):
@@ -80,17 +84,25 @@ class LoginCode(Struct, forbid_unknown_fields=True):
 
 
 LOGIN = Inputs({}, LoginCode)
-SessionInfo: Any = named_object(
-    "SessionInfo",
-    # ``principal`` is ``kind:name`` of the actor; without ``owner`` it is a reviewer. Requests except GET send ``csrf``
-    # as ``Keepward-Csrf``. ``expires_in`` is in seconds.
-    "A login session, for the console.",
-    principal=str,
-    owner=bool,
-    csrf=str,
-    expires_in=int,
-)
-Link: Any = named_object("Link", "A link that opens the console once, within ten minutes.", url=str)
+
+
+class SessionInfo(Data):
+    """A login session, for the console."""
+
+    #: ``kind:name`` of the actor; without ``owner`` it is a reviewer.
+    principal: str
+    owner: bool
+    #: Requests except GET send it as ``Keepward-Csrf``.
+    csrf: str
+    #: In seconds.
+    expires_in: int
+
+
+class Link(Data):
+    """A link that opens the console once, within ten minutes."""
+
+    url: str
+
 
 #: The server is not ready if no worker becomes free within so many seconds.
 READY_TIMEOUT_S = 2.0
@@ -231,7 +243,7 @@ def _own_route(
     takes_token: bool = True,
     changes: bool = False,
 ) -> ApiRoute:
-    content = {} if model is None else {"content": {"application/json": {"schema": schema_of(model)}}}
+    content = {} if model is None else {"content": {"application/json": {"schema": schema_of_result(model)}}}
     common = (400, 401, 403, 421) if takes_token else (400, 403, 421)
     answers = {str(status): {"description": "Done.", **content}, **openapi.problems_of(*sorted({*common, *problems}))}
     operation = openapi.described(endpoint.__name__, inspect.getdoc(endpoint) or "", "server", answers)

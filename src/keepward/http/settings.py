@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from keepward.errors import Unauthorised
 from keepward.http.auth import app_state_of
-from keepward.http.handlers import OperationCall, http_operation, json_response, json_value
+from keepward.http.handlers import OperationCall, http_operation, json_response
 from keepward.settings import Settings, changed_since, effective_settings
 
 
@@ -38,4 +38,4 @@ def settings(call: OperationCall) -> Response:
             "withheld": list(read.withheld),
             "accept_with": f"keepward config --accept {read.digest}" if read.withheld else None,
         }
-    return json_response({"file": file, "items": json_value(found)})
+    return json_response({"file": file, "items": found})

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
@@ -32,12 +31,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keepward.core import results
 from keepward.core.journal import CommitView
+from keepward.core.serialization import encode_json
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.app_state import RELEASE_STACK_KEY, AppState
 from keepward.http.auth import app_state_of
-from keepward.http.handlers import OperationCall, error_fields, http_operation, json_response, json_value
+from keepward.http.handlers import OperationCall, error_fields, http_operation, json_response
 from keepward.http.requests import Problem, head_seq, not_modified, text_etag
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format
@@ -162,13 +161,13 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
             yield _event("end", {"code": exc.code, "detail": str(exc)})
             return
         for view in views:
-            fields = view.to_dict()
-            data = {name: fields[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+            data = {name: getattr(view.commit, name) for name in ("seq", "id", "at", "kind")}
             # Events carry no text.
-            data["changes"] = [
-                {name: value for name, value in change.items() if name != "title"} for change in data["changes"]
+            changes = [
+                {"op": step.op, **{name: getattr(step.after, name) for name in ("id", "version", "tier")}}
+                for step in view.steps
             ]
-            yield _event("commit", data, view.commit.seq)
+            yield _event("commit", {**data, "actor": view.details.actor, "changes": changes}, view.commit.seq)
         if before is not None and version is not None and before != version:
             yield _event("review", {"waiting": version[0]})
         if serving.monotonic() >= heartbeat + HEARTBEAT_INTERVAL_S:
@@ -194,7 +193,7 @@ def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
 
 def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> str:
     number = "" if seq is None else f"id: {seq}\n"
-    return f"{number}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+    return f"{number}event: {kind}\ndata: {encode_json(data).decode()}\n\n"
 
 
 def _comment(text: str) -> str:
@@ -268,7 +267,7 @@ class LineStreamResponse(StreamingResponse):
 
 
 def line_of(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":")) + "\n"
+    return encode_json(value).decode() + "\n"
 
 
 class Upload(io.BytesIO):
@@ -302,30 +301,30 @@ def import_file(call: OperationCall) -> Response:
 
     def work(write: WriteText) -> None:
         def judged(result: LineResult) -> None:
-            why = results.to_plain(result.reasons)
-            write(line_of({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail}))
+            line = {"line": result.number, "outcome": result.outcome, "reasons": result.reasons}
+            write(line_of({**line, "detail": result.detail}))
 
         with app_state_of(call.http).call_limits(call.memory, reads=False), upload:
             done = load(call.memory, upload, **how, on_result=judged)
-            write(line_of({"summary": results.to_plain(done.as_dict())}))
+            write(line_of({"summary": done}))
 
     return LineStreamResponse(call, work)
 
 
 def plan_restore(call: OperationCall) -> Response:
     with call.http_only["received"] as upload:
-        return json_response(json_value(plan_restore_export(call.memory, upload)))
+        return json_response(plan_restore_export(call.memory, upload))
 
 
 def restore_upload(call: OperationCall) -> Response:
     with call.http_only["received"] as upload:
-        return json_response(json_value(restore_export(call.memory, upload, call.given["digest"])))
+        return json_response(restore_export(call.memory, upload, call.given["digest"]))
 
 
 def put_blob(call: OperationCall) -> Response:
     kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
     blob = call.memory.put_blob(call.http_only["received"], media_type=None if kind in {"", OCTET_STREAM} else kind)
-    return json_response(json_value(blob), 201, {"Location": f"/memory/blobs/{blob.ref}"})
+    return json_response(blob, 201, {"Location": f"/memory/blobs/{blob.ref}"})
 
 
 def read_blob(call: OperationCall) -> Response:

@@ -79,7 +79,7 @@ def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[st
         raise InvalidInput(f"{Path(target).name} is there already; name a new file")
     skipped = Counter[str]()
     found = mem.list_memories(within=mem.scope, limit=None, sort="created", ascending=True)
-    count = _write_lines(target, legacy.lines_of(found, skipped))
+    count = _write_lines(target, legacy.lines_of(list(found), skipped))
     return count, [f"left out: {number} {what}" for what, number in sorted(skipped.items())]
 
 

@@ -34,8 +34,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from keepward.core.commit import Reason
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.messages import parse_timestamp
@@ -99,9 +97,6 @@ class Imported(Value):
     facts: Mapping[str, int]
     #: Whether nothing was stored; the counts are then those of a real import.
     dry_run: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        return msgspec.structs.asdict(self)
 
 
 class LineResult(Value):

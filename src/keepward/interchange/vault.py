@@ -30,7 +30,7 @@ from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, r
 from keepward.core.memory import Record, Tier
 from keepward.core.principals import RESERVED_SCOPE, parse_tenant
 from keepward.core.serialization import canonical, commitment, decode_record
-from keepward.core.value import parse_instant
+from keepward.core.value import HexBytes, parse_instant
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.gates.detectors import secrets
 from keepward.interchange.parsing import Row, Source, parse, strings
@@ -174,12 +174,12 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
         at=parse_instant(opening["at"]),
         kind=opening["kind"],
         actor_kind=opening["actor_kind"],
-        prev=bytes.fromhex(opening["prev"]),
-        events_hash=events_hash(events),
-        salt=b"" if erased else bytes.fromhex(opening["salt"]),
-        payload=None if erased else details.encode() if isinstance(details, str) else canonical(details),
-        hash=bytes.fromhex(opening["hash"]),
-        payload_commit=bytes.fromhex(opening["seal"]) if erased else None,
+        prev=HexBytes.fromhex(opening["prev"]),
+        events_hash=HexBytes(events_hash(events)),
+        salt=HexBytes() if erased else HexBytes.fromhex(opening["salt"]),
+        payload=None if erased else HexBytes(details.encode() if isinstance(details, str) else canonical(details)),
+        hash=HexBytes.fromhex(opening["hash"]),
+        payload_commit=HexBytes.fromhex(opening["seal"]) if erased else None,
     )
     if commit.prev != prev or recompute_commit_hash(commit, events) != commit.hash:
         raise UnusableItem(f"commit {seq} does not match its hash: the file was changed")

@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote
 
 from msgspec import Meta
 
-from keepward.core import results
 from keepward.core.patterns import load_toml
 from keepward.core.principals import is_within_scope, parse_scope, visible_from
+from keepward.core.serialization import to_json
 from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
@@ -69,9 +69,9 @@ def read(memory: Memory, uri: str) -> tuple[str, str]:
             case "snapshot":
                 return _handle_at(memory, name).snapshot().text, MARKDOWN
             case "items":
-                return _json(results.record_as_dict(memory.get(name)))
+                return _json(to_json(memory.get(name)))
             case "receipts":
-                return _json(results.to_plain(memory.receipt(name)))
+                return _json(to_json(memory.receipt(name)))
     except (Unauthorised, InvalidInput) as fault:
         raise NotFound("there is no such visible resource; check the id and the scope") from fault
     raise NotFound("there is no such resource; list resources and templates to see which there are")

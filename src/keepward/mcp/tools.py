@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack, cast
 
 from msgspec import Meta
 
-from keepward.core import results
-from keepward.core.commit import Commit, CommitDetails, Reason, Step
+from keepward.core.commit import Reason, Step
 from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
-from keepward.core.memory import Kind, Record, Sensitivity, Tier
+from keepward.core.memory import Kind, Sensitivity, Tier
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
+from keepward.core.results import changed_fields, outcome_summary
+from keepward.core.serialization import to_json
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.mcp.tool import Share, ToolAnswer, tool
@@ -28,11 +29,15 @@ from keepward.types import StateFilter
 
 #: Gates whose findings hide the text of a proposal; see (2).
 WITHHELD_GATES = frozenset({"injection"})
-_HIT_FIELDS = (
-    *("rank", "id", "text", "tier", "kind", "key", "subject", "scope", "trust", "source", "confidence", "version"),
-    *("tags", "metadata", "speaker", "text_by", "occurred_at", "text_at", "score", "weak"),
+#: Fields of a memory that a hit does not repeat to a model; it has every other one that is not empty.
+_LEFT_OUT = frozenset(
+    {
+        *("category", "content_type", "blob", "heard", "evidence", "derived_from", "importance", "sensitivity"),
+        *("stability", "access", "status", "superseded_by", "author", "session", "job", "aliases", "children"),
+        *("created_at", "updated_at", "expires_at", "reinforced_at", "base_confidence", "base_importance"),
+        *("uses", "last_used"),
+    }
 )
-_WRITE_FIELDS = ("outcome", "id", "version", "tier", "kind", "key", "expires_at", "commit", "proposal", "receipt")
 _STATUS = (
     *("tenant", "scope", "actor", "head", "policy", "enabled", "capture", "recall", "embedder"),
     *("live", "by_tier", "by_kind", "blocks"),
@@ -43,23 +48,6 @@ _OUTCOME_TEXT = {
     "quarantined": "quarantined; nothing changes until a person approves it",
     "refused": "refused; nothing was stored except a receipt",
 }
-_VERSION = (
-    *results.keys_of(Record, "version", "record"),
-    *results.keys_of(Version, "op"),
-    *results.keys_of(Commit, "at", "commit"),
-    *results.keys_of(CommitDetails, "actor approved_by reason", "details"),
-    results.Key("commit", lambda version: version.commit.id),
-    *results.keys_of(CommitDetails, "receipt", "details"),
-    *results.keys_of(Record, "status trust text", "record"),
-    results.Key(
-        "changed",
-        lambda version: [change["field"] for change in results.changed_fields(version.before, version.record)],
-    ),
-)
-_STEP = (*results.keys_of(Step, "op"), *results.keys_of(Record, "id tier kind key text", "after"))
-_PROPOSAL_FIELDS = results.keys_of(Proposal, "id state created_at expires_at decided_by decision")
-
-
 _NewText = Annotated[str, Meta(description="At most 1,200 characters.")]
 _NEW_KIND: Any = Literal[tuple(kind.value for kind in Kind if kind is not Kind.IDENTITY)]
 
@@ -133,15 +121,15 @@ def recall(memory: Memory, query: str, **filters: Unpack[RecallFilters]) -> Tool
     result = memory.recall(query, **cast("dict[str, Any]", filters))
     hits = []
     for hit in result:
-        fields = {**hit.to_dict(), "subject": hit.memory.subject, "weak": hit.weak or None}
-        hits.append(drop_empty(fields, _HIT_FIELDS))
+        fields = {name: value for name, value in hit.memory.to_dict().items() if name not in _LEFT_OUT}
+        hits.append(drop_empty({"rank": hit.rank, **fields, "score": hit.score, "weak": hit.weak or None}))
     lines = [CONTEXT_LEGEND] if hits else ["No memory matches."]
     for row in hits:
         day = (row.get("occurred_at") or row["text_at"])[:10]
         facts = (row["kind"], escape_label(row.get("key") or ""), row["trust"], day, row.get("weak") and "weak")
         lines.append(f"{row['rank']}. {quoted(row['text'])}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
     names = ("used", "notes", "withheld", "head")
-    data = {"hits": hits} | {name: results.to_plain(getattr(result, name)) for name in names}
+    data = {"hits": hits} | {name: to_json(getattr(result, name)) for name in names}
     return ToolAnswer(data=data, text="\n".join(lines), notes=result.notes)
 
 
@@ -188,7 +176,7 @@ def get_context(
     start."""
     compiled = memory.context(objective, **options)
     names = ("text", "context_id", "tokens", "head", "notes", "withheld")
-    data = {name: results.to_plain(getattr(compiled, name)) for name in names}
+    data = {name: to_json(getattr(compiled, name)) for name in names}
     data |= {"receipt": compiled.receipt.id} if compiled.receipt else {}
     data |= {"excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
     data["memories"] = [
@@ -202,7 +190,7 @@ def get_context(
 @tool(reads=True)
 def history(memory: Memory, id: str) -> ToolAnswer:  # noqa: A002  the name in JSON
     """Show every version of a memory: who changed what, when, why, and who approved it."""
-    versions = [drop_empty(results.as_shape(version, _VERSION)) for version in memory.history(id)]
+    versions = [_version_data(version) for version in memory.history(id)]
     # The argument may be an alias.
     memory_id = memory.get(id).id
     lines = [f"memory {memory_id}"]
@@ -240,7 +228,7 @@ def pending(
 @tool(reads=True)
 def status(memory: Memory) -> ToolAnswer:
     """Show counts of the store, your actor and scope, pending proposals, and whether memory is on."""
-    report = results.to_plain(memory.status())
+    report = to_json(memory.status())
     queue = report["quarantine"]
     data = {name: report[name] for name in _STATUS} | {"waiting": queue["depth"], "stuck": queue["stuck"]}
     off = [name for name in ("enabled", "capture", "recall") if not data[name]]
@@ -280,8 +268,8 @@ def notices(memory: Memory) -> list[str]:
 
 def describe_outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], str]:
     """Return the outcome of a write, as data and in words."""
-    full, news = result.to_dict(), list(news)
-    data = drop_empty(full, _WRITE_FIELDS) | {"reasons": describe_reasons(result.reasons)}
+    full, news = outcome_summary(result), list(news)
+    data = drop_empty(full) | {"reasons": describe_reasons(result.reasons)}
     data |= drop_empty({"notices": news, "redacted": list(result.redacted)})
     outcome, codes = _OUTCOME_TEXT[result.outcome], {reason.code for reason in result.reasons}
     if "memory_off" in codes:
@@ -289,7 +277,7 @@ def describe_outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[st
     elif "unchanged" in codes:
         outcome = "nothing was changed"
     lines = ["; ".join(filter(None, (outcome, redaction_note(result.redacted))))]
-    if result.outcome != "refused" and full["id"]:
+    if full["id"]:
         until = f", until {full['expires_at'][:16]} UTC" if full["expires_at"] else ""
         lines.append(f"memory {full['id']} version {full['version']} ({full['tier']} {full['kind']}{until})")
     if full["proposal"]:
@@ -311,12 +299,33 @@ def _proposal_data(item: Proposal) -> dict[str, Any]:
     own = {
         "reason": None if is_withheld else item.reason,
         "reasons": describe_reasons(item.reasons),
-        "changes": [drop_empty(results.as_shape(step, _STEP[:4] if is_withheld else _STEP)) for step in item.steps],
+        "changes": [_step_data(step, is_withheld) for step in item.steps],
         "withheld": is_withheld or None,
         "stale": item.stale or None,
         "yours": True,
     }
-    return drop_empty(results.as_shape(item, _PROPOSAL_FIELDS) | own)
+    names = ("id", "state", "created_at", "expires_at", "decided_by", "decision")
+    return drop_empty({name: to_json(getattr(item, name)) for name in names} | own)
+
+
+def _step_data(step: Step, is_withheld: bool) -> dict[str, Any]:
+    names = ("id", "tier", "kind", "key") if is_withheld else ("id", "tier", "kind", "key", "text")
+    return drop_empty({"op": step.op, **{name: to_json(getattr(step.after, name)) for name in names}})
+
+
+def _version_data(version: Version) -> dict[str, Any]:
+    record, details = version.record, version.details
+    data = {
+        "version": record.version,
+        "op": version.op,
+        "at": version.commit.at,
+        **{name: getattr(details, name) for name in ("actor", "approved_by", "reason")},
+        "commit": version.commit.id,
+        "receipt": details.receipt,
+        **{name: getattr(record, name) for name in ("status", "trust", "text")},
+        "changed": [change["field"] for change in changed_fields(version.before, record)],
+    }
+    return drop_empty(to_json(data))
 
 
 def drop_empty(fields: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:

@@ -336,7 +336,8 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
         return none, none, np.broadcast_to(np.int32(0), n), 0
     before, after = np.full(n, n, dtype=np.int32), np.full(n, n, dtype=np.int32)
     # Texts of one session whose sources are trusted less than an agent form separate sessions, one per trust level.
-    session_keys = codes[rows].astype(np.int64) * (Trust.AGENT + 1) + np.minimum(columns["trust"][rows], Trust.AGENT)
+    agent = int(Trust.AGENT)
+    session_keys = codes[rows].astype(np.int64) * (agent + 1) + np.minimum(columns["trust"][rows], agent)
     if np.all(positions[rows[1:]] >= positions[rows[:-1]]):
         # Rows mostly arrive in order and session by session: a stable sort of nearly sorted codes is linear.
         sorting = np.argsort(session_keys, kind="stable")

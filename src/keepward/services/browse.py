@@ -109,15 +109,14 @@ def list_page(
         if counted:
             total = view.store.count_listed(view.tenant, view.filters, view.now)
         found = view.reader.records(ids)
-    records = [as_read(record, view.at.now) for record in found.records]
+    records = tuple(as_read(record, view.at.now) for record in found.records)
     withheld, notes = view.corrupt_ids(found.damaged)
     if view.has_omitted():
         notes = [_SENSITIVE_OMITTED, *notes]
     elif found.left_out:
         notes = [f"left out: {HIDDEN_TEXT}", *notes]
-    if not counted:
-        return Memories(records, withheld=withheld, notes=tuple(notes))
-    return Memories(records, withheld=withheld, notes=tuple(notes), total=total, head=view.at.head.name)
+    head = view.at.head.name if counted else None
+    return Memories(items=records, withheld=withheld, notes=tuple(notes), total=total if counted else None, head=head)
 
 
 def _past_page(

@@ -13,7 +13,7 @@ from keepward.core.compiled import Considered, ContextLine, Explanation
 from keepward.core.journal import CommitView, ContextDifference, ContextDiffItem
 from keepward.core.memory import Record, Status
 from keepward.core.principals import is_actor
-from keepward.core.results import to_plain
+from keepward.core.serialization import to_json
 from keepward.core.value import from_micros
 from keepward.services.access import COMPILE_RECEIPT_KINDS
 from keepward.services.request_context import RequestContext
@@ -50,7 +50,7 @@ def receipt(session: RequestContext, receipt_id: str) -> dict[str, Any]:
     stored, view = session.reader.receipt(receipt_id)
     if stored["kind"] in COMPILE_RECEIPT_KINDS:
         explanation = explain_context(session, stored, partial(session.store.artefact, session.tenant))
-        return {**stored, "explanation": to_plain(explanation)}
+        return {**stored, "explanation": to_json(explanation)}
     if view is None:
         return stored
     return {

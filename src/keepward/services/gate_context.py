@@ -139,15 +139,15 @@ def trust_of_known_text(session: RequestContext, after: Record, overlay: StagedS
     scopes = {*reader.scopes, after.scope} if reader.can_see(after.scope) else {*reader.scopes}
     trait = NormalizedText(after.text).token_signature
     found = [
-        int(record.trust)
+        record.trust
         for record in overlay.records.values()
         if record.id != after.id and record.scope in scopes and overlay.text_features(record).trait == trait
     ]
     known = session.store.known_trust(
         session.tenant, trait, after.id, scopes, include_sensitive=reader.may_ask_for_sensitive
     )
-    lowest = min([*found, *([] if known is None else [known])], default=int(after.trust))
-    return Trust(lowest) if lowest < after.trust else None
+    lowest = min([*found, *([] if known is None else [known])], default=after.trust)
+    return lowest if lowest < after.trust else None
 
 
 _KIND = re.compile(r"[a-z][a-z_]{0,40}")

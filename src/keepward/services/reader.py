@@ -28,7 +28,7 @@ from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitiv
 from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Filter
-from keepward.core.value import plain_key, plain_name, to_micros
+from keepward.core.value import HexBytes, plain_key, plain_name, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
 from keepward.services.access import commit_of, first_active, items_of, records_under_key
@@ -826,5 +826,5 @@ def _step_without_content(step: Step) -> Step:
 
 def _without_reason(view: CommitView) -> CommitView:
     """Return a commit without its reason; its hash still verifies."""
-    commit = replace(view.commit, salt=b"", payload=None, payload_commit=view.commit.commitment())
+    commit = replace(view.commit, salt=HexBytes(), payload=None, payload_commit=view.commit.commitment())
     return replace(view, commit=commit, details=replace(view.details, reason=HIDDEN_TEXT))

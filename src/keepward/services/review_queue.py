@@ -103,7 +103,7 @@ def pending(
     }
     end = None if limit is None else offset + limit
     return ProposalPage(
-        review.with_review_state(session, chosen[offset:end]),
+        items=tuple(review.with_review_state(session, chosen[offset:end])),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(counter.items())) for name, counter in counts.items()},

@@ -41,9 +41,6 @@ def with_notes(result: Any, notes: tuple[str, ...]) -> Any:
     """Return the result of a read with these notes."""
     if not notes:
         return result
-    if isinstance(result, Memories):
-        result.notes += notes
-        return result
     return replace(result, notes=(*result.notes, *notes))
 
 

@@ -24,6 +24,7 @@ from keepward.core.principals import (
     ActorKind,
     Issued,
     Role,
+    StoredToken,
     Token,
     encode_token,
     hash_token,
@@ -86,7 +87,7 @@ def create(
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the expiry out for one that does not expire")
     secret = encode_token(session.ids.salt() + session.ids.salt())
-    token = Token(
+    token = StoredToken(
         id=session.ids.new_id(now),
         name=name,
         hash=hash_token(secret),
@@ -101,16 +102,16 @@ def create(
     )
     _refuse_lookalike(session, token)
     _save_token(session, token, "created")
-    return Issued(token=token, secret=secret)
+    return Issued(token=token.public(), secret=secret)
 
 
-def _refuse_lookalike(session: RequestContext, token: Token) -> None:
+def _refuse_lookalike(session: RequestContext, token: StoredToken) -> None:
     """Refuse a name that a person may take for that of a valid token, if only one of the two approves.
 
     Raises:
         InvalidInput: there is such a token.
     """
-    for other in session.store.documents(Token, None).list():
+    for other in session.store.documents(StoredToken, None).list():
         if (
             other.actor.may_decide is not token.actor.may_decide
             and resembles(token.name, other.name)
@@ -130,7 +131,7 @@ def revoke(session: RequestContext, token_id: str) -> Receipt:
         NotFound: there is no such token.
     """
     _require_owner(session)
-    tokens = session.store.documents(Token, None).list(id=token_id)
+    tokens = session.store.documents(StoredToken, None).list(id=token_id)
     if not tokens:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
     token = tokens[0]
@@ -147,7 +148,7 @@ def revoke_again(session: RequestContext) -> int:
     revoked = _revoked(session.engine)
     ended = [
         token
-        for token in session.store.documents(Token, None).list()
+        for token in session.store.documents(StoredToken, None).list()
         if token.revoked_at is None and token.hash.hex() in revoked
     ]
     for token in ended:
@@ -162,12 +163,12 @@ def revoke_all(engine: Engine) -> None:
     Raises:
         StoreUnavailable: the list cannot be written.
     """
-    for token in engine.store.documents(Token, None).list():
+    for token in engine.store.documents(StoredToken, None).list():
         if token.hash.hex() not in _revoked(engine) and not _record_revocation(engine, token, engine.clock.now()):
             raise StoreUnavailable("the store's tokens cannot be ended: the configuration folder cannot be written")
 
 
-def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
+def _record_revocation(engine: Engine, token: StoredToken, now: datetime) -> bool:
     """Record a revocation outside the store; return whether that worked."""
     entry = {
         "entry": "revocation",
@@ -199,10 +200,10 @@ def list_tokens(session: RequestContext) -> list[Token]:
         Unauthorised: this handle is not an owner's.
     """
     _require_owner(session)
-    return session.store.documents(Token, None).list()
+    return [token.public() for token in session.store.documents(StoredToken, None).list()]
 
 
-def authenticate(engine: Engine, secret: str) -> Token:
+def authenticate(engine: Engine, secret: str) -> StoredToken:
     """Return the token with a secret.
 
     Raises:
@@ -211,13 +212,13 @@ def authenticate(engine: Engine, secret: str) -> Token:
     return _valid(engine, engine.store.token_by_hash(hash_token(secret)) if isinstance(secret, str) else None)
 
 
-def get_token(session: RequestContext, token_id: str) -> Token:
+def get_token(session: RequestContext, token_id: str) -> StoredToken:
     """Return the token with an id.
 
     Raises:
         Unauthorised: there is no valid one.
     """
-    return _valid(session.engine, next(iter(session.store.documents(Token, None).list(id=token_id)), None))
+    return _valid(session.engine, next(iter(session.store.documents(StoredToken, None).list(id=token_id)), None))
 
 
 def require_valid(session: RequestContext, actor: Actor) -> None:
@@ -230,7 +231,7 @@ def require_valid(session: RequestContext, actor: Actor) -> None:
         raise Unauthorised(TOKEN_REFUSED)
 
 
-def _valid(engine: Engine, token: Token | None) -> Token:
+def _valid(engine: Engine, token: StoredToken | None) -> StoredToken:
     if token is None or token.state(engine.clock.now()) != "valid" or token.hash.hex() in _revoked(engine):
         raise Unauthorised(TOKEN_REFUSED)
     if is_scoped_owner(token):
@@ -241,17 +242,17 @@ def _valid(engine: Engine, token: Token | None) -> Token:
     return token
 
 
-def is_scoped_owner(token: Token) -> bool:
+def is_scoped_owner(token: StoredToken) -> bool:
     """Whether a token is an owner's with a scope; earlier releases made such tokens, and none is accepted."""
     return token.rights is Role.OWNER and token.scope != SHARED_SCOPE
 
 
-def scoped_owners(session: RequestContext) -> list[Token]:
+def scoped_owners(session: RequestContext) -> list[StoredToken]:
     """Return the owner's tokens with a scope that were not revoked."""
     now = session.clock.now()
     return [
         token
-        for token in session.store.documents(Token, None).list()
+        for token in session.store.documents(StoredToken, None).list()
         if is_scoped_owner(token) and token.state(now) == "valid"
     ]
 
@@ -268,7 +269,10 @@ def may_be_same_person(session: RequestContext, proposer: Actor, approver: Actor
         return False
     if ":" in mine[-1]:
         return True
-    labels = {approver.label, *(token.actor.label for token in session.store.documents(Token, None).list(ids=mine))}
+    labels = {
+        approver.label,
+        *(token.actor.label for token in session.store.documents(StoredToken, None).list(ids=mine)),
+    }
     shared = set(theirs) & set(mine)
     return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
 
@@ -282,7 +286,7 @@ def _issuers(session: RequestContext, actor: Actor) -> list[str]:
     if actor.credential is None:
         return [AT_MACHINE] if actor.kind is ActorKind.OPERATOR else []
     chain = [actor.credential]
-    while tokens := session.store.documents(Token, None).list(id=chain[-1]):
+    while tokens := session.store.documents(StoredToken, None).list(id=chain[-1]):
         chain.append(tokens[0].made_with or tokens[0].created_by)
     return chain
 
@@ -292,7 +296,7 @@ def _require_owner(session: RequestContext) -> None:
         raise Unauthorised("only the owner manages tokens; act as an operator, or use an owner's token")
 
 
-def _save_token(session: RequestContext, token: Token, action: str, **extra: object) -> Receipt:
+def _save_token(session: RequestContext, token: StoredToken, action: str, **extra: object) -> Receipt:
     facts = {
         "token": token.id,
         "name": token.name,

@@ -347,7 +347,7 @@ def repeated_outcome(session: RequestContext, key: IdempotencyKey) -> Outcome | 
     records = tuple(step.after for step in view.steps)
     if receipt.kind == "duplicate":
         existing = session.reader.existing(records[0])
-        return Duplicate(record=existing, receipt=receipt, reasons=receipt.reasons, commit=view.commit)
+        return Duplicate(records=(existing,), receipt=receipt, reasons=receipt.reasons, commit=view.commit)
     return Committed(records=records, commit=view.commit, receipt=receipt, reasons=receipt.reasons)
 
 
@@ -641,7 +641,7 @@ def _duplicate(transaction: Transaction, item: Evaluation, reasons: tuple[Reason
         record, commit, receipt = after, stored.commit, stored.receipt
     else:
         receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
-    return Duplicate(record=session.reader.existing(record), receipt=receipt, reasons=reasons, commit=commit)
+    return Duplicate(records=(session.reader.existing(record),), receipt=receipt, reasons=reasons, commit=commit)
 
 
 def _queue_is_full(session: RequestContext) -> bool:

@@ -7,7 +7,7 @@ Invariants
 (1) A document whose seal does not match is not used: write access to the database is not enough to forge a token,
     receipt or proposal. A list leaves it out and logs it; a read by id is refused.
 (2) Every change of a document updates the tenant's sum in the same transaction; see ``tenant.py``.
-(3) Token hashes are compared completely and in constant time; the index is queried with their first 4 bytes.
+(3) StoredToken hashes are compared completely and in constant time; the index is queried with their first 4 bytes.
 (4) Feedback of a tenant is numbered from 1 without a gap. A second feedback of one actor on one receipt replaces the
     first under the same number.
 (5) Rows of ``links`` are computed from records: they can be recomputed, and count only if the record agrees.
@@ -33,10 +33,10 @@ from msgspec.structs import replace
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import EventPosition, Receipt
 from keepward.core.job import JobRow
-from keepward.core.principals import Token, principal_of
+from keepward.core.principals import StoredToken, Trust, principal_of
 from keepward.core.proposal import Proposal, proposal_from_dict, proposal_to_dict
 from keepward.core.query import Feedback
-from keepward.core.serialization import decode, encode
+from keepward.core.serialization import decode, encode, from_json
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.ports.store import MIN_ID_PREFIX
@@ -110,11 +110,11 @@ class ReceiptArtefact(NamedTuple):
 
 
 #: Documents with a type of their own.
-DocumentValue: TypeAlias = Proposal | Feedback | Token | JobRow | StoredBlob | ReceiptArtefact
+DocumentValue: TypeAlias = Proposal | Feedback | StoredToken | JobRow | StoredBlob | ReceiptArtefact
 KINDS: dict[type[Any], str] = {
     Proposal: "proposals",
     Feedback: "feedback",
-    Token: "tokens",
+    StoredToken: "tokens",
     JobRow: "jobs",
     StoredBlob: "blobs",
     ReceiptArtefact: "artefacts",
@@ -177,7 +177,7 @@ def document_of(value: DocumentValue) -> StoredDocument:
         case Feedback():
             name, state, at = f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
             refs = names_in((value.receipt, *value.used, *value.ignored))
-        case Token():
+        case StoredToken():
             name, state, at, until = value.id, value.hash.hex(), value.created_at, value.expires_at
         case JobRow():
             name, until = value.job, value.until
@@ -214,6 +214,9 @@ def value_of(kind: type[_T], document: StoredDocument) -> _T:
         elif kind is ReceiptArtefact:
             named, version = document.id.split("/", 1)
             found = ReceiptArtefact(document.tenant, named, version, document.body.decode())
+        elif kind is Feedback and isinstance(rank := document.json()["trust"], int):
+            # Earlier versions stored the position of a trust.
+            found = from_json(Feedback, {**document.json(), "trust": tuple(Trust)[rank].label})
         else:
             found = decode(kind, document.body)
     except (KeyError, ValueError, TypeError) as exc:
@@ -468,7 +471,7 @@ class DocumentReads(Snapshot):
         rows = self._run("newest_feedback", tenant)
         return int(rows[0][0] or 0)
 
-    def token_by_hash(self, digest: bytes) -> Token | None:
+    def token_by_hash(self, digest: bytes) -> StoredToken | None:
         """Return the token with this SHA-256, in any state, compared in constant time; None without one.
 
         Raises:
@@ -476,7 +479,9 @@ class DocumentReads(Snapshot):
         """
         first = digest.hex()[:_HASH_PREFIX_CHARS]
         with self._everywhere() as db:
-            alike = values_of(Token, select_verified(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+            alike = values_of(
+                StoredToken, select_verified(db, self._sealer, "tokens_like", low=first, high=first + "g")
+            )
             sealed = None if alike else db.run("meta", name="sealed_by").fetchone()
         if self._sealer.active and sealed and sealed[0] not in {"", self._sealer.key_id}:
             raise StoreUnavailable(

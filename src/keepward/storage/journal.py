@@ -29,7 +29,7 @@ from keepward.core.commit import (
 from keepward.core.journal import CommitView, Fault
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import canonical, commitment, decode_record, digest
-from keepward.core.value import from_micros, to_micros
+from keepward.core.value import HexBytes, from_micros, to_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX, ScopeRange
@@ -60,12 +60,12 @@ def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> C
         at=from_micros(row.at),
         kind=row.kind,
         actor_kind=row.actor_kind,
-        prev=row.prev,
-        events_hash=row.events_hash,
-        salt=row.salt or b"",
-        payload=row.payload,
-        hash=row.hash,
-        payload_commit=commitment,
+        prev=HexBytes(row.prev),
+        events_hash=HexBytes(row.events_hash),
+        salt=HexBytes(row.salt or b""),
+        payload=None if row.payload is None else HexBytes(row.payload),
+        hash=HexBytes(row.hash),
+        payload_commit=None if commitment is None else HexBytes(commitment),
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from keepward.core.commit import Head
 from keepward.core.memory import Record, Status
+from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
@@ -184,11 +185,11 @@ class MemoryReads(Snapshot):
 
     def known_trust(
         self, tenant: str, trait: bytes, memory_id: str, scopes: Collection[str], *, include_sensitive: bool
-    ) -> int | None:
+    ) -> Trust | None:
         """Return the lowest trust of other memories of some scopes with this trait, in any status; None if none."""
         values = {"trait": trait, "id": memory_id, "scopes": json_array(scopes)}
         ((trust,),) = self._run("known_trust", tenant, **values, include_sensitive=int(include_sensitive))
-        return None if trust is None else int(trust)
+        return None if trust is None else tuple(Trust)[trust]
 
     def expired(self, tenant: str, now: datetime, *, limit: int | None) -> ReadResult:
         """Return active memories whose TTL has passed, the longest ago first, ties by id; no limit means all."""
@@ -263,7 +264,7 @@ class MemoryReads(Snapshot):
             if record_or_none is None and name in aliases:
                 # An alias counts only if the memory itself still has it.
                 targets = [each for holder in aliases[name] if (each := by_id.get(holder)) and name in each.aliases]
-                targets.sort(key=lambda each: (-each.name_trust, order.get(each.scope, len(order)), each.id))
+                targets.sort(key=lambda each: (-int(each.name_trust), order.get(each.scope, len(order)), each.id))
                 record_or_none = next(iter(targets), None)
             if record_or_none is not None and record_or_none.id not in seen:
                 seen.add(record_or_none.id)

@@ -293,7 +293,7 @@ def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None, body: B
         *(*cells, row.trust, body.content_type, body.source, body.said_by, *vectors, row.expires_at),
         *(row.subject, row.category, row.session, row.key, body.job, joined_tags(body.tags), body.written_at, happened),
         *(body.importance, body.idle_since, body.confidence, body.reinforced_at),
-        *(max(_TRUST_RANKS.get(body.trust, 0) - Trust.AGENT, 0), _worth(row.status, body)),
+        *(max(_TRUST_RANKS.get(body.trust, 0) - int(Trust.AGENT), 0), _worth(row.status, body)),
     )
 
 

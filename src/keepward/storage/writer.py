@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from keepward.core.commit import DETAILS, Commit, EventPosition, Head, commit_hash, event_hash
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
-from keepward.core.value import to_micros
+from keepward.core.value import HexBytes, to_micros
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import Destruction, Features, PendingCommit
@@ -191,13 +191,13 @@ class UnitOfWork(UseWrites, Reader):
             at=stage.at,
             kind=stage.kind,
             actor_kind=stage.actor_kind,
-            prev=head.hash,
-            events_hash=digest("events", *hashes),
-            salt=stage.salts[0],
-            payload=stage.details.encode(),
-            hash=b"",
+            prev=HexBytes(head.hash),
+            events_hash=HexBytes(digest("events", *hashes)),
+            salt=HexBytes(stage.salts[0]),
+            payload=HexBytes(stage.details.encode()),
+            hash=HexBytes(),
         )
-        commit = replace(unhashed, hash=commit_hash(unhashed))
+        commit = replace(unhashed, hash=HexBytes(commit_hash(unhashed)))
         state.head = Head(seq=seq, hash=commit.hash)
         receipt = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
         self._db.run_many("add_commit", [commit_row(commit, self._sealer, receipt, stage.idempotency_key)])

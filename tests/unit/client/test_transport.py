@@ -27,7 +27,7 @@ RECEIPT = {
     "reasons": [],
     "facts": {},
 }
-REFUSED = {"outcome": "refused", "receipt": "r1", "receipt_record": RECEIPT, "reasons": []}
+REFUSED = {"outcome": "refused", "receipt": RECEIPT, "reasons": []}
 
 
 class Server:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from keepward.adapters.trust_store import TrustStore
 from keepward.core.memory import Status
-from keepward.core.principals import Role, Token
+from keepward.core.principals import Role, StoredToken
 from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
@@ -30,7 +30,7 @@ TABLES = [
 #: Kinds of documents that there is one of at the least.
 KINDS = ["receipts", "proposals", "artefacts", "usage", "feedback", "tokens"]
 
-TOKEN = Token(
+TOKEN = StoredToken(
     id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",
     name="orion",
     hash=bytes(range(32)),
@@ -121,7 +121,7 @@ def answers(path: Path) -> dict[str, object]:
             ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))
         ask("queue", lambda: ((each.id, each) for each in store.documents(Proposal, TENANT).list()))
         ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
-        ask("token", lambda: ((each.id, each) for each in store.documents(Token, None).list()))
+        ask("token", lambda: ((each.id, each) for each in store.documents(StoredToken, None).list()))
         ask("bearer", lambda: ((each.id, each) for each in [store.token_by_hash(TOKEN.hash)] if each))
         ask("feedback", lambda: ((each.n, each) for each in store.documents(Feedback, TENANT).list()))
         ask("usage", lambda: store.usage(TENANT, names).items())

@@ -1,7 +1,7 @@
 /** Statements about somebody that disagree, side by side; one of two is kept, and takes the place of the other. */
 
 import { useState } from "preact/hooks";
-import { api, ask, type Answer, type Schemas } from "../../api";
+import { type Answer, api, ask, commitOf, type Schemas } from "../../api";
 import { notifyChanged } from "../../events";
 import { useLoad } from "../../load";
 import { rollBack } from "../../undo";
@@ -49,7 +49,7 @@ export function Disagreements({ subject, scopes }: { subject: string; scopes: re
   );
 }
 
-function Kept({ memory, instead }: { memory: Schemas["Memory"]; instead: Schemas["Memory"] }) {
+function Kept({ memory, instead }: { memory: Schemas["Record"]; instead: Schemas["Record"] }) {
   const [busy, setBusy] = useState(false);
   const keep = async () => {
     setBusy(true);
@@ -62,8 +62,8 @@ function Kept({ memory, instead }: { memory: Schemas["Memory"]; instead: Schemas
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     notifyChanged();
-    const { commit, outcome } = done.data;
-    if (outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
+    const commit = commitOf(done.data);
+    if (done.data.outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     say("Kept. The other one is replaced by it.", commit ? { undo: () => rollBack(commit) } : {});
   };
   return (

@@ -16,7 +16,7 @@ const revise = MEMORY_ACTIONS.find((action) => action.name === "revise")!;
 const forget = MEMORY_ACTIONS.find((action) => action.name === "forget")!;
 
 interface Props {
-  memory: Schemas["Memory"];
+  memory: Schemas["Record"];
   marks?: RegExp | null;
   /** Buttons of the place where it stands. */
   children?: ComponentChildren;

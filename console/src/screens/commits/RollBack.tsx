@@ -50,7 +50,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
     notifyChanged();
     say(
       `Rolled back commit ${commit.seq}. The state before it is active again.`,
-      made ? { undo: () => rollBack(made) } : {},
+      made ? { undo: () => rollBack(made.id) } : {},
     );
     onClose();
   };

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, ask, type Schemas } from "../../api";
+import { api, ask, commitOf, type Schemas } from "../../api";
 import type { Context } from "../../contexts";
 import { notifyChanged } from "../../events";
 import { useGet } from "../../load";
@@ -41,7 +41,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
     params: { path: { id: candidate.id } },
   });
   const made = changedSince ? textMadeAt(history.data?.items ?? [], candidate.version) : origin?.made;
-  const actor = changedSince ? made?.actor : origin?.actor;
+  const actor = changedSince ? made?.details.actor : origin?.actor;
   const [found, setFound] = useState<Schemas["Bisection"] | null>(null);
   const since = async () => {
     const body = {
@@ -86,10 +86,10 @@ export function Chosen({ candidate, told, onClose }: Props) {
           <>
             <dt>Said by</dt>
             <dd>
-              <Who name={actor} />, <Time at={made.at} /> in <CommitLink of={made.seq} />
-              {made.approved_by && made.approved_by !== actor ? (
+              <Who name={actor} />, <Time at={made.commit.at} /> in <CommitLink of={made.commit.seq} />
+              {made.details.approved_by && made.details.approved_by !== actor ? (
                 <>
-                  , approved by <Who name={made.approved_by} />
+                  , approved by <Who name={made.details.approved_by} />
                 </>
               ) : null}
             </dd>
@@ -102,7 +102,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
               <MemoryText text={candidate.now || "[erased]"} />
               {origin ? (
                 <span class="soft">
-                  since <CommitLink of={origin.made.seq} />, <Who name={origin.actor} />
+                  since <CommitLink of={origin.made.commit.seq} />, <Who name={origin.actor} />
                 </span>
               ) : null}
             </dd>
@@ -153,8 +153,8 @@ export function Chosen({ candidate, told, onClose }: Props) {
       </dl>
       {found ? (
         <p class="small">
-          It came in with <CommitLink of={found.commit.seq} />, <Time at={found.commit.at} />, by{" "}
-          {seen(found.commit.actor)}: {seen(found.commit.reason)}
+          It came in with <CommitLink of={found.commit.commit.seq} />, <Time at={found.commit.commit.at} />, by{" "}
+          {seen(found.commit.details.actor)}: {seen(found.commit.details.reason)}
         </p>
       ) : null}
       <div class="line">
@@ -198,7 +198,7 @@ function Change({
   what,
   onClose,
 }: {
-  memory: Schemas["Memory"];
+  memory: Schemas["Record"];
   what: "correct" | "forget";
   onClose: () => void;
 }) {
@@ -228,7 +228,7 @@ function Change({
       : await ask(api.DELETE("/memory/items/{id}", { params: { path, header, query: { reason } } }));
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    const { commit } = done.data;
+    const commit = commitOf(done.data);
     notifyChanged();
     say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", {
       undo: commit ? () => rollBack(commit) : undefined,

@@ -156,8 +156,8 @@ function Differences({ found, noted, texts, chosen, onChoose }: Props) {
               <span class="small soft">
                 {each.commit ? (
                   <>
-                    <CommitLink of={each.commit.seq} />, <Time at={each.commit.at} />, {seen(each.commit.actor)}:{" "}
-                    {seen(each.commit.reason)}
+                    <CommitLink of={each.commit.commit.seq} />, <Time at={each.commit.commit.at} />,{" "}
+                    {seen(each.commit.details.actor)}: {seen(each.commit.details.reason)}
                   </>
                 ) : (
                   seen(each.why)

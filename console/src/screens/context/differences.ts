@@ -11,18 +11,15 @@ export function isNoted(item: Item, first: ReadonlyMap<string, string>, second: 
     item.change === "changed" &&
     before !== undefined &&
     before === second.get(item.id) &&
-    (item.commit?.changes ?? []).some((change) => change.id === item.id && change.op === "reinforce")
+    (item.commit?.steps ?? []).some((step) => step.after.id === item.id && step.op === "reinforce")
   );
 }
 
 /** Return the version with which a memory got the text that it had at `version`. */
-export function textMadeAt(
-  history: readonly Schemas["MemoryVersion"][],
-  version: number,
-): Schemas["MemoryVersion"] | undefined {
+export function textMadeAt(history: readonly Schemas["Version"][], version: number): Schemas["Version"] | undefined {
   return history
-    .filter((each) => each.version <= version && (!each.before || each.before.text !== each.record.text))
-    .sort((one, other) => other.version - one.version)[0];
+    .filter((each) => each.record.version <= version && (!each.before || each.before.text !== each.record.text))
+    .sort((one, other) => other.record.version - one.record.version)[0];
 }
 
 /** Return which settings of two contexts differ, as name, first and second value; of compound ones, their parts. */

@@ -37,18 +37,18 @@ const LEARNED = new Set(["insert", "promote"]);
 const GONE = new Set(["retire", "archive", "expire", "supersede", "evict", "contain", "redact"]);
 
 /** Return what commits of people and agents did, by heading. */
-function written(commits: readonly Schemas["Commit"][]): Group[] {
+function written(commits: readonly Schemas["CommitView"][]): Group[] {
   const groups: Record<string, Item[]> = { Learned: [], Changed: [], "No longer in use": [] };
   for (const commit of commits) {
-    for (const event of commit.events ?? []) {
+    for (const event of commit.steps) {
       const gone = GONE.has(event.op) || (event.before?.status === "active" && event.after.status !== "active");
       const title = gone ? "No longer in use" : LEARNED.has(event.op) ? "Learned" : "Changed";
       groups[title]?.push({
-        key: `${commit.id} ${event.id}`,
-        text: event.after.text || event.before?.text || commit.reason,
-        to: `/memories/${encodeURIComponent(event.id)}`,
-        who: commit.actor,
-        at: commit.at,
+        key: `${commit.commit.id} ${event.after.id}`,
+        text: event.after.text || event.before?.text || commit.details.reason,
+        to: `/memories/${encodeURIComponent(event.after.id)}`,
+        who: commit.details.actor,
+        at: commit.commit.at,
         done: title === "Learned" ? undefined : (OPS[event.op] ?? event.op),
       });
     }
@@ -101,7 +101,7 @@ async function receipts(): Promise<Answer<Group[]>> {
 }
 
 export function News() {
-  const commits = useGet("/memory/commits", { params: { query: { limit: COMMITS, events: true } } });
+  const commits = useGet("/memory/commits", { params: { query: { limit: COMMITS } } });
   const others = useLoad("news of receipts", receipts, queueVersion);
   return (
     <section class="card" aria-label="News">
@@ -113,7 +113,7 @@ export function News() {
       </header>
       <Shown of={commits}>
         {(data) => {
-          const made = data.items.filter((commit) => commit.kind !== "job" && Date.parse(commit.at) > since);
+          const made = data.items.filter(({ commit }) => commit.kind !== "job" && Date.parse(commit.at) > since);
           const groups = [...(others.data ?? []), ...written(made)].filter((group) => group.items.length);
           if (!groups.length) return <p class="soft none">Nothing was written, decided or refused.</p>;
           return groups.map((group) => <Heading key={group.title} group={group} />);

@@ -10,7 +10,7 @@ import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
 import { DAYS } from "./Tiles";
 
-type Status = Schemas["Status"];
+type Status = Schemas["StatusReport"];
 
 // Agents that are shown by themselves.
 const AGENTS = 8;

@@ -13,7 +13,7 @@ import { say } from "../../parts/Toasts";
 import { since } from "./visits";
 import { verify } from "./warnings";
 
-type Status = Schemas["Status"];
+type Status = Schemas["StatusReport"];
 export type Audit = { at: string; faults: number } | null;
 /** Days whose writes are drawn. */
 export const DAYS = 14;

@@ -38,7 +38,15 @@ export function AsOf({ address }: { address: Address }) {
         aria-valuetext={value >= newest ? "now" : `commit ${value}`}
       />
       <span class="soft small as-of-when">
-        {value < newest && value === at ? shown ? <Time at={shown.at} /> : at ? "" : "before the first commit" : null}
+        {value < newest && value === at ? (
+          shown ? (
+            <Time at={shown.commit.at} />
+          ) : at ? (
+            ""
+          ) : (
+            "before the first commit"
+          )
+        ) : null}
       </span>
       {value < newest ? (
         <Button small tone="quiet" onClick={() => address.set({ at: null })}>

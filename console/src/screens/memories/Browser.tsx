@@ -19,7 +19,7 @@ import { VirtualList } from "../../parts/VirtualList";
 import { Who } from "../../parts/Who";
 import { placeOf, type Picked } from "./picked";
 
-type Memory = Schemas["Memory"];
+type Memory = Schemas["Record"];
 
 const COLUMNS = [
   { sort: null, title: "Memory", name: "" },

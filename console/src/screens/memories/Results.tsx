@@ -18,7 +18,7 @@ import { Tag } from "../../parts/Tag";
 import { seen } from "../../parts/seen";
 import { placeOf, type Picked } from "./picked";
 
-type Memory = Schemas["Memory"];
+type Memory = Schemas["Record"];
 
 // Memories that are looked for by a part of their text, and the longest text that is looked for so.
 const CONTAINING = 50;
@@ -41,16 +41,16 @@ interface Found {
 /** Return what contains the words first, in the order of the search, and then what the search found beside it. */
 function merged(hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
   const says = new Set(containing.map((each) => each.id));
-  const found = new Set(hits.map((each) => each.id));
+  const found = new Set(hits.map((each) => each.memory.id));
   const byHit = (hit: Schemas["Hit"]): Finding => ({
     memory: hit.memory,
     why: `found by ${hit.why.join(" and ") || "its place"}`,
     weak: hit.weak,
   });
   return [
-    ...hits.filter((hit) => says.has(hit.id)).map(byHit),
+    ...hits.filter((hit) => says.has(hit.memory.id)).map(byHit),
     ...containing.filter((each) => !found.has(each.id)).map((memory) => ({ memory, why: "says it", weak: false })),
-    ...hits.filter((hit) => !says.has(hit.id)).map(byHit),
+    ...hits.filter((hit) => !says.has(hit.memory.id)).map(byHit),
   ];
 }
 

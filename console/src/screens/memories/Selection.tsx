@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { api, ask, type Schemas } from "../../api";
+import { api, ask, commitOf, type Schemas } from "../../api";
 import type { Query } from "../../browse";
 import { useKeys } from "../../keys";
 import { notifyChanged } from "../../events";
@@ -15,7 +15,7 @@ import { MemoryText } from "../../parts/MemoryText";
 import { say } from "../../parts/Toasts";
 import { MOST } from "./picked";
 
-type Memory = Schemas["Memory"];
+type Memory = Schemas["Record"];
 
 // Most whose ids fit an address.
 const ERASED_AT_ONCE = 200;
@@ -102,7 +102,7 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
     if (outcome?.outcome === "refused")
       return say(outcome.reasons.map((each) => each.detail).join(" "), { tone: "bad" });
     if (outcome?.outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
-    const commit = outcome?.commit;
+    const commit = commitOf(outcome);
     say(`Forgot ${counted(items.length, "memory", "memories")}.`, commit ? { undo: () => rollBack(commit) } : {});
   };
   return (

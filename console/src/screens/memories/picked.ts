@@ -7,8 +7,8 @@ export const MOST = 500;
 
 /** What is selected, and how one memory is selected or not any more. */
 export interface Picked {
-  selected: ReadonlyMap<string, Schemas["Memory"]>;
-  turn: (memory: Schemas["Memory"]) => void;
+  selected: ReadonlyMap<string, Schemas["Record"]>;
+  turn: (memory: Schemas["Record"]) => void;
 }
 
 /** Return the address of a memory, as it was at a commit where one is given. */

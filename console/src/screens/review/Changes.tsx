@@ -8,7 +8,8 @@ import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
 import { unitsOf, type Span } from "../../parts/spans";
-import { codeName, OPS, type Step } from "./labels";
+import type { Change } from "../../changes";
+import { changed, codeName, OPS, type Step } from "./labels";
 
 // Characters after which the words may have to be scrolled, and so take the focus.
 const LONG = 800;
@@ -27,7 +28,7 @@ export function Changes({ steps, flagged = [], leftOut, onToggle }: Props) {
     <>
       {steps.map((step) => (
         <div
-          key={`${step.id}/${step.op}`}
+          key={`${step.after.id}/${step.op}`}
           class={leftOut?.has(step.after.id) ? "proposal-step left-out" : "proposal-step"}
         >
           {steps.length > 1 ? <StepHead step={step} taken={!leftOut?.has(step.after.id)} onToggle={onToggle} /> : null}
@@ -74,7 +75,7 @@ function StepHead({ step, taken, onToggle }: { step: Step; taken: boolean; onTog
 }
 
 function Words({ step, spans }: { step: Step; spans: readonly Span[] }) {
-  const text = step.changed.find((each) => each.field === "text");
+  const text = changed(step).find((each) => each.field === "text");
   if (text) return <Diff before={shown(text.before)} after={shown(text.after)} spans={spans} />;
   const words = step.after.text ?? step.before?.text;
   return (
@@ -90,7 +91,7 @@ function Words({ step, spans }: { step: Step; spans: readonly Span[] }) {
 }
 
 function Fields({ step }: { step: Step }) {
-  const others = step.changed.filter((each) => each.field !== "text" && meant(each, step));
+  const others = changed(step).filter((each) => each.field !== "text" && meant(each, step));
   if (!others.length) return null;
   return (
     <dl class="facts proposal-fields">
@@ -133,7 +134,7 @@ const SAID = new Set([
   "session",
 ]);
 
-function meant(change: Schemas["FieldChange"], step: Step): boolean {
+function meant(change: Change, step: Step): boolean {
   return step.before !== null || !SAID.has(change.field);
 }
 

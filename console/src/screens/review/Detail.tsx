@@ -25,6 +25,7 @@ import {
   mayEdit,
   OTHER_APPROVER_NEEDED,
   type Proposal,
+  proposerLabel,
 } from "./labels";
 
 interface Props {
@@ -78,11 +79,11 @@ function One({
   back: Schemas["ReviewContext"] | undefined;
 }) {
   const what = useViewTracking<HTMLDivElement>(item.digest);
-  const after = item.diff[0]?.after;
+  const after = item.steps[0]?.after;
   const open = item.state === "pending";
   const read = viewed.value.has(item.digest);
   const out = leftOutOf(item.digest);
-  const ids = new Set(item.diff.map((step) => step.after.id));
+  const ids = new Set(item.steps.map((step) => step.after.id));
   const taken = [...ids].filter((id) => !out.has(id)).length;
   const parts = open && mayDecide() && approvable(item) && ids.size > 1;
   const hidden = snoozed.value.get(item.id);
@@ -95,7 +96,7 @@ function One({
         <header>
           <h2>{seen(headline(item))}</h2>
           <p class="soft small">
-            <Who name={item.proposer} />, <Time at={item.created_at} />
+            <Who name={proposerLabel(item)} />, <Time at={item.created_at} />
             {after?.session ? (
               <>
                 {" "}
@@ -133,7 +134,7 @@ function One({
         <div ref={what} class="stack">
           {item.stale ? null : (
             <Changes
-              steps={item.diff}
+              steps={item.steps}
               flagged={back?.flagged}
               leftOut={out}
               onToggle={parts ? (memory) => toggleLeftOut(item.digest, memory) : undefined}
@@ -141,11 +142,11 @@ function One({
           )}
         </div>
         <dl class="facts">
-          {item.diff.some((step) => step.before) ? (
+          {item.steps.some((step) => step.before) ? (
             <>
-              <dt>{item.diff.length === 1 ? "Memory" : "Memories"}</dt>
+              <dt>{item.steps.length === 1 ? "Memory" : "Memories"}</dt>
               <dd>
-                <Touched steps={item.diff} />
+                <Touched steps={item.steps} />
               </dd>
             </>
           ) : null}
@@ -261,10 +262,10 @@ function Stale({ item }: { item: Proposal }) {
       <p>
         <Tag tone="warn">outdated</Tag> Its memory has changed since it was proposed.
       </p>
-      {item.diff.map((step) => {
-        const now = item.current.find((each) => each.id === step.id);
+      {item.steps.map((step) => {
+        const now = item.current.find((each) => each.id === step.after.id);
         return (
-          <dl key={step.id} class="facts">
+          <dl key={step.after.id} class="facts">
             <dt>Then</dt>
             <dd>
               <MemoryText text={step.before?.text ?? ""} />
@@ -298,13 +299,13 @@ function Stale({ item }: { item: Proposal }) {
 const LINKED = 12;
 
 /** The memories that it would change, each with its history a click away. */
-function Touched({ steps }: { steps: Proposal["diff"] }) {
+function Touched({ steps }: { steps: Proposal["steps"] }) {
   const known = steps.filter((step) => step.before);
   return (
     <ul class="bare">
       {known.slice(0, LINKED).map((step) => (
-        <li key={step.id}>
-          <Link href={`/memories/${step.id}`}>
+        <li key={step.after.id}>
+          <Link href={`/memories/${step.after.id}`}>
             <MemoryText text={step.before?.text || step.before?.key} one />
           </Link>
         </li>

@@ -216,7 +216,7 @@ function Item({ item }: { item: Proposal }) {
           </Tag>
         ))}
       </div>
-      <Changes steps={item.diff} />
+      <Changes steps={item.steps} />
     </li>
   );
 }

@@ -1,6 +1,6 @@
 /** Decisions: the calls, what is said of them, and how they are taken back. */
 
-import { api, ask, type Problem, type Schemas } from "../../api";
+import { api, ask, commitOf, type Outcome, type Problem, type Schemas } from "../../api";
 import { notifyChanged } from "../../events";
 import { say } from "../../parts/Toasts";
 import { mayChange } from "../../session";
@@ -53,7 +53,7 @@ export async function amend(item: Proposal, changes: Amendment): Promise<Problem
   return null;
 }
 
-function refusal({ reasons }: Schemas["Written"]): Problem {
+function refusal({ reasons }: Outcome): Problem {
   return { status: 200, code: "refused", title: "Refused", detail: reasons.map((reason) => reason.detail).join("; ") };
 }
 
@@ -71,7 +71,7 @@ export async function reject(items: readonly Proposal[], reason: string): Promis
       api.POST("/memory/quarantine/reject", { body: { ids: items.map((each) => each.id), reason } }),
     );
     if (!done.ok) return failed(done.problem);
-    const rejected = done.data.results.filter((each) => each.ok).map((each) => each.id);
+    const rejected = done.data.results.filter((each) => each.error === null).map((each) => each.id);
     summed(`Rejected ${done.data.rejected}`, done.data.results, () => reopen(rejected));
   }
   notifyChanged();
@@ -83,7 +83,7 @@ export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
   const body = { items: items.map(({ id, digest }) => ({ id, digest })) };
   const done = await ask(api.POST("/memory/quarantine/approve", { body }));
   if (!done.ok) return failed(done.problem);
-  const commits = done.data.results.flatMap((each) => each.outcome?.commit ?? []);
+  const commits = done.data.results.flatMap((each) => commitOf(each.outcome) ?? []);
   summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
   notifyChanged();
   return true;
@@ -104,8 +104,8 @@ function tag(item: Proposal): string {
   return `"${item.digest}"`;
 }
 
-function stored(text: string, outcome: Schemas["Written"]): true {
-  const { commit } = outcome;
+function stored(text: string, outcome: Outcome): true {
+  const commit = commitOf(outcome);
   // A rollback is the owner's: a reviewer decides, and what was decided stands.
   say(text, commit && mayChange() ? { undo: () => undo([commit]) } : {});
   notifyChanged();
@@ -118,8 +118,8 @@ function failed(problem: Problem): false {
   return false;
 }
 
-function summed(text: string, results: readonly Schemas["Decision"][], taken?: () => Promise<string>): void {
-  const wrong = results.filter((each) => !each.ok);
+function summed(text: string, results: readonly Schemas["DecisionResult"][], taken?: () => Promise<string>): void {
+  const wrong = results.filter((each) => each.error !== null);
   const why = wrong[0]?.error?.detail;
   if (!wrong.length) say(text, { undo: taken });
   else say(`${text}; ${wrong.length} not: ${why ?? "see the queue"}`, { tone: "bad", undo: taken });

@@ -1,10 +1,14 @@
 /** What a proposal is about, in a few words. */
 
 import type { Schemas } from "../../api";
+import { changesOf, type Change } from "../../changes";
 import type { Tone } from "../../parts/Tag";
 
-export type Proposal = Schemas["Proposal"];
-export type Step = Schemas["Event"];
+export type Proposal = Schemas["Reviewed"];
+export type Step = Schemas["Step"] & {
+  /** The fields to show, if not all that differ. */
+  changed?: Change[];
+};
 
 /** What is said of a proposal that whoever reads it may reject and not approve. */
 export const OTHER_APPROVER_NEEDED = "You may reject this; to approve it takes somebody else.";
@@ -43,7 +47,7 @@ export const OPS: Record<string, string> = {
 
 /** Return what would happen, as a heading: `Change the mission`, `Merge 3 memories into one`. */
 export function headline(item: Proposal): string {
-  const steps = item.diff;
+  const steps = item.steps;
   const [first] = steps;
   if (!first) return "A proposal without a change";
   if (steps.length > 1) {
@@ -63,7 +67,7 @@ function article(kind: string): string {
 }
 
 /** Return what the memory of a stale proposal says now; undefined where there is no such memory any more, or several. */
-export function currentOf(item: Proposal): Schemas["Memory"] | undefined {
+export function currentOf(item: Proposal): Schemas["Record"] | undefined {
   return item.current.length === 1 ? item.current[0] : undefined;
 }
 
@@ -85,13 +89,13 @@ export function firstWords(text: string | null | undefined): string {
 
 /** Return the words that a list shows of a proposal. */
 export function summaryOf(item: Proposal): string {
-  const step = item.diff.find((each) => each.after.text) ?? item.diff[0];
+  const step = item.steps.find((each) => each.after.text) ?? item.steps[0];
   return step ? (step.after.text ?? step.before?.text ?? "") : "";
 }
 
 /** Return who proposed it, without the kind of actor. */
 export function proposer(item: Proposal): string {
-  return item.proposer_actor.name ?? item.proposer;
+  return item.proposer.name;
 }
 
 // What a gate is called where its name says little.
@@ -150,9 +154,19 @@ export function severityOf(reason: Schemas["Reason"]): Tone {
   return reason.gate === "authority" ? "warn" : "plain";
 }
 
+/** Return the fields of a step to show. */
+export function changed(step: Step): Change[] {
+  return step.changed ?? changesOf(step.before, step.after);
+}
+
+/** Return `kind:name` of who proposed it. */
+export function proposerLabel(item: Proposal): string {
+  return `${item.proposer.kind}:${item.proposer.name}`;
+}
+
 /** Return the steps whose text a reviewer may edit; of the identity there is none. */
 export function editable(item: Proposal): Step[] {
-  return item.diff.filter(
+  return item.steps.filter(
     (step) => ["insert", "replace", "append"].includes(step.op) && step.after.text && step.after.kind !== "identity",
   );
 }

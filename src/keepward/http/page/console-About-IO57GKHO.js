@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-VIMCVN4Z.js";import"./console-chunk-Z7DTGAJL.js";import"./console-chunk-VDLVGZ2M.js";import"./console-chunk-KMHTYL5J.js";import"./console-chunk-IS2KNU3M.js";import"./console-chunk-HAB2PFQ2.js";import"./console-chunk-FL77FMSF.js";export{a as About,b as Erase,c as Everything};

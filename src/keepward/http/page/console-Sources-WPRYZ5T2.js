@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-KMHTYL5J.js";import"./console-chunk-IS2KNU3M.js";import"./console-chunk-HAB2PFQ2.js";import"./console-chunk-FL77FMSF.js";export{c as Detail,a as Sources,b as Unknown};
