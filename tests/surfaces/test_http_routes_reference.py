@@ -52,6 +52,32 @@ def test_every_openapi_link_names_an_operation_and_its_parameters(world):
     assert wrong == []
 
 
+def test_every_openapi_link_points_at_a_key_of_its_answer(world):
+    schemas = world.api["components"]["schemas"]
+
+    def leads_somewhere(schema, keys):
+        if not keys:
+            return True
+        if "$ref" in schema:
+            return leads_somewhere(schemas[schema["$ref"].rpartition("/")[2]], keys)
+        if "anyOf" in schema:
+            return any(leads_somewhere(each, keys) for each in schema["anyOf"])
+        inner = schema.get("items") if keys[0].isdigit() else schema.get("properties", {}).get(keys[0])
+        return inner is not None and leads_somewhere(inner, keys[1:])
+
+    wrong = [
+        (each["operationId"], place)
+        for path in world.api["paths"].values()
+        for each in path.values()
+        for answer in each["responses"].values()
+        for link in answer.get("links", {}).values()
+        for place in {**link["parameters"], **link.get("requestBody", {})}.values()
+        if place.startswith("$response.body#/")
+        and not leads_somewhere(answer["content"]["application/json"]["schema"], place.split("/")[1:])
+    ]
+    assert wrong == []
+
+
 def test_every_reference_inside_the_description_leads_somewhere(world):
     names = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(world.api)))
     assert names <= set(world.api["components"]["schemas"])

@@ -7,16 +7,19 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import structs
+
+from keepward.core.change import Insert
 from keepward.core.memory import Tier
 from keepward.errors import InvalidInput
 from keepward.interchange.parsing import Row, Source, permanent_item
 from keepward.interchange.run import ImportRun
 from keepward.services.splitter import UnusableItem
 
-#: Columns that are fields of a memory; other columns become metadata.
-_TEXTS = frozenset(
-    ("tier", "kind", "key", "category", "subject", "session", "speaker", "scope", "stability", "sensitivity", "ttl")
-)
+#: What the writer of a table does not choose: ids, and where the content and the trust come from.
+_NOT_CHOSEN = frozenset(("id", "text", "source", "blob", "content_type", "access", "job"))
+#: Columns of one text: the fields of a new memory that are texts, and the time to live. Unknown columns are metadata.
+_TEXTS = {field.name for field in structs.fields(Insert) if field.type in (str, str | None)} - _NOT_CHOSEN | {"ttl"}
 _NUMBERS = frozenset(("confidence", "importance"))
 #: Columns whose cells hold several values, separated by commas.
 _LISTS = frozenset(("tags", "evidence"))
