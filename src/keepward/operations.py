@@ -17,6 +17,7 @@ from typing import (
     Annotated,
     Any,
     Concatenate,
+    Literal,
     NamedTuple,
     ParamSpec,
     TypeVar,
@@ -402,6 +403,14 @@ def _group(hint: Any) -> type[msgspec.Struct] | None:
     """Return the class of a group of parameters, such as ``Filters``."""
     kinds = (hint, *get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     return next((part for part in kinds if isinstance(part, type) and getattr(part, "is_group", False)), None)
+
+
+def parts_of(kind: Any) -> Iterator[Any]:
+    """Yield a type, its notes, and the types in it."""
+    yield kind
+    if get_origin(kind) is not Literal:
+        for part in get_args(kind):
+            yield from parts_of(part)
 
 
 def _notes(kind: Any) -> Iterator[Any]:

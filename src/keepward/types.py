@@ -473,9 +473,7 @@ PARAMETERS: Mapping[str, Any] = {
     "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
     "log.kind": CommitKind,
     "log.until": _described(AsOf, "Up to and including a commit's number or id, or an instant."),
-    "diff.earlier": Annotated[
-        str, Meta(description="As for `as_of`.", min_length=1, max_length=64), gate_limit(pattern=AS_OF_PATTERN)
-    ],
+    "diff.earlier": AsOf,
     "diff.later": AsOf,
     "rollback.with_later": Annotated[bool, Meta(description="Undo later commits on the same memories as well.")],
     "rollback.dry_run": Annotated[bool, Meta(description="Return what would happen; change nothing.")],

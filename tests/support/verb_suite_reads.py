@@ -296,7 +296,7 @@ class AskingSuite(Handles):
             try:
                 getattr(owner, call.partition(" ")[0])(*args, limit=limit, **named)
             except InvalidInput as fault:
-                refusal = str(fault).removeprefix("query.limit: ")
+                refusal = str(fault).removeprefix("body.limit: ")
             ranges = {"limit is at least 1", "limit is from 1 to 500"}
             if call == "recall":
                 ranges = {"limit is from 1 to 1,000"}

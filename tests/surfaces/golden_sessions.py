@@ -93,6 +93,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("reject-many", "owner", "POST /memory/quarantine/reject", {"ids": ["somebody", "nobody"], "reason": "no"}),
     ("notices", "agent", "GET /memory/notices"),
     ("get", "owner", "GET /memory/items/{saved.id}"),
+    ("called", "owner", "POST /memory/call/get", {"memory_id": "{saved.id}"}),
     ("not-modified", "owner", "GET /memory/items/{saved.id}", None, {"If-None-Match": "{get#etag}"}),
     ("not-found", "owner", "GET /memory/items/nobody"),
     ("list", "owner", "GET /memory/items?limit=2"),

@@ -133,6 +133,10 @@ class HttpTestServer:
             None,
         )
         described = self.api["paths"].get(path, {}).get(method.lower())
+        if described is None and path is not None and path.startswith("/memory/call/"):
+            # A call by name is answered as the operation's own route answers.
+            every = (each for methods in self.api["paths"].values() for each in methods.values())
+            described = next(each for each in every if each["operationId"] == path.rpartition("/")[2])
         if described is None:
             assert answer.status_code in {404, 405}, (method, path, answer.status_code)
             return

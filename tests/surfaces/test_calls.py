@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from http_fixtures import BASE, HttpTestServer
 from mcp_made import call, served, told
@@ -107,7 +109,7 @@ class Awaited(Library):
 
 
 class Http(Library):
-    """The client, and the answer of the route that it reads, which has to fit the description of the API."""
+    """The client, and the answer of the call by name that it reads; both as the route of the operation answers."""
 
     def make(self, name: str, at: Stage, token: str | None) -> Answer:
         answers: list[Any] = []
@@ -126,6 +128,56 @@ class Http(Library):
 
     def send(self, method: str, args: dict[str, Any], token: str | None) -> Any:
         return getattr(self.client, method)(**args)
+
+
+class Rest(Library):
+    """The route of the operation itself, as a program without the client calls it."""
+
+    def make(self, name: str, at: Stage, token: str) -> Answer:
+        about, args = operation_of(name), dict(at.fill(EXAMPLES[name].args))
+        filters = args.pop("filters", None)
+        given = args | (msgspec.structs.asdict(filters) if filters is not None else {})
+        arguments = {wire: (each, given.get(each.name)) for wire, each in about.arguments.items()}
+        sent = {wire: value for wire, (each, value) in arguments.items() if value not in (None, each.default)}
+        path = about.path.format_map(sent)
+        for wire in re.findall(r"\{(\w+)\}", about.path):
+            del sent[wire]
+        headers, body = {}, {"json": self.as_json(about.name, sent, at)}
+        if about.name in ("revise", "approve", "amend", "rollback"):
+            headers["If-Match"] = self.seen(about.name, args, at)
+        if about.name == "put_blob":
+            headers, body = {"Content-Type": args["media_type"]}, {"content": args["data"]}
+        elif about.http_method in ("GET", "DELETE"):
+            body = {"params": sent}
+        answer = self.world.client(token).request(about.http_method, path, headers=headers, **body)
+        if answer.status_code < 400:
+            if '"refused"' in answer.text:
+                return Answer("refused", answer.text)
+            results = answer.json().get("results", ()) if about.name.endswith("_many") else ()
+            return Answer("".join(each["error"]["code"] for each in results if each["error"]) or "answer", answer.text)
+        code = answer.json()["code"]
+        return Answer("unauthorised" if code == "unauthenticated" else code, answer.text)
+
+    @staticmethod
+    def as_json(name: str, sent: dict[str, Any], at: Stage) -> dict[str, Any]:
+        """Return a body: changes as objects, and decisions with the digest of what was seen."""
+        if name == "propose":
+            return {
+                **sent,
+                "changes": [{"op": "replace", "id": each.id, "text": each.text} for each in sent["changes"]],
+            }
+        if name == "approve_many":
+            return {"items": [{"id": each, "digest": at.owner.proposal(each).digest} for each in sent["items"]]}
+        return sent
+
+    @staticmethod
+    def seen(name: str, args: dict[str, Any], at: Stage) -> str:
+        """Return the ETag of what the caller changes."""
+        if name == "revise":
+            return "*"
+        if name == "rollback":
+            return f'"{at.owner.rollback(args["commit"], dry_run=True).digest}"'
+        return f'"{at.owner.proposal(args["proposal_id"]).digest}"'
 
 
 class Mcp(Library):
@@ -171,7 +223,7 @@ class Cli(Library):
         return Answer(self.CODES.get(code, f"exit code {code}"), out.getvalue() + err.getvalue())
 
 
-SURFACES = {kind.__name__.lower(): kind for kind in (Library, Awaited, Http, Mcp, Cli)}
+SURFACES = {kind.__name__.lower(): kind for kind in (Library, Awaited, Http, Rest, Mcp, Cli)}
 
 
 def examples(*rights: str) -> list[str]:

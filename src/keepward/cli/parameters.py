@@ -20,7 +20,7 @@ from keepward.core.change import UNSET
 from keepward.core.serialization import to_json
 from keepward.core.value import load_json
 from keepward.errors import InvalidInput
-from keepward.operations import REQUIRED, Argument, Operation
+from keepward.operations import REQUIRED, Argument, Operation, parts_of
 
 #: Names of values in help, where the type and the name of the option do not give one.
 _METAVARS: Mapping[str, str] = {
@@ -169,7 +169,7 @@ def _metavar(each: Argument) -> str | None:
 def _choices(kind: Any) -> str:
     """Return the names of a closed set as `a, b or c`; the empty text for any other type."""
     names: tuple[Any, ...] = ()
-    for part in _parts(kind):
+    for part in parts_of(kind):
         names = names or (get_args(part) if get_origin(part) is Literal else ())
         names = names or (tuple((part.extra_json_schema or {}).get("enum", ())) if isinstance(part, Meta) else ())
     return f"{', '.join(names[:-1])} or {names[-1]}" if names else ""
@@ -177,13 +177,5 @@ def _choices(kind: Any) -> str:
 
 def _kinds(kind: Any) -> set[Any]:
     """Return the plain types in a type, and ``list`` for a list."""
-    origins = {str if get_origin(part) is Literal else get_origin(part) or part for part in _parts(kind)}
+    origins = {str if get_origin(part) is Literal else get_origin(part) or part for part in parts_of(kind)}
     return origins & {bool, int, float, str, list, dict}
-
-
-def _parts(kind: Any) -> Iterator[Any]:
-    """Yield a type, its notes, and the types in it."""
-    yield kind
-    if get_origin(kind) is not Literal:
-        for part in get_args(kind):
-            yield from _parts(part)

@@ -280,7 +280,7 @@ class Client(Handles):
 
     @property
     def _server_status(self) -> ResponseBody:
-        return self._transport.get("/memory/status")
+        return response_body(self._transport.call("GET", "/memory/status"))
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
         sent, local = split_arguments(about, about.read(given))

@@ -1,4 +1,4 @@
-"""Operations as HTTP requests. The registry of operations describes most of them; ``execute`` handles the rest.
+"""Operations as HTTP requests: ``POST /memory/call/{operation}`` with the arguments that they have in Python.
 
 * ``UNSET`` arguments are omitted; None is sent if it empties a field.
 * An argument that JSON cannot represent exactly raises ``InvalidInput`` before anything is sent.
@@ -11,13 +11,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from types import TracebackType
 from typing import Any, get_args
-from urllib.parse import quote
 
 import msgspec
 
@@ -39,20 +37,8 @@ from keepward.types import MAX_DECISIONS, MAX_ITEMS, MAX_PAGE_SIZE
 _MAX_COMMITS_PER_PAGE = 100
 #: Maximum bytes of the items in one request; by default a server accepts one megabyte.
 _MAX_BODY_BYTES = 900_000
-#: Arguments that name a past state.
-_AS_OF_ARGUMENTS = frozenset({"as_of", "earlier", "later", "until"})
-
-
-def path_of(*parts: str) -> str:
-    """Return a path under ``/memory`` from names without slashes."""
-    return "/memory/" + "/".join(_part(part) for part in parts)
-
-
-def _part(part: Any) -> str:
-    if not isinstance(part, str) or part in {"", ".", ".."}:
-        raise InvalidInput("a name in an address must be a text that is not empty")
-    return quote(part, safe="")
-
+#: Results of operations on no ids, which a server does not take.
+_OF_NO_IDS: Mapping[str, Any] = {"merge": None, "forget_many": (None, [])}
 
 # --- operations
 
@@ -62,9 +48,9 @@ def call_operation(operation: Operation, args: Mapping[str, Any], transport: Tra
     own = _SPECIAL_OPERATIONS.get(operation.name)
     if own is not None:
         return own(operation, args, transport, **local)
-    if operation.makes is not None and "memory_id" in args:
-        return _propose_changes(transport, [_change_to_json(change_of(operation, args))], args.get("reason", ""))
-    result = read_result(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
+    if operation.name in _OF_NO_IDS and not args["memory_ids"]:
+        return _OF_NO_IDS[operation.name]
+    result = _call(operation, transport, arguments_of(operation, args))
     if "on_progress" in local:
         # A server reports no progress.
         done = result if isinstance(result, int) else _processed_count(result)
@@ -72,74 +58,61 @@ def call_operation(operation: Operation, args: Mapping[str, Any], transport: Tra
     return result
 
 
-def change_of(operation: Operation, args: Mapping[str, Any]) -> Change:
-    """Return the change of one memory that an operation proposes."""
-    _part(args["memory_id"])
-    fields = {name: value for name, value in args.items() if name not in {"memory_id", "reason"}}
-    change = arguments.build_change(operation.makes, {"id": args["memory_id"], **fields})  # type: ignore[arg-type]
-    made: Change = arguments.require_content(change)
-    return made
-
-
-def _default(operation: Operation, name: str) -> Any:
-    return operation.signature.parameters[name].default
-
-
 def _processed_count(result: Any) -> int:
     return sum(result.checked.values()) if isinstance(result, Verification) else int(result.feedback)
 
 
-def _call_operation(
-    operation: Operation, transport: Transport, params: Mapping[str, Any], headers: Mapping[str, str] | None = None
-) -> Any:
-    """Send an operation with its arguments by JSON name; return the JSON of its result."""
-    places = re.findall(r"{(\w+)}", operation.path)
-    given = {wire: params.get(wire, _default(operation, operation.arguments[wire].name)) for wire in places}
-    path = operation.path.format_map({wire: _part(value) for wire, value in given.items()})
-    sent = {name: value for name, value in params.items() if name not in places}
-    takes = headers is None and len(operation.arguments) > len(places)
-    in_query = operation.http_method in {"GET", "DELETE"}
-    answer = response_body(
+def _call(operation: Operation, transport: Transport, params: Mapping[str, Any]) -> Any:
+    """Send an operation with its arguments and return its result."""
+    answer, keys = _answer(operation, transport, params), operation.answer.split()
+    if operation.is_one_write and not answer:
+        return None
+    found = answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
+    return read_result(operation.result, found)
+
+
+def _answer(
+    operation: Operation,
+    transport: Transport,
+    params: Mapping[str, Any],
+    query: Mapping[str, Any] | None = None,
+    *,
+    repeats: bool = True,
+) -> ResponseBody:
+    """Send an operation with its arguments and return the response; ``query`` has what only HTTP has."""
+    return response_body(
         transport.call(
-            operation.http_method,
-            path,
-            query=list(sent.items()) if in_query else (),
-            body=None if in_query else sent or ({} if takes else None),
-            headers=headers,
+            "POST",
+            f"/memory/call/{operation.name}",
+            query=(query or {}).items(),
+            body=params,
             keyed=operation.is_one_write,
             # Notices are returned once.
-            repeats=not operation.changes and operation.name != "notices",
+            repeats=repeats and not operation.changes and operation.name != "notices",
         )
     )
-    keys = operation.answer.split()
-    return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 
 
 def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as JSON values by JSON name, without defaults."""
-    params, fields = {}, set[str]()
-    if operation.makes is not None:
-        fields = {*args} & {*operation.makes.__struct_fields__} - {"id", "text"}
-    for wire, argument in operation.arguments.items():
-        if argument.name in fields:
+    """Return arguments as JSON values, without defaults."""
+    fields = {*args} & {*operation.makes.__struct_fields__} - {"id"} if operation.makes is not None else set[str]()
+    params: dict[str, Any] = {}
+    for argument in operation.arguments.values():
+        name = argument.name
+        value = args.get(name) if argument.within is None else getattr(args.get(argument.within), name, None)
+        if name in fields or value is None or value is argument.default or value == argument.default:
             continue
-        value = args.get(argument.name)
-        if argument.within is not None:
-            value = getattr(args.get(argument.within), argument.name, argument.default)
-        if value is None or value is argument.default or value == argument.default:
-            continue
-        if wire == "where" and not isinstance(value, str):
-            value = json.dumps(value)
-        params[wire] = format_as_of(value) if wire in _AS_OF_ARGUMENTS else to_json_value(value)
+        params[name] = json.dumps(value) if name == "where" and not isinstance(value, str) else to_json_value(value)
     return params | _changed_arguments(_read_fields(operation, {name: args[name] for name in fields}))
 
 
 def _read_fields(operation: Operation, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a memory as the library validates them, without unchanged ones."""
+    """Return the fields of a change as the library validates them."""
     if operation.makes is None:
         return {}
     if operation.makes is Insert:
-        return arguments.insert_fields(fields)
+        text = {name: value for name, value in fields.items() if name == "text" and value is not None}
+        return text | arguments.insert_fields({name: value for name, value in fields.items() if name != "text"})
     change = arguments.build_change(operation.makes, {"id": "", **fields})
     return {name: getattr(change, name) for name in fields}
 
@@ -176,22 +149,26 @@ def _pages(
     """Return the items of a list up to its limit, and the responses that contained them."""
     limit: int | None = None
     if "limit" in operation.signature.parameters:
-        limit = args.get("limit", _default(operation, "limit"))
-    params, size, cursor, onward = arguments_of(operation, args), MAX_PAGE_SIZE, "cursor", "cursor"
-    if operation.name == "pending":
-        cursor, onward = "offset", "next_offset"
-    elif operation.name == "log":
-        size, cursor, onward = _MAX_COMMITS_PER_PAGE, "before", "next_before"
+        limit = args.get("limit", operation.signature.parameters["limit"].default)
+    params, query, size = arguments_of(operation, args), dict[str, Any](), MAX_PAGE_SIZE
+    # What leads to the next page: an argument, or a cursor.
+    onward = {"pending": "offset", "log": "before"}.get(operation.name)
+    if operation.name == "log":
+        size = _MAX_COMMITS_PER_PAGE
     # The size stays the same, so that pages are contiguous.
     params["limit"] = size if limit is None else min(size, limit)
     answers: list[ResponseBody] = []
     items: list[Any] = []
     while True:
-        answers.append(transport.get(operation.path, list(params.items()), repeats=repeats))
+        answers.append(_answer(operation, transport, params, query, repeats=repeats))
         items += read_result(list[Any], answers[-1][key])
-        params[cursor] = answers[-1].get(onward)
-        if params[cursor] is None or (limit is not None and len(items) >= limit):
+        following = answers[-1].get("cursor" if onward is None else f"next_{onward}")
+        if following is None or (limit is not None and len(items) >= limit):
             return items[:limit], answers
+        if onward is None:
+            query["cursor"] = following
+        else:
+            params[onward] = following
 
 
 def _propose(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
@@ -199,34 +176,6 @@ def _propose(operation: Operation, args: Mapping[str, Any], transport: Transport
     for change in args["changes"]:
         draft.stage(arguments.require_content(change))
     return draft.send()
-
-
-def _propose_changes(
-    transport: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None
-) -> Outcome:
-    body = {"changes": changes, **without_none({"reason": reason or None, "session": session})}
-    return read_result(Outcome, transport.write("/memory/edit", body))  # type: ignore[no-any-return]
-
-
-def _update_by_key(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
-    # A key may contain a slash, which a path cannot: send a memory with a key.
-    params = {"kind": _default(operation, "kind"), **arguments_of(operation, args)}
-    return read_result(Outcome, transport.write("/memory/items", params))  # type: ignore[no-any-return]
-
-
-def _merge(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome | None:
-    params = arguments_of(operation, args)
-    answer = _call_operation(operation, transport, params) if params.get("ids") else {}
-    return read_result(Outcome, answer) if answer else None
-
-
-def _forget_many(
-    operation: Operation, args: Mapping[str, Any], transport: Transport
-) -> tuple[Outcome | None, list[str]]:
-    params = arguments_of(operation, args)
-    if not params.get("ids"):
-        return None, []
-    return read_result(tuple[Outcome | None, list[str]], _call_operation(operation, transport, params))
 
 
 def _remember_many(
@@ -243,9 +192,7 @@ def _remember_many(
     outcomes: list[Outcome] = []
     for part in [sent] if mode == "atomic" else _batches(sent, min(batch, MAX_ITEMS)):
         if part:
-            batch_outcomes = read_result(
-                list[Outcome], _call_operation(operation, transport, {"items": part, **params})
-            )
+            batch_outcomes = _call(operation, transport, {"items": part, **params})
             # An atomic write has one outcome for all items.
             outcomes += batch_outcomes * len(part) if mode == "atomic" and len(batch_outcomes) == 1 else batch_outcomes
         if on_progress is not None and mode != "atomic":
@@ -254,24 +201,18 @@ def _remember_many(
 
 
 def _approve(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
-    seen: Any = args.get("digest")
-    if seen is None:
-        seen = transport.get(path_of("quarantine", args["proposal_id"]))["digest"]
-    if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
-        raise InvalidInput("a digest is hex digits, from the proposal")
-    params = arguments_of(operation, args)
-    if operation.name == "approve":
-        params.pop("digest", None)
-    return read_result(Outcome, _call_operation(operation, transport, params, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+    seen = args.get("digest") or _digest_of(args["proposal_id"], transport)
+    return _call(operation, transport, {**arguments_of(operation, args), "digest": seen})  # type: ignore[no-any-return]
+
+
+def _digest_of(proposal_id: str, transport: Transport) -> str:
+    """Return the digest of the current version of a proposal."""
+    return str(_answer(OPERATIONS["proposal"], transport, {"proposal_id": proposal_id})["digest"])
 
 
 def _approve_many(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[DecisionResult]:
-    return _decide_many(
-        operation,
-        transport,
-        {"items": [_with_digest(dict(item), transport) for item in arguments.approvals(args["items"])]},
-        "items",
-    )
+    items = [_with_digest(dict(item), transport) for item in arguments.approvals(args["items"])]
+    return _decide_many(operation, transport, {"items": items}, "items")
 
 
 def _reject_many(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[DecisionResult]:
@@ -283,7 +224,7 @@ def _decide_many(operation: Operation, transport: Transport, params: dict[str, A
     results: list[DecisionResult] = []
     for start in range(0, len(params[name]), MAX_DECISIONS):
         part = params | {name: params[name][start : start + MAX_DECISIONS]}
-        results += read_result(list[DecisionResult], _call_operation(operation, transport, part))
+        results += _call(operation, transport, part)
     return results
 
 
@@ -292,7 +233,7 @@ def _with_digest(item: dict[str, Any], transport: Transport) -> dict[str, Any]:
     if item.get("digest") is not None:
         return item
     try:
-        return item | {"digest": transport.get(path_of("quarantine", item["id"]))["digest"]}
+        return item | {"digest": _digest_of(item["id"], transport)}
     except KeepwardError:
         # The server returns an error for each invalid item.
         return item | {"digest": "0" * 64}
@@ -300,19 +241,12 @@ def _with_digest(item: dict[str, Any], transport: Transport) -> dict[str, Any]:
 
 def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
     params = arguments_of(operation, args)
-
-    def call(params: Mapping[str, Any], seen: str | None = None) -> Rollback:
-        headers = None if seen is None else {"If-Match": f'"{seen}"'}
-        return read_result(Rollback, _call_operation(operation, transport, params, headers))
-
-    if args.get("dry_run"):
-        return call(params)
-    if args.get("digest") is not None:
-        return call(params, args["digest"])
+    if args.get("dry_run") or args.get("digest") is not None:
+        return _call(operation, transport, params)
     for last in (False, False, True):
-        seen = call({**params, "dry_run": True}).digest
+        seen: Rollback = _call(operation, transport, {**params, "dry_run": True})
         try:
-            return call(params, seen)
+            return _call(operation, transport, {**params, "digest": seen.digest})
         except StaleVersion:
             # Another commit changed the same memories in between.
             if last:
@@ -330,17 +264,11 @@ def _put_blob(operation: Operation, args: Mapping[str, Any], transport: Transpor
 
 
 def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transport) -> bytes:
-    path = path_of("blobs", parse_ref(args["ref"]))
+    path = f"/memory/blobs/{parse_ref(args['ref'])}"
     data: bytes = transport.call("GET", path, headers={"Accept": "*/*"}).content
     if ref_of(data) != args["ref"]:
         raise Tampered("the bytes differ from the uploaded ones")
     return data
-
-
-def _bisect(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Any:
-    if not args.get("contains"):
-        raise InvalidInput("give the text to look for as `contains`")
-    return read_result(operation.result, _call_operation(operation, transport, arguments_of(operation, args)))
 
 
 #: Operations that need several requests or a special one.
@@ -350,9 +278,6 @@ _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "log": _list,
     "pending": _pending,
     "propose": _propose,
-    "update_by_key": _update_by_key,
-    "merge": _merge,
-    "forget_many": _forget_many,
     "remember_many": _remember_many,
     "approve": _approve,
     "amend": _approve,
@@ -361,7 +286,6 @@ _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "rollback": _rollback,
     "put_blob": _put_blob,
     "read_blob": _read_blob,
-    "bisect": _bisect,
 }
 
 
@@ -406,13 +330,6 @@ def to_json_value(value: Any) -> Any:
         case set() | frozenset():
             return sorted(to_json_value(item) for item in value)
     raise InvalidInput("an argument is not a JSON value: texts, numbers, booleans, lists and objects")
-
-
-def format_as_of(as_of: Any) -> str:
-    """Return a past state as text: the number or name of a commit, or an instant."""
-    if isinstance(as_of, bool) or not isinstance(as_of, int | str | datetime):
-        raise InvalidInput("a past state is a commit's number, its id, or an instant")
-    return str(to_json_value(as_of))
 
 
 def without_none(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -488,4 +405,6 @@ class Draft(LocalDraft):
 
     def send(self) -> Outcome:
         """Propose all staged changes."""
-        return _propose_changes(self._transport, self._sent, self._reason, self._session)
+        args = without_none({"reason": self._reason or None, "session": self._session})
+        outcome: Outcome = _call(OPERATIONS["propose"], self._transport, {"changes": self._sent, **args})
+        return outcome

@@ -153,13 +153,6 @@ class Transport:
             self.sleep(pause)
         raise AssertionError("unreachable")
 
-    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, repeats: bool = True) -> ResponseBody:
-        return response_body(self.call("GET", path, query=query, repeats=repeats))
-
-    def write(self, path: str, body: Any) -> ResponseBody:
-        """Send one write under a key and return the object of the response."""
-        return response_body(self.call("POST", path, body=body, keyed=True))
-
     @contextmanager
     def stream(
         self,

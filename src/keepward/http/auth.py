@@ -148,7 +148,10 @@ def _hash(secret: str) -> str:
 
 #: The reads of ``open_reads``, by method and path.
 ANONYMOUS_READS = frozenset(
-    {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
+    {
+        *(("GET", f"/memory/{name}") for name in ("status", "core", "search")),
+        *(("POST", f"/memory/{name}") for name in ("compile", "call/status", "call/recall", "call/context")),
+    }
 )
 #: It may not read sensitive memories.
 _ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=("read",))

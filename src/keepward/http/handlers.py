@@ -110,6 +110,14 @@ class OperationCall:
     #: Sent arguments by JSON name; ``http_only`` are HTTP-only parameters.
     given: dict[str, Any]
     http_only: dict[str, Any]
+    #: Whether arguments have their names in Python. Then ``digest`` and ``if_version`` say what the caller saw, and a
+    #: header ``If-Match`` is not required.
+    by_name: bool = False
+
+    @property
+    def names_digest(self) -> bool:
+        """Whether the argument ``digest`` says what the caller saw."""
+        return self.by_name and bool(self.given.get("digest"))
 
     def run(self, **overrides: Any) -> Any:
         """Run the operation; ``overrides`` replace sent arguments."""
@@ -282,7 +290,8 @@ def rollback(call: OperationCall) -> Response:
     done: Rollback = call.run(dry_run=True)
     if not done.already:
         where = "GET /memory/commits/{commit_id}, or the `etag` of a dry run"
-        require_match(call.http, text_etag(done.digest), required=not dry, where=where, any_version=False)
+        needed = not dry and not call.names_digest
+        require_match(call.http, text_etag(done.digest), required=needed, where=where, any_version=False)
     if not dry:
         # The value in the body must not contradict the header.
         done = call.run(digest=call.given.get("digest") or done.digest)
@@ -316,7 +325,8 @@ def approve(call: OperationCall) -> Response:
         return write_response(call.run())
     item = review.proposal(request_context_of(call.memory), call.given["id"])
     where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
-    require_match(call.http, text_etag(item.digest), where=where, any_version=False)
+    needed = not call.names_digest
+    require_match(call.http, text_etag(item.digest), required=needed, where=where, any_version=False)
     if call.given.get("digest") not in {None, item.digest}:
         # The value in the body must not contradict the header.
         raise StaleVersion
@@ -353,7 +363,7 @@ def update_memory(call: OperationCall) -> Response:
     """Change the version that the caller saw. Missing rights are reported first."""
     if not call.memory.actor.may_propose:
         return write_response(call.run())
-    seen = check_if_match(call, required=call.operation.name == "revise")
+    seen = check_if_match(call, required=call.operation.name == "revise" and not call.by_name)
     if seen is None:
         return write_response(call.run())
     if call.given.get("if_version") not in {None, seen}:
@@ -429,9 +439,12 @@ def approve_many(call: OperationCall) -> Response:
     return _approve_many(call)
 
 
-diff = json_endpoint(
-    lambda call, items: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(items)}
-)
+def _compared(call: OperationCall, items: list[Any]) -> dict[str, Any]:
+    later = call.given.get("later")
+    return {"from": str(call.given["earlier"]), "to": None if later is None else str(later), "count": len(items)}
+
+
+diff = json_endpoint(_compared)
 revoke_token = json_endpoint(lambda call, _: {"id": call.given["id"]})
 reject = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "rejected"})
 reopen = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "pending"})

@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from inspect import getdoc
+from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -25,7 +26,7 @@ from keepward.core import change
 from keepward.http.requests import StrictRequest, invalid_input, unknown_input_message
 from keepward.http.schemas import SCHEMAS, Schema
 from keepward.mcp.tool import describe_type
-from keepward.operations import REQUIRED, Operation, without_none
+from keepward.operations import REQUIRED, Operation, parts_of, without_none
 from keepward.types import FIELDS, MAX_DECISIONS, MAX_ITEMS, NEW_ID_PATTERN, PARAMETERS, Digest, Id
 
 _REFERENCE = "#/components/schemas/"
@@ -33,11 +34,18 @@ _REFERENCE = "#/components/schemas/"
 _PARAMETERS = "Parameters"
 
 
+#: Closed sets of names, in the order in which a person reads them; ``msgspec`` sorts the names of a schema.
+_ORDER: dict[frozenset[str], list[str]] = {}
+
+
 def _struct(name: str, doc: str, fields: Iterable[tuple[str, Any, Any]], **options: Any) -> type[Struct]:
     """Return a class of objects with these fields: each with its name, its type and its default in Python.
 
     A field that was not sent is ``UNSET``, which its conversion to JSON leaves out.
     """
+    fields = list(fields)
+    names = [get_args(part) for _, kind, _ in fields for part in parts_of(kind) if get_origin(part) is Literal]
+    _ORDER.update((frozenset(each), list(each)) for each in names)
     made = [
         (name, kind) if default is REQUIRED else (name, _with_default(kind, default) | UnsetType, UNSET)
         for name, kind, default in fields
@@ -95,15 +103,16 @@ def _change_object(word: str, makes: Any) -> type[Struct]:
     return _struct(f"{makes.__name__}Op", getdoc(makes) or "", fields, tag_field="op", tag=word)
 
 
-def _without_gate_limits(kind: Any) -> Any:
-    """Return a type without the limits that a gate checks."""
+def _without(kind: Any, unwanted: Callable[[Meta], Any]) -> Any:
+    """Return a type without some of its limits."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        notes = tuple(note for note in parts[1:] if not (isinstance(note, Meta) and note.extra_json_schema))
-        return Annotated[(_without_gate_limits(parts[0]), *notes)] if notes else _without_gate_limits(parts[0])
+        notes = tuple(note for note in parts[1:] if not (isinstance(note, Meta) and unwanted(note)))
+        inside = _without(parts[0], unwanted)
+        return Annotated[(inside, *notes)] if notes else inside
     if origin in (Union, UnionType):
-        return Union[tuple(map(_without_gate_limits, parts))]  # noqa: UP007  known when it runs
-    return list[_without_gate_limits(parts[0])] if origin is list else kind  # type: ignore[misc]
+        return Union[tuple(_without(part, unwanted) for part in parts)]  # noqa: UP007  known when it runs
+    return list[_without(parts[0], unwanted)] if origin is list else kind  # type: ignore[misc]
 
 
 # --- bodies
@@ -136,7 +145,7 @@ _item = _struct(
     "OneOfMany",
     "One of several new memories; the gates check each separately.",
     [
-        (name, kind if name in _CHECKED_IN_AN_ITEM else _without_gate_limits(kind), default)
+        (name, kind if name in _CHECKED_IN_AN_ITEM else _without(kind, attrgetter("extra_json_schema")), default)
         for name, kind, default in _NEW_MEMORY
     ],
 )
@@ -192,11 +201,34 @@ def body_of(operation: Operation) -> type[Struct] | None:
 
 
 @cache
+def arguments_of(operation: Operation) -> type[Struct]:
+    """Return the class of all arguments of an operation, by their names in Python; it is not in the document."""
+    kinds, in_query = _NESTED_TYPES.get(operation.name, {}), operation.http_method in {"GET", "DELETE"}
+    fields = []
+    for wire, each in operation.arguments.items():
+        # What a path cannot contain, such as a slash, is an ordinary character here.
+        kind = _without(kinds.get(wire, each.kind), lambda note: note.extra is not None and note.pattern)
+        fields.append((wire, without_none(kind) if in_query else kind, each.default))
+    return _struct(_PARAMETERS, "", fields, rename={wire: each.name for wire, each in operation.arguments.items()})
+
+
+@cache
 def schema_of_struct(kind: type[Struct]) -> Schema:
     """Return the schema of a class of objects, which is then one of the document."""
-    described: dict[str, Schema] = schema_components([kind], ref_template=_REFERENCE + "{name}")[1]
+    described: dict[str, Schema] = _in_order(schema_components([kind], ref_template=_REFERENCE + "{name}")[1])
     SCHEMAS.update({name: each for name, each in described.items() if name != _PARAMETERS})
     return described[kind.__name__]
+
+
+def _in_order(schema: Any) -> Any:
+    """Return a schema with the names of closed sets in their order."""
+    if isinstance(schema, list):
+        return [_in_order(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _ORDER.get(frozenset(each), each) if name == "enum" else _in_order(each) for name, each in schema.items()
+    }
 
 
 # --- values that were sent
@@ -320,6 +352,15 @@ class Inputs:
         return {name: self._is_list(name) for name, each in self.parameters.items() if each.location == "query"}
 
     @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The defaults of the parameters."""
+        return {
+            name: [] if each.default == () else each.default
+            for name, each in self.parameters.items()
+            if each.default is not None and each.default is not REQUIRED
+        }
+
+    @cached_property
     def needs_body(self) -> bool:
         return self.body is not None and bool(schema_of_struct(self.body).get("required"))
 
@@ -344,12 +385,7 @@ class Inputs:
         """
         sent = {name: value for name in self.parameters if (value := self._sent(request, name)) is not None}
         locations = {name: each.location for name, each in self.parameters.items()}
-        given = {
-            name: [] if each.default == () else each.default
-            for name, each in self.parameters.items()
-            if each.default is not None and each.default is not REQUIRED
-        }
-        given |= read_object(self._checked, sent, locations)
+        given = self.defaults | read_object(self._checked, sent, locations)
         body = request.parsed
         if self.body is None or (body is None and not self.needs_body):
             return given

@@ -32,6 +32,7 @@ _HANDLE_PARAMETERS: Mapping[str, Schema] = {
         "project": "Use the handle of this project, as the header `Keepward-Project` does.",
     }.items()
 }
+HANDLE_REFERENCES = [{"$ref": f"#/components/parameters/{name}"} for name in _HANDLE_PARAMETERS]
 
 
 class Problem(Data):
@@ -48,7 +49,7 @@ def inputs(described: Inputs, path: str) -> Schema:
     """Return the parameters and the body of an operation."""
     parameters = described.described()
     if path not in PATHS_WITH_OWN_USER:
-        parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _HANDLE_PARAMETERS]
+        parameters += HANDLE_REFERENCES
     if described.body is None:
         return {"parameters": parameters}
     schema_of_struct(described.body)

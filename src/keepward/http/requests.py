@@ -340,7 +340,10 @@ def bad_cursor(why: str = "does not belong to this query") -> Problem:
 
 def _cursor_checksum(request: Request, payload: bytes) -> bytes:
     params = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in ("cursor", "limit"))
-    query = json.dumps([request.url.path, params, *(request.headers.get(name) for name in SCOPE_HEADERS)])
+    # A call by name has its arguments in the body.
+    body = {name: value for name, value in (getattr(request, "parsed", None) or {}).items() if name != "limit"}
+    names = [request.headers.get(name) for name in SCOPE_HEADERS]
+    query = json.dumps([request.url.path, params, *names, *([body] if body else [])], sort_keys=True)
     return hashlib.sha256(b"keepward/cursor/v1\0" + query.encode("ascii") + b"\0" + payload).digest()[
         :_CURSOR_CHECKSUM_LENGTH
     ]

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
+from inspect import getdoc
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -35,12 +36,12 @@ from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Version
 from keepward.core.proposal import Outcome, Proposal
-from keepward.errors import KeepwardError
+from keepward.errors import KeepwardError, NotFound
 from keepward.http import handlers, openapi, schemas, settings, slots, streams
 from keepward.http.auth import app_state_of, count_write, identify, require_valid_credential
 from keepward.http.handlers import HTTP_OPERATIONS, OperationCall
 from keepward.http.idempotency import KEY_HEADER, respond_once
-from keepward.http.inputs import Parameter, inputs_of
+from keepward.http.inputs import Inputs, Parameter, arguments_of, inputs_of
 from keepward.http.requests import (
     MAX_CURSOR_LENGTH,
     Problem,
@@ -290,6 +291,9 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
 }
 #: All operations with a route, by name.
 ALL_OPERATIONS: Mapping[str, Operation] = LIBRARY | HTTP_OPERATIONS
+#: Path below which an operation takes its arguments by their names in Python. Bytes have only routes of their own.
+CALL_PATH = "/memory/call"
+CALLED_BY_NAME = tuple(name for name in LIBRARY if name not in ("put_blob", "read_blob"))
 #: The right of each operation, or the role ``owner``.
 RIGHTS: Mapping[str, str] = {name: operation.right for name, operation in ALL_OPERATIONS.items()}
 
@@ -300,27 +304,17 @@ def routes() -> tuple[ApiRoute, ...]:
     named = {tag: names.split() for tag, names in TAGS.items()}
     tagged = {name for names in named.values() for name in names}
     named["other"] = [name for name in ALL_OPERATIONS if name not in tagged]
-    return tuple(_route_of(tag, ALL_OPERATIONS[name]) for tag, names in named.items() for name in names)
+    own = (_route_of(tag, ALL_OPERATIONS[name]) for tag, names in named.items() for name in names)
+    return (*own, *(_call_route(LIBRARY[name]) for name in CALLED_BY_NAME), _any_call_route())
 
 
 def _route_of(tag: str, operation: Operation) -> ApiRoute:
     row = ROUTE_SPECS.get(operation.name, _PLAIN)
     # An upload is authorized before its body is received.
     confirms = tag not in ("blobs", "carry")
-    http_only: Mapping[str, Parameter] = row.http_only or {}
     receives: Any = row.receives
-    inputs = inputs_of(operation, row.kinds or {}, http_only)
-
-    def endpoint(http: Any, handle: Memory, received: Any = None) -> Response:
-        if confirms:
-            require_valid_credential(handle)
-        given = inputs.read(http)
-        apart = {name: given.pop(name, None) for name in http_only} | {"received": received}
-        call = OperationCall(http=http, memory=handle, operation=operation, given=given, http_only=apart)
-        # A streamed response continues after this returns; its work has its own limits.
-        streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
-        with nullcontext() if streamed else app_state_of(http).http_limits(handle, reads=not operation.changes):
-            return row.answer(call)
+    inputs = inputs_of(operation, row.kinds or {}, row.http_only or {})
+    endpoint = _endpoint(operation, row, inputs, confirms=confirms)
 
     async def receiving(http: Request, handle: Memory) -> Response:
         return await run_in_threadpool(endpoint, http, handle, await receives(http))
@@ -339,3 +333,67 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
         changes=operation.changes,
         described={**described, **openapi.inputs(inputs, operation.path), **(row.extra or {})},
     )
+
+
+def _call_route(operation: Operation) -> ApiRoute:
+    """Return the route that takes the arguments of an operation by their names in Python, under the same rules."""
+    row = ROUTE_SPECS.get(operation.name, _PLAIN)
+    inputs = Inputs(row.http_only or {}, arguments_of(operation))
+    return route(
+        "POST",
+        f"{CALL_PATH}/{operation.name}",
+        _endpoint(operation, row, inputs, confirms=True, by_name=True),
+        name=operation.name,
+        known=inputs.query,
+        parsed=True,
+        confirms=True,
+        changes=operation.changes,
+    )
+
+
+def _endpoint(
+    operation: Operation, row: RouteSpec, inputs: Inputs, *, confirms: bool, by_name: bool = False
+) -> Callable[..., Response]:
+    """Return the endpoint of an operation."""
+    names = {each.name: wire for wire, each in operation.arguments.items()} if by_name else {}
+    defaults = inputs_of(operation, {}, {}).defaults if by_name else {}
+
+    def endpoint(http: Any, handle: Memory, received: Any = None) -> Response:
+        if confirms:
+            require_valid_credential(handle)
+        given = defaults | {names.get(name, name): value for name, value in inputs.read(http).items()}
+        apart = {name: given.pop(name, None) for name in row.http_only or {}} | {"received": received}
+        call = OperationCall(
+            http=http, memory=handle, operation=operation, given=given, http_only=apart, by_name=by_name
+        )
+        # A streamed response continues after this returns; its work has its own limits.
+        streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
+        with nullcontext() if streamed else app_state_of(http).http_limits(handle, reads=not operation.changes):
+            return row.answer(call)
+
+    return endpoint
+
+
+def unknown_operation(_: Request, __: Memory) -> Response:
+    """Run any operation with the arguments that it has in Python: an object in which ``{operation}`` looks them up.
+
+    For example, `POST /memory/call/get` takes `{"memory_id": "..."}`. The answer, its limits and its errors are those
+    of the route of the operation. `digest` and `if_version` say what you saw, so `If-Match` is not required.
+    """
+    raise NotFound("there is no such operation; /docs lists all of them")
+
+
+def _any_call_route() -> ApiRoute:
+    """Return the route that describes all calls by name, and answers for names of no operation."""
+    name = {"type": "string", "enum": list(CALLED_BY_NAME)}
+    path = {"name": "operation", "in": "path", "required": True, "schema": name}
+    content = {"application/json": {"schema": {"type": "object"}}}
+    statuses = (400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 428, 429, 500, 503)
+    answers = {
+        str(status): {"description": "As the operation answers.", "content": content} for status in (200, 201, 202)
+    }
+    described = openapi.described(
+        "call", getdoc(unknown_operation) or "", "server", answers | openapi.problems_of(*statuses)
+    )
+    asked = {"parameters": [path, *openapi.HANDLE_REFERENCES], "requestBody": {"content": content, "required": False}}
+    return route("POST", f"{CALL_PATH}/{{operation}}", unknown_operation, described={**described, **asked})

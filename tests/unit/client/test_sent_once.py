@@ -60,7 +60,7 @@ class BreakingServer:
                 file.read(int(sent.get("content-length", 0)))
                 method, path, _ = head.split(" ", 2)
                 self.asked.append((method, path, sent.get("idempotency-key", "")))
-                if method == "GET" and re.search(r"/quarantine/", path):
+                if path.endswith("/call/proposal"):
                     body = json.dumps(READ_BEFORE).encode()
                     kind = b"Content-Type: application/json\r\nConnection: close\r\n"
                     connection.sendall(b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s" % (kind, len(body), body))
