@@ -25,6 +25,8 @@ class Script:
     hold: threading.Event | None = None
     #: Path, authorisation and body of each call, in the order in which they came.
     seen: list[tuple[str, str | None, dict[str, Any]]] = field(default_factory=list)
+    #: The encodings that each call accepts.
+    encodings: list[str | None] = field(default_factory=list)
 
     def answer(self, asked: dict[str, Any]) -> Any:
         """Return what the server answers to a body, as JSON has it."""
@@ -58,6 +60,7 @@ def serving() -> Iterator[Server]:
             script: Script = self.server.script
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             script.seen.append((self.path, self.headers.get("Authorization"), asked))
+            script.encodings.append(self.headers.get("Accept-Encoding"))
             if script.hold is not None:
                 script.hold.wait(60)
             status = script.statuses.pop(0) if script.statuses else 200

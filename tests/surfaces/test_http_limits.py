@@ -20,7 +20,7 @@ from uvicorn.server import ServerState as UvicornState
 from keepward.http.app_state import AppState, RateLimiter, ServerOptions
 from keepward.http.requests import Problem
 from keepward.http.server import bind, build, create_app, prepare
-from keepward.http.slots import CALL, COSTLY, STREAM, Slots
+from keepward.http.slots import CALL, COSTLY, IMPORT, STREAM, Slots
 from keepward.services import contexts
 from keepward.storage.server_state import ServerState
 
@@ -212,9 +212,38 @@ def test_call_without_a_slot_in_time_is_refused_and_takes_none(monkeypatch):
             await slots.acquire(COSTLY, "late")
         for released in taken:
             released()
-        return refused.value.status, slots.in_use(COSTLY)
+        return refused.value.status, slots._limiters
 
-    assert anyio.run(run) == (429, 0)
+    assert anyio.run(run) == (429, {})
+
+
+def test_import_without_a_slot_is_refused_at_once():
+    async def run():
+        slots = Slots()
+        for _ in range(IMPORT.token):
+            await slots.acquire(IMPORT, "t")
+        with anyio.move_on_after(1) as waiting, pytest.raises(Problem):
+            await slots.acquire(IMPORT, "t")
+        return waiting.cancelled_caught
+
+    assert not anyio.run(run)
+
+
+def test_waiting_requests_are_counted_for_each_token(monkeypatch):
+    monkeypatch.setattr("keepward.http.slots.MAX_WAITERS", 1)
+
+    async def run():
+        slots = Slots()
+        taken = [await slots.acquire(COSTLY, f"t{n}") for n in range(COSTLY.agents)]
+        async with anyio.create_task_group() as group:
+            for name in ("late", "later"):
+                group.start_soon(slots.acquire, COSTLY, name)
+            await anyio.wait_all_tasks_blocked()
+            for released in taken:
+                released()
+        return slots.in_use(COSTLY)
+
+    assert anyio.run(run) == 2
 
 
 def test_token_with_many_waiting_requests_is_refused_at_once(monkeypatch):

@@ -75,6 +75,11 @@ def test_an_empty_block_can_be_written(owner, server):
     assert text_of(owner, "operating_rules") == "Answer in French"
 
 
+def test_a_passage_of_an_empty_block_is_an_error(server):
+    result = call(server, "block_replace", {"label": "operating_rules", "old": "Answer", "new": "x"})
+    assert (result.is_error, "this block is empty" in told(result)) == (True, True)
+
+
 def test_a_block_that_policy_does_not_know_is_refused(server):
     result = call(server, "block_append", {"label": "diary", "text": "x y", "reason": "r"})
     assert result.structured_content["outcome"] == "refused"

@@ -105,11 +105,12 @@ class Server:
             asked_to_wait: float | None = None
             try:
                 status, retry_after, data = self._post(library, content)
-            except (library.HTTPError, OSError) as error:
+            except library.HTTPError as error:
                 trouble = f"did not answer ({type(error).__name__})"
-            except (ImportError, ValueError, library.InvalidURL):
+            except (ImportError, ValueError, OSError, library.InvalidURL):
                 # The library's message may quote the key, or the password of a proxy.
-                raise self.error("cannot be asked; check its url, the api key and the environment's proxy") from None
+                advice = "check its url, the api key, and the environment's proxy and certificates"
+                raise self.error(f"cannot be asked; {advice}") from None
             else:
                 if status < 300:
                     self._paused_until = -math.inf

@@ -77,7 +77,7 @@ def block_replace(
         return write_result(memory, memory.remember(new, tier="core", key=label, **why))
     text = new
     if old is not None:
-        if not old or record.text.count(old) != 1:
+        if record.text.count(old) != 1:
             raise InvalidInput("`old` must occur in the block exactly once; read the block and quote a longer passage")
         text = record.text.replace(old, new)
     # A version that the agent has not read is not overwritten.

@@ -161,8 +161,8 @@ def describe_type(schema: Mapping[str, Any]) -> str:
 
 
 def _read_text(value: Any, kind: Any) -> Any:
-    """Return a text as the list or object that it means, or without the blanks around a number; else the value."""
-    if not isinstance(value, str) or kind in {"string", None} or len(value) > MAX_LENGTH:
+    """Return what a text means if its argument is a list or an object, or without the blanks around a number."""
+    if not isinstance(value, str) or kind in {"string", None}:
         return value
     text = value.strip()
     if kind not in {"array", "object"}:
@@ -172,9 +172,7 @@ def _read_text(value: Any, kind: Any) -> Any:
     except (msgspec.DecodeError, RecursionError):
         # A separator may part several items, or belong to one.
         return [text] if kind == "array" and not text.startswith("[") and not _SEPARATOR.search(text) else value
-    if kind == "array" and isinstance(read, int | float):
-        return [text]
-    return read if isinstance(read, list if kind == "array" else dict) else value
+    return [text] if kind == "array" and isinstance(read, int | float) else read
 
 
 def _is_left_out(name: str, value: Any) -> bool:

@@ -147,6 +147,12 @@ def test_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, mon
     assert "secret" not in str(caught.value)
 
 
+def test_certificates_that_are_missing_are_no_failure_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
+    with pytest.raises(ModelUnavailable, match="certificates"):
+        HttpEmbedder("https://embedder.example.test", "small", dim=3, sleep=pytest.fail).embed(["x"])
+
+
 def test_key_that_no_header_can_have_is_not_repeated(url: str) -> None:
     with pytest.raises(ModelUnavailable, match="check its url, the api key") as caught:
         HttpEmbedder(url, "small", "schlüssel", 3).embed(["x"])
@@ -160,7 +166,9 @@ def test_answer_is_read_up_to_a_limit(embedder: HttpEmbedder, script: Vectors, m
         embedder.embed(["x"])
 
 
-def test_compressed_answer_is_not_unpacked(embedder: HttpEmbedder, script: Vectors) -> None:
+def test_compressed_answer_is_neither_asked_for_nor_unpacked(embedder: HttpEmbedder, script: Vectors) -> None:
+    embedder.embed(["x"])
+    assert script.encodings == ["identity"]
     script.headers = {"Content-Encoding": "gzip"}
     script.body = gzip.compress(b'{"data": [{"index": 0, "embedding": [1, 0, 0]}]}')
     with pytest.raises(ModelUnavailable, match="not an embeddings answer"):
