@@ -65,7 +65,7 @@ def _processed_count(result: Any) -> int:
 def _call(operation: Operation, transport: Transport, params: Mapping[str, Any]) -> Any:
     """Send an operation with its arguments and return its result."""
     answer, keys = _answer(operation, transport, params), operation.answer.split()
-    if operation.is_one_write and not answer:
+    if not answer and type(None) in get_args(operation.result):
         return None
     found = answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
     return read_result(operation.result, found)
