@@ -22,6 +22,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 from keepward import Actor, Memory
 from keepward.http.server import create_app
+from keepward.interchange import load
 
 folder = Path(tempfile.mkdtemp())
 found = {}
@@ -29,9 +30,14 @@ with Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None) a
     made = memory.remember("The ferry leaves at nine", mood="glad")
     found["library"] = memory.get(made.id).to_dict()["mood"]
     found["in a list"] = memory.remember_many([{"text": "Fog in the bay", "mood": "grim"}])[0].records[0].mood
-    found["version"] = [each["field"] for each in memory.show("1").steps[0].to_dict()["changed"]].count("mood")
+    found["version"] = memory.show("1").to_dict()["steps"][0]["after"]["mood"]
+    found["tool"] = memory.call_tool("recall", {"query": "when does the ferry leave"}).data["hits"][0]["mood"]
+    (folder / "notes.csv").write_text("text,mood\\nSnow by noon,cold\\n")
+    load(memory, folder / "notes.csv")
+    found["table"] = memory.recall("snow by noon")[0].memory.mood
     found["too long"] = memory.remember("Rain at noon", mood="x" * 300).outcome
-    found["secret"] = "AKIA" in str(memory.remember("Wind at dusk", mood="AKIAIOSFODNN7EXAMPLE").to_dict())
+    key = "AKIA" + "Q7TZ5LWM3XJ2KD4R"
+    found["secret"] = key in str(memory.remember("Wind at dusk", mood=key).to_dict())
     found["verified"] = memory.verify().ok
     token = memory.create_token("phone", rights="owner").secret
     web = TestClient(create_app(memory), headers={"Authorization": f"Bearer {token}"}, base_url="http://127.0.0.1:8321")
@@ -39,7 +45,7 @@ with Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None) a
     assert "id" in said, said
     found["http"] = web.get(f"/memory/items/{said['id']}").json()["mood"]
     schemas = web.get("/openapi.json").json()["components"]["schemas"]
-    found["described"] = "mood" in schemas["Memory"]["properties"]
+    found["described"] = "mood" in schemas["Record"]["properties"]
 shell = [sys.executable, "-m", "keepward", "--db", str(folder / "m.db")]
 subprocess.run([*shell, "remember", "Gulls at ten", "--mood", "odd"], check=True, capture_output=True)
 listed = subprocess.run([*shell, "list", "--json"], check=True, capture_output=True, text=True).stdout
@@ -126,7 +132,9 @@ def test_the_field_of_the_guide_works_on_every_surface(tmp_path: Path) -> None:
     assert ran(TRIED, tmp_path) == {
         "library": "glad",
         "in a list": "grim",
-        "version": 1,
+        "version": "glad",
+        "tool": "glad",
+        "table": "cold",
         "too long": "refused",
         "secret": False,
         "verified": True,
