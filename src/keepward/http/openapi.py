@@ -108,7 +108,7 @@ def document(info: Schema, routes: Iterable[Any], cookie: str) -> Schema:
     paths: dict[str, Schema] = {}
     for each in routes:
         if described := getattr(each, "described", None):
-            paths.setdefault(each.path_format, {}).update({method.lower(): described for method in each.methods})
+            paths.setdefault(each.path_format, {}).update({method.lower(): described() for method in each.methods})
     credentials = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
         "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},

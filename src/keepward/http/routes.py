@@ -86,10 +86,10 @@ Endpoint = Callable[..., Response | Awaitable[Response]]
 class ApiRoute(Route):
     """A route of one method."""
 
-    #: Its operation in the OpenAPI document; None if it is not documented.
-    described: Schema | None
+    #: Returns its part of the OpenAPI document, which is built when a client asks for it; None if it has none.
+    described: Callable[[], Schema] | None
 
-    def __init__(self, path: str, endpoint: Any, method: str, described: Schema | None) -> None:
+    def __init__(self, path: str, endpoint: Any, method: str, described: Callable[[], Schema] | None) -> None:
         super().__init__(path, endpoint, methods=[method], include_in_schema=described is not None)
         # The middleware replaces HEAD by GET.
         self.methods, self.described = {method}, described
@@ -117,7 +117,7 @@ def route(
     takes_token: bool = True,
     confirms: bool = False,
     changes: bool = False,
-    described: Schema | None = None,
+    described: Callable[[], Schema] | None = None,
 ) -> ApiRoute:
     """Return a route, within its span; its query and body are parsed strictly.
 
@@ -319,9 +319,12 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
     async def receiving(http: Request, handle: Memory) -> Response:
         return await run_in_threadpool(endpoint, http, handle, await receives(http))
 
-    also = {**({200: Outcome, 202: Outcome} if operation.is_one_write else {}), **(row.also or {})}
-    answers = openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs)
-    described = openapi.described(operation.name, operation.doc, tag, answers)
+    def described() -> Schema:
+        also = {**({200: Outcome, 202: Outcome} if operation.is_one_write else {}), **(row.also or {})}
+        answers = openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs)
+        about = openapi.described(operation.name, operation.doc, tag, answers)
+        return {**about, **openapi.inputs(inputs, operation.path), **(row.extra or {})}
+
     return route(
         operation.http_method,
         operation.path.replace("{id}", "{id:named}"),
@@ -331,7 +334,7 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
         parsed=inputs.body is not None,
         confirms=confirms,
         changes=operation.changes,
-        described={**described, **openapi.inputs(inputs, operation.path), **(row.extra or {})},
+        described=described,
     )
 
 
@@ -385,6 +388,10 @@ def unknown_operation(_: Request, __: Memory) -> Response:
 
 def _any_call_route() -> ApiRoute:
     """Return the route that describes all calls by name, and answers for names of no operation."""
+    return route("POST", f"{CALL_PATH}/{{operation}}", unknown_operation, described=_describe_calls)
+
+
+def _describe_calls() -> Schema:
     name = {"type": "string", "enum": list(CALLED_BY_NAME)}
     path = {"name": "operation", "in": "path", "required": True, "schema": name}
     content = {"application/json": {"schema": {"type": "object"}}}
@@ -396,4 +403,4 @@ def _any_call_route() -> ApiRoute:
         "call", getdoc(unknown_operation) or "", "server", answers | openapi.problems_of(*statuses)
     )
     asked = {"parameters": [path, *openapi.HANDLE_REFERENCES], "requestBody": {"content": content, "required": False}}
-    return route("POST", f"{CALL_PATH}/{{operation}}", unknown_operation, described={**described, **asked})
+    return {**described, **asked}

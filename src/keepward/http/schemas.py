@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -36,6 +37,7 @@ def _one_of(options: list[Schema]) -> Schema:
     return {"anyOf": options} if len(options) > 1 else {} if not options else options[0]
 
 
+@cache
 def schema_of_result(kind: Any) -> Schema:
     """Return the JSON schema of the type of a response; add the objects in it to ``SCHEMAS``.
 

@@ -59,7 +59,7 @@ from keepward.http.protocol import StrictProtocol
 from keepward.http.requests import Problem, StrictRequest, error_response
 from keepward.http.routes import ApiRoute, Endpoint, route
 from keepward.http.routes import routes as operation_routes
-from keepward.http.schemas import schema_of_result
+from keepward.http.schemas import Schema, schema_of_result
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
@@ -243,16 +243,22 @@ def _own_route(
     takes_token: bool = True,
     changes: bool = False,
 ) -> ApiRoute:
-    content = {} if model is None else {"content": {"application/json": {"schema": schema_of_result(model)}}}
-    common = (400, 401, 403, 421) if takes_token else (400, 403, 421)
-    answers = {str(status): {"description": "Done.", **content}, **openapi.problems_of(*sorted({*common, *problems}))}
-    operation = openapi.described(endpoint.__name__, inspect.getdoc(endpoint) or "", "server", answers)
-    if inputs is not None:
-        operation["requestBody"] = openapi.inputs(inputs, path)["requestBody"]
-    if not takes_token:
-        operation["security"] = []
+    def described() -> Schema:
+        content = {} if model is None else {"content": {"application/json": {"schema": schema_of_result(model)}}}
+        common = (400, 401, 403, 421) if takes_token else (400, 403, 421)
+        answers = {
+            str(status): {"description": "Done.", **content},
+            **openapi.problems_of(*sorted({*common, *problems})),
+        }
+        operation = openapi.described(endpoint.__name__, inspect.getdoc(endpoint) or "", "server", answers)
+        if inputs is not None:
+            operation["requestBody"] = openapi.inputs(inputs, path)["requestBody"]
+        if not takes_token:
+            operation["security"] = []
+        return operation
+
     parsed = inputs is not None
-    return route(method, path, endpoint, parsed=parsed, takes_token=takes_token, changes=changes, described=operation)
+    return route(method, path, endpoint, parsed=parsed, takes_token=takes_token, changes=changes, described=described)
 
 
 def _static_route(path: str, name: str) -> ApiRoute:
