@@ -235,7 +235,7 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "blocks",
         not over,
         f"over budget: {', '.join(over)}" if over else "every core block is within its budget",
-        "shorten the block or the identity document, or raise its budget",
+        "shorten the block or the identity file, or raise its budget",
     )
     yield identity.check(session)
     if session.actor.is_owner:

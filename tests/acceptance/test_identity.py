@@ -258,6 +258,10 @@ def test_an_approved_text_is_a_diff_to_apply_by_hand(filed: Memory, page: Path) 
     page.write_text(f"{SECOND}\n")
     assert (filed.identity().diff, persona(agent)) == ("", SECOND)
     assert [each["text"] for each in blocks(filed) if each["label"] == "persona"] == [""]
+    token = {"Authorization": f"Bearer {filed.create_token('lyra').secret}"}
+    with TestClient(create_app(filed), headers=token, base_url="http://127.0.0.1:8321") as server:
+        (shown,) = [each for each in server.get("/memory/core").json()["blocks"] if each["key"] == "persona"]
+    assert (shown["text"], shown["tokens"] > 0) == (None, True)
 
 
 @pytest.mark.promise("C6")

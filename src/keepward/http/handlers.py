@@ -164,9 +164,11 @@ def core(call: OperationCall) -> Response:
     nearest = {
         record.key: record for record in sorted(listing, key=lambda record: (-scopes.index(record.scope), record.id))
     }
+    # With an identity file, the block `persona` is not what contexts begin with.
+    found = {name: nearest.pop(name, None) for name in report["blocks"]}
     blocks = [
-        {"key": name, "tokens": block["tokens"], "budget": block["budget"], **_block(nearest.pop(name, None))}
-        for name, block in report["blocks"].items()
+        {"key": name, "tokens": each["tokens"], "budget": each["budget"], **_block(found[name] if each["id"] else None)}
+        for name, each in report["blocks"].items()
     ]
     body = {"head": report["head"], "scope": memory.scope, "blocks": blocks}
     body["items"] = list(nearest.values())

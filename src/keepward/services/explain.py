@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_RECEIPTS_READ = 2_000
 _RECEIPT_BATCH = 200
 _INCLUSION_REASONS = {
-    "identity": "the identity document opens every context",
+    "identity": "the identity file opens every context",
     "core": "core memory is in every context",
     "pinned": "it is permanent, and is in every context",
     "state": "keyed state is in every context while there is room",
