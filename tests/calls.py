@@ -104,7 +104,6 @@ EXAMPLES: dict[str, Example] = {
     "promote": names({"memory_id": "{memory}", "text": "It is kept", **X}, "promote {memory} 'It is kept'"),
     "supersede": names({"memory_id": "{memory}", "by": "{own}", **X}, "supersede {memory} --by {own}"),
     "merge": names({"memory_ids": ["{memory}", "{twin}"], **X}, "merge {memory} {twin}"),
-    "update_by_key": reads({"key": "keeper", "text": "The crane is red", "tier": "archival"}, sensitive="unauthorised"),
     "forget_many": names({"memory_ids": ["{memory}"], **X}, elsewhere="answer"),
     "plan_forget_matching": reads({"text": QUESTION}, f"forget --matching '{QUESTION}'", right="read"),
     "forget_matching": reads(

@@ -18,15 +18,12 @@ from keepward.core.blob import Blob
 from keepward.core.browse import Activity, Facets, Lineage, Member, Sources
 from keepward.core.change import (
     UNSET,
-    AccessName,
     Change,
     ChangedFields,
     ContentTypeName,
     KindName,
     NewFields,
-    SensitivityName,
     SourceName,
-    StabilityName,
     TierName,
 )
 from keepward.core.commit import ErasureReason, Receipt, ReceiptKind, ReceiptPage
@@ -471,42 +468,6 @@ class MemoryAPI(ABC):
         Raises:
             InvalidInput: the memories differ in subject, scope or sensitivity, or the summary has another subject.
         """
-
-    @operation("PUT /memory/keys/{key}", by="services.edits:update_by_key", right="propose", makes=change.Insert)
-    def update_by_key(
-        self,
-        key: str,
-        text: str,
-        *,
-        reason: str = "",
-        tier: TierName | None = None,
-        kind: KindName | None = "state",
-        scope: str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        content_type: ContentTypeName = "text",
-        blob: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        source: SourceName | None = None,
-        evidence: Sequence[str] = (),
-        derived_from: Sequence[str] = (),
-        confidence: float | None = None,
-        importance: float | None = None,
-        ttl: Duration | None = None,
-        stability: StabilityName | None = None,
-        sensitivity: SensitivityName | None = None,
-        access: AccessName | None = None,
-        session: str | None = None,
-        speaker: str | None = None,
-        job: str | None = None,
-        aliases: Sequence[str] = (),
-        occurred_at: datetime | str | None = None,
-        consent: bool = False,
-        vector: Sequence[float] | None = None,
-        if_version: int | None = None,
-    ) -> Outcome:
-        """Propose the text of a keyed state. It is created if no memory has the key, and updated otherwise."""
 
     @operation("POST /memory/items/forget", by="services.edits:forget_many", right="propose", answer="outcome missing")
     def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
@@ -1033,7 +994,6 @@ class AsyncMemoryAPI:
     promote = async_method(MemoryAPI.promote)
     supersede = async_method(MemoryAPI.supersede)
     merge = async_method(MemoryAPI.merge)
-    update_by_key = async_method(MemoryAPI.update_by_key)
     forget_many = async_method(MemoryAPI.forget_many)
     plan_forget_matching = async_method(MemoryAPI.plan_forget_matching)
     forget_matching = async_method(MemoryAPI.forget_matching)

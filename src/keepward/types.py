@@ -148,10 +148,6 @@ Name = Annotated[str, Meta(min_length=1, max_length=300), request_limit(pattern=
 #: A name in a path, ``id`` in JSON.
 NamedId = Annotated[Name, Alias("id")]
 MemoryId = _described(NamedId, "A memory's id, the first 8 or more characters of it, an alias, or its key.")
-Key = Annotated[
-    str,
-    request_limit(min_length=1, max_length=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$"),
-]
 CommitName = Annotated[
     str,
     Meta(
@@ -405,14 +401,13 @@ PARAMETERS: Mapping[str, Any] = {
     "rollback.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
     "plan_forget_matching.text": _described(Question, "What to forget."),
     "forget_matching.text": _described(Question, "What to forget, as in the plan."),
-    "update_by_key.key": _described(Key, "A stable name, such as `deploy.port`."),
     "merge.text": _described(Text, "Text of the summary. Default: the texts, one on each line."),
     "move.tier": _described(TierName, "Another tier."),
     "move.scope": _described(Scope, "Another scope, such as `shared` or `/agents/orion`."),
     "move.key": _described(ShortText, "Another stable name; in core, the name of a block.") | None,
     "restore.ttl": _described(Ttl, "A new time to live, for an expired memory.") | None,
     **dict.fromkeys(
-        ("remember.if_version", "merge.if_version", "update_by_key.if_version"),
+        ("remember.if_version", "merge.if_version"),
         _described(Version, "Write to the key only if this is its newest version; 0: only if the key is unused.")
         | None,
     ),

@@ -214,7 +214,7 @@ IDENTITY: dict[str, Callable[[Memory, str], Any]] = {
     "insert a block": lambda mem, _: mem.remember("I am Orion", tier="core", key="persona"),
     "move a memory": lambda mem, name: mem.move(name, tier="core", key="persona", reason="me"),
     "rename a block": lambda mem, name: mem.move(name, key="persona", tier="core", reason="me"),
-    "update by key": lambda mem, _: mem.update_by_key("persona", "I am Orion", tier="core"),
+    "update by key": lambda mem, _: mem.remember("I am Orion", key="persona", kind="state", tier="core"),
     "merge": lambda mem, name: mem.merge(
         [name, kept(mem.remember("Stars are far", tier="archival")).id], "I am Orion", kind="identity", reason="me"
     ),

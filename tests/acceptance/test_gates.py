@@ -167,7 +167,7 @@ ROUTES: dict[str, Callable[[Memory, str, str], object]] = {
     "reason": lambda mem, _, text: mem.remember("red crane", reason=text),
     "batch": lambda mem, _, text: mem.remember_many([{"text": text}])[0],
     "atomic batch": lambda mem, _, text: mem.remember_many([{"text": text}], mode="atomic")[0],
-    "key": lambda mem, _, text: mem.update_by_key("harbour", text),
+    "key": lambda mem, _, text: mem.remember(text, key="harbour", kind="state"),
     "revise": lambda mem, name, text: mem.revise(name, text, reason="new"),
     "append": lambda mem, name, text: mem.append(name, text, reason="more"),
     "promote": lambda mem, name, text: mem.promote(name, text, reason="lasting"),

@@ -68,7 +68,7 @@ WAYS: dict[str, Callable[[Memory, str], Any]] = {
     "propose": lambda mem, name: mem.propose([Replace(id=name, text=HUGE)], reason="x"),
     "propose append": lambda mem, name: mem.propose([Append(id=name, text=HUGE)], reason="x"),
     "many": lambda mem, _: mem.remember_many([HUGE])[0],
-    "by key": lambda mem, _: mem.update_by_key("crane", HUGE),
+    "by key": lambda mem, _: mem.remember(HUGE, key="crane", kind="state"),
 }
 
 

@@ -127,10 +127,12 @@ def test_a_category_is_any_words_and_a_filter(mem: Memory) -> None:
 @pytest.mark.promise("A23", "A47", "A54")
 def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("keyed") as first:
-        made = kept(first.update_by_key("current_projects", "Projects: dashboard", session="monday"))
+        made = kept(first.remember("Projects: dashboard", key="current_projects", kind="state", session="monday"))
     clock.move(hours=1)
     with opened("keyed") as second:
-        again = kept(second.update_by_key("current_projects", "Projects: dashboard, email", session="tuesday"))
+        again = kept(
+            second.remember("Projects: dashboard, email", key="current_projects", kind="state", session="tuesday")
+        )
         assert (again.id, again.version, again.created_at) == (made.id, 2, made.created_at)
         assert second.list_memories(key="current_projects") == [again]
 

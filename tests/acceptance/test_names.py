@@ -26,7 +26,7 @@ SECRET = "AKIA" + "HTLGMXGEDN73U55X"
 @pytest.mark.parametrize("other", ["opening ", " opening", "\uff4fpening", "open\ufb01ng".replace("\ufb01", "i")])
 def test_keys_that_read_alike_are_one_key(mem: Memory, other: str) -> None:
     first = kept(mem.remember("The museum opens at nine", tier="archival", key="opening"))
-    again = kept(mem.update_by_key(other, "The museum opens at ten", tier="archival"))
+    again = kept(mem.remember("The museum opens at ten", key=other, kind="state", tier="archival"))
     assert (again.id, again.key) == (first.id, "opening")
     assert mem.get(other).id == first.id
     assert [each.id for each in mem.list_memories(key=other)] == [first.id]
@@ -176,7 +176,7 @@ def drafted(mem: Memory, **fields: Any) -> Any:
 WAYS: dict[str, Callable[[Memory, str], Any]] = {
     "remember": lambda mem, key: mem.remember("Pay Bo first", tier="archival", key=key),
     "working": lambda mem, key: mem.remember("Pay Bo first", tier="working", key=key),
-    "update by key": lambda mem, key: mem.update_by_key(key, "Pay Bo first", tier="archival"),
+    "update by key": lambda mem, key: mem.remember("Pay Bo first", key=key, kind="state", tier="archival"),
     "many": lambda mem, key: mem.remember_many([{"text": "Pay Bo first", "tier": "archival", "key": key}])[0],
     "draft": lambda mem, key: drafted(mem, tier="archival", key=key),
     "move": lambda mem, key: mem.move(kept(mem.remember("Pay Bo first", tier="archival")).id, key=key, reason="x"),
@@ -224,7 +224,7 @@ def drafted_with_alias(mem: Memory, **fields: Any) -> Any:
 
 ALIAS_WAYS: dict[str, Callable[..., Any]] = {
     "remember": lambda mem, **fields: mem.remember(EVIL, **fields),
-    "by key": lambda mem, **fields: mem.update_by_key("page", EVIL, **fields),
+    "by key": lambda mem, **fields: mem.remember(EVIL, key="page", kind="state", **fields),
     "many": lambda mem, **fields: mem.remember_many([{"text": EVIL, **fields}])[0],
     "draft": drafted_with_alias,
     "below": lambda mem, **fields: mem.at(scope="/agents/orion").remember(EVIL, **fields),

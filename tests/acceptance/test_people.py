@@ -219,7 +219,7 @@ TRIES: list[Callable[[Memory, dict[str, str]], Any]] = [
     lambda mem, at: mem.forget(at["shared"], reason="x"),
     lambda mem, at: mem.move(at["shared"], scope="/users/ana", reason="x"),
     lambda mem, at: mem.supersede(at["shared"], at["ana"], reason="x"),
-    lambda mem, at: mem.update_by_key("light", "Gulls nest here", scope="/users/bob"),
+    lambda mem, at: mem.remember("Gulls nest here", key="light", kind="state", scope="/users/bob"),
     lambda mem, at: mem.remember("Gulls nest here", derived_from=[at["bob"]]),
     lambda mem, at: mem.erase(subject="bob"),
     lambda mem, at: mem.create_token("more"),

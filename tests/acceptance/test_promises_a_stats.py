@@ -30,7 +30,7 @@ def filled(owner: Memory) -> Memory:
     """Five memories in two scopes and three tiers, one of them changed and one forgotten."""
     changed = kept(owner.remember("The ferry costs 4 euros", category="prices"))
     kept(owner.remember("Ana is in the office", tier="working", category="people"))
-    kept(owner.update_by_key("current_projects", "Projects: dashboard", tier="archival"))
+    kept(owner.remember("Projects: dashboard", key="current_projects", kind="state", tier="archival"))
     kept(owner.remember("The crane is red", tier="episodic", scope="orion"))
     gone = kept(owner.remember("The buoy is green", category="prices"))
     kept(owner.revise(changed.id, "The ferry costs 5 euros", reason="dearer"))

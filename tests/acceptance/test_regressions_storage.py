@@ -192,7 +192,10 @@ def test_upserts_of_one_key_at_once_give_one_memory(owner: Memory, entering: Ent
     handles = [entering(Actor.agent(f"a{n}")) for n in range(6)]
     with ThreadPoolExecutor(6) as pool:
         outcomes = list(
-            pool.map(lambda each: each.update_by_key("mood", f"{each.actor.name} is calm", tier="archival"), handles)
+            pool.map(
+                lambda each: each.remember(f"{each.actor.name} is calm", key="mood", kind="state", tier="archival"),
+                handles,
+            )
         )
     assert all(isinstance(each, Committed) for each in outcomes)
     (made,) = owner.list_memories(key="mood")

@@ -149,7 +149,7 @@ def test_each_scope_that_a_handle_sees_is_compared(owner: Memory) -> None:
     [
         lambda mem: mem.user("Ana").remember("Ana rows on Sundays"),
         lambda mem: mem.user("Ana").add([{"role": "user", "content": "I row on Sundays"}]),
-        lambda mem: mem.user("Ana").update_by_key("boat", "Ana has a boat"),
+        lambda mem: mem.user("Ana").remember("Ana has a boat", key="boat", kind="state"),
         lambda mem: mem.remember("Ana rows on Sundays", scope="/users/Ana"),
     ],
 )

@@ -167,7 +167,7 @@ def planted(memory, app, tenant, scope):
     fields = {"tags": [MARKER], "subject": MARKER, "session": MARKER, "category": MARKER, "metadata": {"note": MARKER}}
     note = here.remember(f"Captain {MARKER} rows at {place}", tier="archival", reason=f"said {MARKER}", **fields)
     block = here.remember(f"Serve {MARKER} at {place}", tier="core", key="mission")
-    keyed = here.update_by_key("berth", f"Berth {MARKER} at {place}")
+    keyed = here.remember(f"Berth {MARKER} at {place}", key="berth", kind="state")
     agent = memory.as_actor(Actor.agent("assistant")).at(tenant=tenant, scope=scope)
     held = agent.remember(f"Serve {MARKER} and more", tier="core", key="mission", confidence=0.9)
     told = here.context("who rows, and where is the berth?")

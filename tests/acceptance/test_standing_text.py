@@ -129,11 +129,11 @@ def test_added_lines_and_a_promotion_are_by_who_wrote_them(owner, clock, said, k
 
 
 def test_a_key_written_again_is_by_its_last_writer_unless_the_text_is_the_same(owner, clock, kim):
-    state = kept(owner.update_by_key("deploy.port", "8080", speaker="Nora"))
+    state = kept(owner.remember("8080", key="deploy.port", kind="state", speaker="Nora"))
     clock.move(days=5)
-    kept(kim.update_by_key("deploy.port", "8080", tags=["net"], speaker="Nora"))
+    kept(kim.remember("8080", key="deploy.port", kind="state", tags=["net"], speaker="Nora"))
     assert voice(owner.get(state.id)) == ("Nora", "operator:olga", "03-01")
-    kept(kim.update_by_key("deploy.port", "9090"))
+    kept(kim.remember("9090", key="deploy.port", kind="state"))
     assert voice(owner.get(state.id)) == (None, "operator:kim", "03-06")
 
 

@@ -38,7 +38,7 @@ def tell(owner: Memory) -> None:
 def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None:
     tell(owner)
     kept(owner.remember("The ferry leaves at six", tier="archival", stability="permanent"))
-    kept(owner.update_by_key("current_projects", "Projects: repaint the ferry", tier="archival"))
+    kept(owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival"))
     kept(owner.remember("Ask when the ferry leaves", tier="working"))
     for reader, objective in ((owner, "when does the ferry leave"), (owner.at(scope="orion"), "something else")):
         text = reader.context(objective).text
@@ -59,15 +59,17 @@ def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> N
 
 @pytest.mark.promise("A47")
 def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
-    shared = kept(mem.update_by_key("mood", "calm"))
-    own = kept(mem.at(scope="orion").update_by_key("mood", "busy"))
+    shared = kept(mem.remember("calm", key="mood", kind="state"))
+    own = kept(mem.at(scope="orion").remember("busy", key="mood", kind="state"))
     assert (own.id != shared.id, own.version, mem.get(shared.id).text) == (True, 1, "calm")
 
 
 @pytest.mark.promise("A55")
 def test_twenty_rewordings_under_one_key_leave_one_memory(mem: Memory) -> None:
     for n in range(20):
-        mem.update_by_key("current_projects", f"We are working on {'really ' * (n % 3)}the dashboard, part {n // 2}")
+        mem.remember(
+            f"We are working on {'really ' * (n % 3)}the dashboard, part {n // 2}", key="current_projects", kind="state"
+        )
     assert [each.text for each in mem.list_memories()] == ["We are working on really the dashboard, part 9"]
 
 
@@ -125,7 +127,7 @@ def test_old_line_without_a_tier_is_quarantined_for_an_agent(mem: Memory, tmp_pa
 
 @pytest.mark.promise("A59")
 def test_promotion_gives_lasting_text_and_preserves_history(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.update_by_key("opening", "we seem to want to stay open", tier="archival"))
+    made = kept(mem.remember("we seem to want to stay open", key="opening", kind="state", tier="archival"))
     canonical = "Keep the museum open all year"
     asked = mem.promote(made.id, canonical, reason="settled")
     assert isinstance(asked, Quarantined)
@@ -148,8 +150,8 @@ def test_promotion_without_a_block_is_pinned_and_never_expires(mem: Memory, owne
 @pytest.mark.promise("A86")
 def test_projects_priorities_and_self_state_are_current_in_every_prompt(mem: Memory) -> None:
     for key in ("current_projects", "priorities", "self_state"):
-        kept(mem.update_by_key(key, f"the first of my {key}", tier="archival"))
-        kept(mem.update_by_key(key, f"the newest of my {key}", tier="archival"))
+        kept(mem.remember(f"the first of my {key}", key=key, kind="state", tier="archival"))
+        kept(mem.remember(f"the newest of my {key}", key=key, kind="state", tier="archival"))
         text = mem.context("an unrelated question").text
         assert f"{key}: the newest of my {key}" in text
         assert "the first" not in text
@@ -635,7 +637,7 @@ def told(owner: Memory) -> Memory:
     """A store with one memory of every sort that a snapshot may or may not hold."""
     kept(owner.remember("Keep the museum open all year", tier="core", key="mission", confidence=1.0))
     kept(owner.remember("The museum stands on the old quay", tier="archival", stability="permanent"))
-    kept(owner.update_by_key("current_projects", "Projects: repaint the ferry", tier="archival"))
+    kept(owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival"))
     kept(owner.remember("The crane is being oiled", kind="state", tier="archival"))
     kept(owner.remember("Tickets cost 4 euros", tier="archival"))
     return owner
@@ -684,7 +686,7 @@ def test_reminder_pinned_by_the_owner_is_in_every_prompt(mem: Memory, owner: Mem
 @pytest.mark.promise("A65")
 def test_a_snapshot_holds_what_is_shared_and_the_readers_own(told: Memory) -> None:
     for name in ("orion", "elysia"):
-        kept(told.update_by_key("mood", f"{name} is calm", scope=name, tier="archival"))
+        kept(told.remember(f"{name} is calm", key="mood", kind="state", scope=name, tier="archival"))
         kept(told.remember(f"{name} was born in June", scope=name, tier="archival", stability="permanent"))
     text = told.at(scope="orion").snapshot().text
     for wanted in ("Keep the museum open", "repaint the ferry", "orion is calm", "orion was born"):
@@ -770,7 +772,7 @@ def test_a_token_changes_nothing_above_its_scope(owner: Memory, narrow: Memory) 
     tried = [
         narrow.remember("The ferry leaves at nine", scope="/", tier="archival"),
         narrow.remember("The ferry leaves at nine", scope="/agents", tier="archival"),
-        narrow.update_by_key("ferry", "The ferry leaves at nine", scope="/"),
+        narrow.remember("The ferry leaves at nine", key="ferry", kind="state", scope="/"),
         narrow.revise(shared.id, "The ferry leaves at nine", reason="x"),
         narrow.append(shared.id, "or at nine", reason="x"),
         narrow.forget(shared.id, reason="x"),

@@ -117,7 +117,6 @@ def test_type_checker_knows_exactly_the_exported_names() -> None:
     ("kind", "method", "beside"),
     [
         (change.Insert, Memory.remember, {"id"}),
-        (change.Insert, Memory.update_by_key, {"id"}),
         (change.Insert, Memory.merge, {"id"}),
         (change.Insert, Draft.insert, {"id"}),
         (change.Replace, Memory.revise, {"id"}),

@@ -249,7 +249,6 @@ def test_reading_by_id_and_checking_visibility_is_one_query(mem: Memory, monkeyp
 REFUSED: dict[str, Callable[[Memory], Any]] = {
     "remember": lambda bo: bo.remember("The bins go out on Monday", scope="/users/ana"),
     "a key": lambda bo: bo.remember("The bins go out on Monday", key="bins", scope="/users/ana"),
-    "update_by_key": lambda bo: bo.update_by_key("bins", "The bins go out on Monday", scope="/users/ana"),
     "propose": lambda bo: bo.propose([Insert(text="The bins go out on Monday", key="bins", scope="/users/ana")]),
     "move": lambda bo: bo.move(bo.list_memories()[0].id, scope="/users/ana", key="bins"),
 }

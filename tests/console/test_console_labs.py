@@ -66,7 +66,7 @@ def test_text_over_the_budget_of_its_block_is_not_saved(ferry):
 def test_a_block_that_another_actor_changed_meanwhile_is_not_overwritten(ferry):
     with ferry.page("/core?block=mission&open=edit") as page:
         page.get_by_label("Text of mission").fill("Mine.")
-        ferry.owner.update_by_key("mission", "Theirs.", tier="core")
+        ferry.owner.remember("Theirs.", key="mission", kind="state", tier="core")
         page.get_by_text("Somebody changed this block meanwhile").wait_for()
         expect(page.get_by_role("button", name="Save")).to_be_disabled()
     assert ferry.owner.get("mission").text == "Theirs."

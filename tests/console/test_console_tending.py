@@ -28,7 +28,7 @@ def mission(console, *texts):
     """Give the mission these texts, one after the other; return the numbers of the commits."""
     found = []
     for text in texts:
-        done = console.owner.update_by_key("mission", text, tier="core", reason=f"why {text}")
+        done = console.owner.remember(text, key="mission", kind="state", tier="core", reason=f"why {text}")
         found.append(done.commit.seq)
     return found
 

@@ -147,8 +147,8 @@ class VerbSuite(AskingSuite, ScopeSuite):
         assert agent.merge([self.kept(agent, "Ana prefers tabs").id], reason="one") is None
 
     def test_a_keyed_state_is_updated(self, agent: Any) -> None:
-        first = agent.update_by_key("build", "the build is red").records[0]
-        second = agent.update_by_key("build", "the build is green").records[0]
+        first = agent.remember("the build is red", key="build", kind="state").records[0]
+        second = agent.remember("the build is green", key="build", kind="state").records[0]
         assert (second.id, second.version) == (first.id, 2)
 
     def test_bulk_forget_names_missing_memories(self, agent: Any) -> None:

@@ -128,7 +128,7 @@ def test_the_operation_of_the_guide_works_on_every_handle(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_field_of_the_guide_works_on_every_surface(tmp_path: Path) -> None:
     shutil.copytree(Path(keepward.__file__).parent, tmp_path / "keepward", ignore=shutil.ignore_patterns("__pycache__"))
-    assert len(patched("A field of a memory", tmp_path)) == 5
+    assert len(patched("A field of a memory", tmp_path)) == 3
     assert ran(TRIED, tmp_path) == {
         "library": "glad",
         "in a list": "grim",

@@ -108,14 +108,15 @@ def test_the_same_key_with_another_version_is_refused(world):
     assert world.memory.get(first.json()["id"]).text.count("at nine") == 1
 
 
-@pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE"])
+@pytest.mark.parametrize("method", ["PATCH", "POST", "DELETE"])
 def test_a_key_holds_for_every_write_of_one_memory(world, method):
     made = post(world, headers={}, key="drink").json()
-    path = "/memory/keys/drink" if method == "PUT" else f"/memory/items/{made['id']}"
+    path = "/memory/items" if method == "POST" else f"/memory/items/{made['id']}"
     headers = {**KEY, "If-Match": world.owner.get(f"/memory/items/{made['id']}").headers["etag"]}
     sent = {} if method == "DELETE" else {"json": {"text": "Ana likes coffee", "reason": "asked"}}
-    if method == "PUT":
+    if method == "POST":
         del headers["If-Match"]
+        sent["json"]["key"] = "drink"
     first, second = (world.owner.request(method, path, headers=headers, **sent) for _ in range(2))
     assert (first.status_code, second.json(), replayed(second)) == (201, first.json(), True)
     assert len(world.memory.history(made["id"])) == 2

@@ -34,7 +34,9 @@ def texts(answer):
 @pytest.mark.promise("C106", "C117")
 def test_status_reports_tier_sizes_block_counts_and_queue_depth(world):
     world.memory.remember("The ferry leaves at six", tier="archival")
-    world.bearer().put("/memory/keys/mission", json={"text": "Ship it", "tier": "core", "confidence": 0.9})
+    world.bearer().post(
+        "/memory/items", json={"key": "mission", "kind": "state", "text": "Ship it", "tier": "core", "confidence": 0.9}
+    )
     told = world.owner.get("/memory/status").json()
     assert (told["by_tier"], told["quarantine"]["depth"], sorted(told["blocks"])) == (
         {"archival": 1},

@@ -29,7 +29,10 @@ def world(tmp_path_factory):
     world = HttpTestServer(tmp_path_factory.mktemp("refusals"))
     world.memory.remember("The ferry leaves at six", tier="archival")
     world.memory.remember("Ship before Easter", tier="core", key="mission")
-    world.bearer().put("/memory/keys/mission", json={"text": "Ship in summer", "tier": "core", "confidence": 0.9})
+    world.bearer().post(
+        "/memory/items",
+        json={"key": "mission", "kind": "state", "text": "Ship in summer", "tier": "core", "confidence": 0.9},
+    )
     yield world
     world.memory.close()
 
@@ -140,7 +143,7 @@ def test_secret_in_an_unreadable_body_is_not_repeated(world, agent, path):
 WRITES = {
     "items": ("POST", "/memory/items", {"text": ORDER, "tier": "archival"}),
     "edit": ("POST", "/memory/edit", {"reason": "x", "changes": [{"op": "insert", "text": ORDER}]}),
-    "keys": ("PUT", "/memory/keys/berth", {"text": ORDER}),
+    "keys": ("POST", "/memory/items", {"text": ORDER, "key": "berth", "kind": "state"}),
 }
 
 
@@ -164,7 +167,10 @@ def scopes(tmp_path_factory):
     made = orion.post(
         "/memory/items", json={"text": "The gate of orion is green", "tier": "archival", "key": "gate"}
     ).json()
-    orion.put("/memory/keys/mission", json={"text": "Guard the green gate", "tier": "core", "confidence": 0.9})
+    orion.post(
+        "/memory/items",
+        json={"key": "mission", "kind": "state", "text": "Guard the green gate", "tier": "core", "confidence": 0.9},
+    )
     receipt = orion.post("/memory/compile", json={"objective": "gate"}).json()["receipt"]["id"]
     yield world, {**made, "compiled": receipt}
     world.memory.close()

@@ -24,7 +24,8 @@ def agent(world):
 
 def held(agent, text="Ship in summer", key="mission", **fields):
     """Return the id of a proposal that waits."""
-    answer = agent.put(f"/memory/keys/{key}", json={"text": text, "tier": "core", "confidence": 0.9, **fields})
+    sent = {"text": text, "key": key, "kind": "state", "tier": "core", "confidence": 0.9, **fields}
+    answer = agent.post("/memory/items", json=sent)
     assert answer.status_code == 202
     return answer.json()["item"]["id"]
 
@@ -92,7 +93,7 @@ def test_a_digest_that_contradicts_if_match_is_refused(world, agent, way, more):
 def test_approval_of_a_changed_base_is_refused_as_stale(world, agent):
     name = held(agent)
     seen = tag_of(world.owner, name)
-    world.memory.update_by_key("mission", "Ship next week", tier="core")
+    world.memory.remember("Ship next week", key="mission", kind="state", tier="core")
     answer = world.owner.post(f"/memory/quarantine/{name}/approve", headers=seen)
     state = world.owner.get(f"/memory/quarantine/{name}").json()["state"]
     assert (answer.status_code, state, mission(world)) == (412, "stale", "Ship next week")
@@ -229,7 +230,7 @@ def test_a_reviewers_session_ends_with_their_token(world, reviewing):
 
 def test_stale_proposal_is_labelled_and_edited_against_current_text(world, agent):
     name = held(agent)
-    world.memory.update_by_key("mission", "Ship next week", tier="core")
+    world.memory.remember("Ship next week", key="mission", kind="state", tier="core")
     listed = world.owner.get("/memory/quarantine").json()["items"]
     listed.append(world.owner.get(f"/memory/quarantine/{name}").json())
     assert [(each["state"], each["stale"]) for each in listed] == [("pending", True)] * 2

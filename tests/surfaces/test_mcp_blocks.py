@@ -99,7 +99,7 @@ def test_a_block_that_changed_meanwhile_is_not_overwritten(owner, server, monkey
     real = Memory.revise
 
     def later(*given, **options):
-        owner.update_by_key("mission", "Ship two apps", tier="core")
+        owner.remember("Ship two apps", key="mission", kind="state", tier="core")
         return real(*given, **options)
 
     monkeypatch.setattr(Memory, "revise", later)

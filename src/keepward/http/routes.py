@@ -227,7 +227,7 @@ TAGS: Mapping[str, str] = {
     "tokens": "tokens create_token revoke_token",
     "upkeep": "feedback train_reranker verify settings rebuild reindex doctor jobs run_jobs merge_candidates",
     "write": "remember remember_many add merge forget_many plan_forget_matching forget_matching revise forget append "
-    "move archive restore reinforce promote supersede update_by_key update_identity propose",
+    "move archive restore reinforce promote supersede update_identity propose",
 }
 #: HTTP details of the operations that have some.
 ROUTE_SPECS: Mapping[str, RouteSpec] = {

@@ -40,7 +40,7 @@ OPERATIONS: Mapping[str, str] = {
     name: operation
     for operation, names in {
         "search_memory": "core recall list_memories get facets activity sources lineage snapshot memory_block context",
-        "upsert_memory": "remember remember_many update_by_key import restore_export",
+        "upsert_memory": "remember remember_many import restore_export",
         "update_memory": "propose revise append move archive restore reinforce promote supersede merge approve "
         "approve_many amend rollback update_identity",
         "delete_memory": "forget forget_many forget_matching contain erase",

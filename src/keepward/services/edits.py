@@ -27,11 +27,6 @@ def remember(session: RequestContext, /, text: str, *, reason: str = "", **field
     return _propose(session, [change], reason, conversation=change.session)
 
 
-def update_by_key(session: RequestContext, /, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
-    """Propose the text of a keyed state."""
-    return remember(session, text, reason=reason, **{"kind": "state", **fields, "key": key})
-
-
 def remember_many(
     session: RequestContext,
     /,

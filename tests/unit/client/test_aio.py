@@ -74,7 +74,7 @@ def test_journal_arrives_in_order_for_any_chunk_size(tmp_path: Path, monkeypatch
     async def main() -> None:
         async with await opened(tmp_path) as memory:
             for n in range(8):
-                await memory.update_by_key("count", f"it stands at {n}")
+                await memory.remember(f"it stands at {n}", key="count", kind="state")
             assert [commit.seq async for commit, _ in memory.journal(after=2)] == list(range(3, 9))
 
     asyncio.run(main())

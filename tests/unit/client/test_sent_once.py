@@ -21,7 +21,7 @@ from keepward.errors import StoreUnavailable
 #: The server commits these once under their key.
 KEYED = {
     *("remember", "revise", "append", "forget", "archive", "restore", "reinforce", "move", "promote", "supersede"),
-    *("merge", "update_by_key", "propose", "approve", "amend", "update_identity"),
+    *("merge", "propose", "approve", "amend", "update_identity"),
 }
 #: They do something each time that the server reads them.
 ONCE = {
