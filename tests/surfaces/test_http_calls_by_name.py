@@ -144,6 +144,6 @@ def test_open_reads_are_open_by_name_too(tmp_path):
 
 
 def test_key_and_id_may_contain_a_slash(world):
-    written = call(world.owner, "update_by_key", key="deploy/port", text="The port is 8080")
+    written = call(world.owner, "remember", key="deploy/port", text="The port is 8080")
     found = call(world.owner, "get", memory_id="deploy/port").json()
     assert (written.status_code, found["id"]) == (201, written.json()["id"])
