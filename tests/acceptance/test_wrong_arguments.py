@@ -19,107 +19,7 @@ from keepward.api import OPERATIONS
 from keepward.core import change
 from keepward.draft import Draft
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
-from support.wrong_arguments import Call, Case, arguments_of, cases, parameters_of, sample
-
-#: What is taken on purpose, by argument and what is odd about it, with the reason. ``*`` stands for every argument;
-#: a name with a dot belongs to one call.
-TAKEN: Mapping[str, str] = {
-    "reason: empty": "a default reason is recorded",
-    "reason: blank": "a default reason is recorded",
-    "objective: empty": "a context without an objective has what every prompt needs",
-    "objective: blank": "a context without an objective has what every prompt needs",
-    **{f"draft.{verb}.consent: 0": "it equals the default" for verb in ("insert", "replace", "append")},
-    **{
-        f"Policy.{each.name}: 0": "none at all"
-        for each in msgspec.structs.fields(Policy)
-        if each.type in (int, int | None)
-    },
-    **{f"Policy.{name}: 2,001 in it": "there is no maximum" for name in ("scopes", "core_keys")},
-    **{f"Policy.core_keys: {odd}": "a key is the owner's own word" for odd in ("unknown in it", "10 MB in it")},
-    "user.names: text": "one name",
-    "user.names: unknown in it": "names of a person have any form",
-    "Memory.open.embedder_prefixes: empty": "only a server or a runner reads it",
-    "Memory.open.embedder_prefixes: blank": "only a server or a runner reads it",
-    "Memory.open.embedder_prefixes: 10 MB": "only a server or a runner reads it",
-    "Memory.open.embedder_prefixes: NUL": "only a server or a runner reads it",
-    "Memory.open.embedder_prefixes: surrogate": "only a server or a runner reads it",
-    "Memory.open.embedder_timeout: None": "no time is too long",
-    "Memory.open.embedder_timeout: int": "seconds",
-    **{f"Memory.open.counter: {odd}": "it has a method `count`" for odd in ("bytes", "list")},
-    **{
-        f"Memory.open.{part}: {odd}": "an empty setting names none"
-        for part in ("redactor", "reranker")
-        for odd in ("empty", "blank")
-    },
-    "Memory.open.redactor: bytes": "it has a method `find`",
-    **{
-        f"Memory.open.{file}: 10 MB": "a file that cannot be, as one that is missing"
-        for file in ("identity", "user_file")
-    },
-    "Memory.open.config_dir: 10 MB": "a path that cannot be, as on a machine without a home folder",
-    "content_type: None": "every memory has one, so None is the default",
-    "erase.digest: None": "without a digest it returns the plan",
-    "since: 0": "the empty store",
-    "offset: 0": "the first page",
-    "zone: 0": "UTC",
-    "zone: -1": "a minute west of UTC",
-    "*: year 1": "a bound before all memories",
-    "*: year 9999": "a bound after all memories",
-    "*: year 1 as text": "a bound before all memories",
-    "*: year 9999 as text": "a bound after all memories",
-    "*: twice in it": "a repeated item counts once",
-    "*: empty list": "no filter, or nothing to do",
-    "text: blank": "a part of a text may be a blank",
-    "where: 10 MB in it": "a condition compares with any text",
-    "where: tuple in it": "a tuple is a list",
-    "where: 10**20 in it": "a condition compares with any value",
-    "where: 10**400 in it": "a condition compares with any value",
-    "where: NUL in a key": "a condition compares with any value",
-    "where: NUL in it": "a condition compares with any value",
-    "where: inf in it": "a condition compares with any value",
-    "where: nan in it": "a condition compares with any value",
-    "where: surrogate in a key": "a condition compares with any value",
-    "where: surrogate in it": "a condition compares with any value",
-    "aliases: unknown in it": "the ids of other systems have any form",
-    "evidence: unknown in it": "references have any form",
-    "tags: unknown in it": "tags are the caller's own words",
-    "without: unknown in it": "it may name a block that is missing",
-    "without: blank in it": "it may name a block that is missing",
-    "seen: unknown in it": "a memory may be gone since the model read it",
-    "seen: blank in it": "a memory may be gone since the model read it",
-    "seen: 2,001 in it": "only a request over HTTP has a maximum",
-    "memory_ids: unknown in it": "the answer lists what does not exist",
-    "memory_ids: blank in it": "the answer lists what does not exist",
-    "memory_ids: 2,001 in it": "the answer lists what does not exist",
-    "ids: unknown in it": "each item has its own answer",
-    "ids: blank in it": "each item has its own answer",
-    "ids: 2,001 in it": "each item has its own answer",
-    "items: unknown in it": "each item has its own answer",
-    "items: blank in it": "each item has its own answer",
-    "items: empty in it": "each item has its own answer",
-    "items: 10 MB in it": "each item has its own answer",
-    "items: 2,001 in it": "each item has its own answer",
-}
-#: Other words for an argument in messages.
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "as_of": ("past state",),
-    "earlier": ("past state",),
-    "later": ("past state",),
-    "until": ("past state",),
-    "ttl": ("time to live",),
-    "occurred_at": ("a date",),
-    "within": ("scope",),
-    "scopes": ("scope",),
-    "data": ("blob",),
-    "items": ("text", "item", "field"),
-    "ref": ("blob",),
-    "statuses": ("status",),
-    "memory_id": ("id is", "id contains"),
-    "memory": ("such text",),
-    "used": ("memories",),
-    "ignored": ("memories",),
-    "name": ("session", "a user", "an agent", "a project"),
-}
+from support.wrong_arguments import TAKEN, Call, Case, arguments_of, cases, parameters_of, refused, sample, unnamed
 
 
 class Library:
@@ -275,21 +175,6 @@ def fault_of(call: Call, case: Case) -> str:
     if (reasons := refused(result)) is not None:
         return unnamed(case, reasons)
     return "" if any(row in TAKEN for row in case.in_words()) else "taken silently"
-
-
-def refused(result: Any) -> str | None:
-    """Return the reasons of a refused write; None for any other result."""
-    found = [result, getattr(result, "outcome", None), *(result if isinstance(result, list | tuple) else ())]
-    outcome = next((each for each in found if type(each).__name__ == "Refused"), None)
-    return None if outcome is None else "; ".join(reason.detail for reason in outcome.reasons)
-
-
-def unnamed(case: Case, message: str) -> str:
-    """Return a fault if a message does not name the argument of a case."""
-    name = case.argument.rpartition(".")[2]
-    words = {name, name.removesuffix("_id").removesuffix("s"), *WORDS.get(name, ())}
-    plain = message.replace("_", " ")
-    return "" if any(word.replace("_", " ") in plain for word in words) else f"does not name it: {message[:160]}"
 
 
 def check(name: str, make: Callable[[], Call], *, share: int) -> None:

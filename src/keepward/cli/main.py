@@ -127,6 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: list[str]) -> int:
     tree = command_tree()
     try:
+        for each in args:
+            if "\0" in each or any("\ud800" <= char < "\udc80" or "\udcff" < char <= "\udfff" for char in each):
+                # Neither a path nor the text of a memory may have one; the others are bytes of a path.
+                raise InvalidInput("an argument contains a NUL or half a character: write it again")
         if instruction := os.environ.get(COMPLETION_VARIABLE):
             from click.shell_completion import shell_complete
 

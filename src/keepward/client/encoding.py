@@ -27,6 +27,7 @@ from keepward.core.change import UNSET, Change, Insert, Revert, operation
 from keepward.core.journal import Rollback, Verification
 from keepward.core.proposal import DecisionResult, Outcome, ProposalPage
 from keepward.core.query import Memories, Recall
+from keepward.core.value import json_problem
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
@@ -102,7 +103,7 @@ def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any
         value = args.get(name) if argument.within is None else getattr(args.get(argument.within), name, None)
         if name in fields or value is None or value is argument.default or value == argument.default:
             continue
-        params[name] = json.dumps(value) if name == "where" and not isinstance(value, str) else to_json_value(value)
+        params[name] = json.dumps(value) if name == "where" and not isinstance(value, str) else _sent(name, value)
     return params | _changed_arguments(_read_fields(operation, {name: args[name] for name in fields}))
 
 
@@ -358,7 +359,15 @@ def _changed_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("tags", "evidence", "derived_from", "aliases"):
         if name in params:
             params[name] = arguments.texts(name, params[name])
-    return {name: to_json_value(value) for name, value in params.items()}
+    return {name: _sent(name, value) for name, value in params.items()}
+
+
+def _sent(name: str, value: Any) -> Any:
+    """Return an argument as JSON values that every server takes; a refusal names it."""
+    given = to_json_value(value)
+    if problem := json_problem(given):
+        raise InvalidInput(f"{name} has {problem}")
+    return given
 
 
 def _new_ids() -> arguments.NewIds:

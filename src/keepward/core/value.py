@@ -264,7 +264,7 @@ def json_problem(value: Any) -> str | None:
             elif isinstance(each, str):
                 if malformed := _malformed(each):
                     return malformed
-            elif isinstance(each, int) and not -(2**63) <= each < 2**64:
+            elif isinstance(each, int) and not -(2**63) <= each < 2**63:
                 return "an integer of more than 64 bits: write it as text"
             elif isinstance(each, float) and not math.isfinite(each):
                 return "a number that is not finite"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from types import UnionType
@@ -18,7 +19,7 @@ from msgspec import Meta
 
 from keepward.core.filters import parse_where
 from keepward.core.serialization import MAX_SAFE_INTEGER
-from keepward.core.value import is_blank, one_of, require_well_formed, to_micros
+from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (
     Reader,
@@ -192,12 +193,16 @@ def _commit(name: str, value: Any) -> str:
 
 
 def _past_state(name: str, value: Any) -> Any:
-    if isinstance(value, datetime):
-        usable = value.tzinfo is not None and abs(to_micros(value)) <= MAX_SAFE_INTEGER
-    elif isinstance(value, str):
+    moment = value
+    if isinstance(value, str):
         usable = 1 <= len(value) <= 64 and value.isprintable() and not is_blank(value)
+        with suppress(InvalidInput):
+            # Any other text is the id of a commit, or the name of a head.
+            moment = parse_instant(value)
     else:
-        usable = type(value) is int and 0 <= value <= MAX_SAFE_INTEGER
+        usable = isinstance(value, datetime) or (type(value) is int and 0 <= value <= MAX_SAFE_INTEGER)
+    if isinstance(moment, datetime):
+        usable = usable and moment.tzinfo is not None and abs(to_micros(moment)) <= MAX_SAFE_INTEGER
     if not usable:
         raise InvalidInput(f"{name} is {_PAST_STATE}")
     return value
