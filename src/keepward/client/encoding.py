@@ -175,6 +175,7 @@ def _pages(
 def _propose(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
     draft = Draft(transport, args.get("reason", ""), args.get("session"))
     for change in args["changes"]:
+        _check_change(change)
         draft.stage(arguments.require_content(change))
     return draft.send()
 
@@ -187,7 +188,7 @@ def _remember_many(
     batch: int = MAX_ITEMS,
     on_progress: Any = None,
 ) -> list[Outcome]:
-    sent = [{"text": item} if isinstance(item, str) else _changed_arguments(item) for item in args["items"]]
+    sent = [_item_to_json(item) for item in args["items"]]
     mode = args.get("mode", "each")
     params = without_none({"mode": mode, "reason": args.get("reason") or None})
     outcomes: list[Outcome] = []
@@ -199,6 +200,15 @@ def _remember_many(
         if on_progress is not None and mode != "atomic":
             on_progress(len(outcomes), len(sent))
     return outcomes
+
+
+def _item_to_json(item: Any) -> dict[str, Any]:
+    """Return one of many new memories as its arguments."""
+    if isinstance(item, str):
+        item = {"text": item}
+    if not isinstance(item, Mapping):
+        raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
+    return _changed_arguments(item)
 
 
 def _approve(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
@@ -258,7 +268,11 @@ def _rollback(operation: Operation, args: Mapping[str, Any], transport: Transpor
 def _put_blob(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Blob:
     if not isinstance(args["data"], bytes):
         raise InvalidInput("the data of a blob must be bytes")
-    headers = {"Content-Type": args.get("media_type") or "application/octet-stream"}
+    named = args.get("media_type")
+    if named is not None and not named.strip():
+        # An empty header would mean that the bytes decide.
+        raise InvalidInput("media_type is empty: give the type of the bytes, or leave it out")
+    headers = {"Content-Type": named or "application/octet-stream"}
     # Equal bytes are stored once.
     answer = transport.call("POST", operation.path, content=args["data"], headers=headers, repeats=True)
     return read_result(Blob, response_body(answer))
@@ -335,7 +349,7 @@ def to_json_value(value: Any) -> Any:
 
 def without_none(args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are not None, as JSON values."""
-    return {name: to_json_value(value) for name, value in args.items() if value is not None}
+    return {name: _sent(name, value) for name, value in args.items() if value is not None}
 
 
 def _check_change(item: Any) -> None:
@@ -364,7 +378,10 @@ def _changed_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sent(name: str, value: Any) -> Any:
     """Return an argument as JSON values that every server takes; a refusal names it."""
-    given = to_json_value(value)
+    try:
+        given = to_json_value(value)
+    except InvalidInput as exc:
+        raise InvalidInput(f"{name}: {exc}") from exc
     if problem := json_problem(given):
         raise InvalidInput(f"{name} has {problem}")
     return given
