@@ -144,7 +144,7 @@ def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[byte
 
 
 def replace(path: Path, data: bytes, *, mode: int = _PRIVATE_MODE) -> None:
-    """Replace or create a file with these bytes; see ``replacing``."""
+    """Replace or create a file with these bytes; see ``atomic_replace``."""
     with atomic_replace(path, mode=mode) as out:
         out.write(data)
 

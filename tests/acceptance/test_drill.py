@@ -145,9 +145,9 @@ def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch)
 
 
 def test_an_erasure_that_no_one_remembers_fails_a_check(store, monkeypatch):
-    from keepward.services import erasure_references
+    from keepward.services import tombstones
 
-    monkeypatch.setattr(erasure_references, "tombstone_for", lambda *_: None)
+    monkeypatch.setattr(tombstones, "tombstone_for", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 

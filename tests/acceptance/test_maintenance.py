@@ -182,7 +182,7 @@ def test_unwritable_store_is_logged_and_retried(
         raise StoreUnavailable
 
     owner.remember("The ferry leaves at six")
-    monkeypatch.setattr("keepward.jobs.runner.run_job", locked)
+    monkeypatch.setattr("keepward.jobs.maintenance.run_job", locked)
     run_pending(owner._engine, should_stop=never)
     assert [each.action for each in caplog.records] == ["maintenance"]
 

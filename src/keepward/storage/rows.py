@@ -31,7 +31,7 @@ from keepward.ports.store import Features, RankingRow
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Row
 
-#: Most events of one commit; a position is ``seq * WIDTH + n``.
+#: Most events of one commit; a position is ``seq * MAX_EVENTS_PER_COMMIT + n``.
 MAX_EVENTS_PER_COMMIT = 1 << 20
 _log = logging.getLogger(__name__)
 _NONE = type(None)
