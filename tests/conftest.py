@@ -104,11 +104,12 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep a store for which no path is named out of the data folder of the person who runs the tests."""
+def _folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep stores without a path, and the keys of all stores, out of the folders of the person who runs the tests."""
     from keepward.embedding import model_files
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEEPWARD_MODELS", str(model_files.folder().parent))
         patch.setenv("KEEPWARD_DATA", str(tmp_path_factory.mktemp("data")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield

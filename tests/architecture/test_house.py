@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keepward
+from keepward import Memory
+from keepward.settings import config_folder
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "keepward"
@@ -61,3 +65,11 @@ def test_no_file_names_a_path_of_a_machine() -> None:
         and wrong.search((ROOT / name).read_text(errors="replace"))
     ]
     assert found == []
+
+
+def test_a_test_writes_no_key_into_the_home_folder(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "store.db", embedder=None) as memory:
+        memory.remember("The ferry leaves at six")
+    folder = config_folder()
+    assert folder.is_relative_to(tmp_path_factory.getbasetemp())
+    assert any((folder / "stores").iterdir())

@@ -14,10 +14,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 #: Most uses in comments and strings of the package, and in its identifiers.
 MAX_USES = {
-    "told": (9, 5), "kept": (34, 23), "stands": (6, 0), "beside": (7, 0), "anew": (2, 0), "handed": (5, 0),
+    "told": (9, 5), "kept": (33, 13), "stands": (6, 0), "beside": (3, 0), "anew": (1, 0), "handed": (5, 0),
     "heed": (0, 0), "sight": (0, 0), "bearer": (17, 1), "lots": (0, 0), "marks": (24, 16), "calm": (0, 0),
     "held": (29, 41), "place": (37, 50), "settle": (0, 2), "outdo": (0, 0), "meet": (2, 0), "carry": (9, 9),
-    "lend": (0, 0), "turn": (18, 94), "gone": (2, 0), "home": (49, 30), "whole": (23, 9), "look": (58, 9),
+    "lend": (0, 0), "turn": (18, 94), "gone": (2, 0), "home": (49, 30), "whole": (23, 6), "look": (58, 9),
     "somebody": (5, 0),
 }  # fmt: skip
 

@@ -253,8 +253,8 @@ def check(db: Connection, sealer: Sealer, tenant: str, stored: TenantHead) -> It
             if here.counts[kind] != due.counts[kind]:
                 detail = f"{table} hold {here.counts[kind]} rows of {kind} where {due.counts[kind]} were written"
                 name = kind if table == "documents" else table
-                yield Fault(check="beside", row=f"{name} {tenant}", detail=detail)
+                yield Fault(check="side_tables", row=f"{name} {tenant}", detail=detail)
         # Without a key there are no sums to compare; see (3).
         if sealer.active and here.cells() == due.cells() and here.total != due.total:
             detail = "its rows are not the newest ones: one was exchanged for another or put back as it once was"
-            yield Fault(check="beside", row=f"{table} {tenant}", detail=detail)
+            yield Fault(check="side_tables", row=f"{table} {tenant}", detail=detail)

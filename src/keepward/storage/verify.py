@@ -306,7 +306,7 @@ class _Check:
             ("features", lambda: iter(self._features)),
             ("seals", self.documents),
             ("receipts", self.references),
-            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._stored)),
+            ("side_tables", lambda: tenants.check(db, self._sealer, tenant, self._stored)),
         ]
 
     def _state(self) -> TenantHead:
@@ -340,7 +340,7 @@ class _Check:
         elif wrong := tenants.compare_head_with_anchor(self._db, state, noted):
             yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
         if wrong := tenants.compare_sums_with_anchor(self._sealer, state, recorded[1]):
-            yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
+            yield Fault(check="anchor", row=f"side tables {self._tenant}", detail=wrong)
 
     def versions(self) -> Iterator[Fault]:
         """Check that a memory's versions run from 1 without a gap, in journal order."""

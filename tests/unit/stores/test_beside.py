@@ -98,7 +98,7 @@ def test_an_older_table_put_back_with_its_sums_is_noticed(path: Path) -> None:
     before = [row for kind in KINDS for row in tamper.documents(path, kind)]
     changed(path)
     tamper.put_back_everything_beside(path, heads, before)
-    assert f"beside {TENANT}" in faults(path)
+    assert f"side tables {TENANT}" in faults(path)
 
 
 def test_deleted_sums_are_not_recreated_by_the_next_write(path: Path) -> None:
