@@ -45,7 +45,7 @@ class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
     """An immutable value; ``msgspec.structs.replace`` makes a changed copy."""
 
 
-#: An aware instant; in JSON, one with an offset, such as ``2026-03-01T09:30:00Z``.
+#: An aware instant; in JSON, one with an offset, such as "2026-03-01T09:30:00Z".
 Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
