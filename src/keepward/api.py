@@ -643,11 +643,11 @@ class MemoryAPI(ABC):
         ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
-    @operation("POST /memory/quarantine/{id}/reject", by="services.review:reject", right="approve", answer="receipt")
+    @operation("POST /memory/quarantine/{id}/reject", by="services.review:reject", right="approve")
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
         """Reject a proposal. The memories stay as they are."""
 
-    @operation("POST /memory/quarantine/{id}/reopen", by="services.review:reopen", right="approve", answer="receipt")
+    @operation("POST /memory/quarantine/{id}/reopen", by="services.review:reopen", right="approve")
     def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
         """Return a rejected or expired proposal to the review queue."""
 
@@ -955,7 +955,7 @@ class MemoryAPI(ABC):
     def tokens(self) -> list[Token]:
         """Return every token of the store, oldest first, without secrets. Requires the owner."""
 
-    @operation("DELETE /memory/tokens/{id}", by="services.tokens:revoke", right="owner", answer="receipt")
+    @operation("DELETE /memory/tokens/{id}", by="services.tokens:revoke", right="owner")
     def revoke_token(self, token_id: str) -> Receipt:
         """Revoke a token. Handles opened with it are refused from then on."""
 

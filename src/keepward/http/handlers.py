@@ -447,9 +447,6 @@ def _compared(call: OperationCall, items: list[Any]) -> dict[str, Any]:
 
 
 diff = json_endpoint(_compared)
-revoke_token = json_endpoint(lambda call, _: {"id": call.given["id"]})
-reject = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "rejected"})
-reopen = json_endpoint(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = json_endpoint(lambda _, versions: {"id": versions[-1].record.id})
 doctor = json_endpoint(lambda _, checks: {"ok": all(check.ok for check in checks)})
 rebuild = json_endpoint(lambda call, _: {"head": call.memory.head})

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from keepward.core.commit import Reason, Receipt
+from keepward.core.commit import Reason
 from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Erased, Rollback
 from keepward.core.memory import Record
@@ -175,22 +175,6 @@ class Core(Data):
     items: list[Record]
 
 
-class Rejected(Data):
-    """A proposal that was rejected."""
-
-    id: str
-    state: Literal["rejected"]
-    receipt: Receipt
-
-
-class Reopened(Data):
-    """A proposal that is pending again."""
-
-    id: str
-    state: Literal["pending"]
-    receipt: Receipt
-
-
 class Approved(Data):
     """The result of each, in order."""
 
@@ -220,13 +204,6 @@ class IssuedToken(Data):
 
     token: ShownToken
     secret: str
-
-
-class Revoked(Data):
-    """A revoked token."""
-
-    id: str
-    receipt: Receipt
 
 
 class Rebuilt(Data):
