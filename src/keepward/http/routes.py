@@ -374,18 +374,19 @@ def _endpoint(
     return endpoint
 
 
-def unknown_operation(_: Request, __: Memory) -> Response:
-    """Run any operation with the arguments that it has in Python: an object in which ``{operation}`` looks them up.
+def call_by_name(_: Request, __: Memory) -> Response:
+    """Run the operation with this name; the body is an object of the arguments that it has in Python.
 
     For example, `POST /memory/call/get` takes `{"memory_id": "..."}`. The answer, its limits and its errors are those
     of the route of the operation. `digest` and `if_version` say what you saw, so `If-Match` is not required.
     """
+    # Every operation has a route before this one.
     raise NotFound("there is no such operation; /docs lists all of them")
 
 
 def _any_call_route() -> ApiRoute:
     """Return the route that describes all calls by name, and answers for names of no operation."""
-    return route("POST", f"{CALL_PATH}/{{operation}}", unknown_operation, described=_describe_calls)
+    return route("POST", f"{CALL_PATH}/{{operation}}", call_by_name, described=_describe_calls)
 
 
 def _describe_calls() -> Schema:
@@ -397,7 +398,7 @@ def _describe_calls() -> Schema:
         str(status): {"description": "As the operation answers.", "content": content} for status in (200, 201, 202)
     }
     described = openapi.described(
-        "call", getdoc(unknown_operation) or "", "server", answers | openapi.problems_of(*statuses)
+        "call", getdoc(call_by_name) or "", "server", answers | openapi.problems_of(*statuses)
     )
     asked = {"parameters": [path, *openapi.HANDLE_REFERENCES], "requestBody": {"content": content, "required": False}}
     return {**described, **asked}
