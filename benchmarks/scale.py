@@ -3,6 +3,7 @@
     python -m benchmarks.scale --sizes 10000 100000
     python -m benchmarks.scale --sizes 300000 --keep FOLDER      # fills once, measures again later
     python -m benchmarks.scale --sizes 100000 --postgres         # with the role of docs/howto/postgresql.md
+    python -m benchmarks.scale --sizes 300000 --postgres --source FOLDER    # moved from a file that --keep has left
     python -m benchmarks.scale --tenants 5000x20 50x2000
 
 Before each call that is timed, the first process remembers one note. A bare commit of one row is timed in turns with
@@ -199,6 +200,13 @@ def fill(store: str, config: Path, size: int) -> dict[str, float] | None:
         return {"a second of processor time": (size - held) / spent, "a second": (size - held) / took}
 
 
+def move(source: Path, store: str, size: int) -> dict[str, float]:
+    """Move a store of ``size`` notes from a folder that ``--keep`` named; return the rate."""
+    with _open(str(source / f"{size}.db"), str(source / f"config-{size}")) as memory:
+        took = _timed(lambda: memory.move_store(store))
+    return {"a second of processor time": size / took["cpu"] * 1_000, "a second": size / took["wall"] * 1_000}
+
+
 def _shell(store: str, config: Path, number: int) -> dict[str, float]:
     command = [sys.executable, "-m", "keepward", "--db", store, "recall", _query(number)]
     environment = os.environ | {"KEEPWARD_HOME": str(config), "KEEPWARD_EMBEDDER": "hashed"}
@@ -238,6 +246,8 @@ def measure(store: str, config: Path, size: int, commit: Callable[[], object]) -
             finally:
                 asker.close()
 
+        # The first search of a store that was filled builds its index, and stores that.
+        found["first recall of all"] = repeated(lambda n: fresh("first recall", n), 1)
         for name in ONCE:
             if name not in _SLOW:
                 found[name] = repeated(lambda n, name=name: fresh(name, n), 5)
@@ -350,13 +360,19 @@ def _place(keep: Path | None, *, postgres: bool) -> Iterator[tuple[_Files | _Dat
         yield (_Databases if postgres else _Files)(keep, stack), keep
 
 
-def run(sizes: Sequence[int] = (1_000, 3_000, 30_000), keep: Path | None = None, *, postgres: bool = False) -> None:
+def run(
+    sizes: Sequence[int] = (1_000, 3_000, 30_000),
+    keep: Path | None = None,
+    *,
+    postgres: bool = False,
+    source: Path | None = None,
+) -> None:
     """Print the tables of one large tenant."""
     results, rates = [], []
     with _place(keep, postgres=postgres) as (place, folder):
         for size in sizes:
-            store, config = place.address(str(size)), folder / f"config-{size}"
-            if rate := fill(store, config, size):
+            store, config = place.address(str(size)), (source or folder) / f"config-{size}"
+            if rate := fill(store, config, size) if source is None else move(source, store, size):
                 rates.append([size, *rate.values(), place.size(str(size)) / size])
             results.append(measure(store, config, size, place.commit))
     if rates:
@@ -401,6 +417,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder of the filled stores, used again by the next run")
     parser.add_argument("--tenants", nargs="+", help="for example 5000x20: tenants, and memories of each")
     parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL server of its own")
+    parser.add_argument("--source", type=Path, help="folder of filled files, which are moved instead of filling")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -408,7 +425,7 @@ def main() -> None:
     elif options.tenants:
         tenants(options.tenants, options.keep, postgres=options.postgres)
     else:
-        run(options.sizes, options.keep, postgres=options.postgres)
+        run(options.sizes, options.keep, postgres=options.postgres, source=options.source)
 
 
 if __name__ == "__main__":
