@@ -102,7 +102,7 @@ def test_the_journal_is_sifted_and_the_address_preserves_it(console):
         expect(journal.get_by_role("listitem")).to_have_count(1)
         expect(journal).to_contain_text("orions")
         told = page.request.get(console.url + page.get_by_role("link", name="JSON").first.get_attribute("href")).json()
-    assert [each["actor"] for each in told["items"]] == ["agent:orion"]
+    assert [each["details"]["actor"] for each in told["items"]] == ["agent:orion"]
 
 
 def test_what_is_being_typed_stays_when_something_is_committed(console):

@@ -45,6 +45,20 @@ def test_log_shows_memories_before_and_after(world):
     assert (step["before"], step["after"]["text"]) == (None, "The ferry leaves at six")
 
 
+def test_a_page_of_large_commits_is_shorter_and_the_next_one_follows(world, monkeypatch):
+    for n in range(3):
+        world.memory.remember_many([f"Crane {n} is red", f"Buoy {n} is green"], mode="atomic")
+    put(world, "The ferry leaves at six")
+    monkeypatch.setattr("keepward.http.handlers.MAX_STEPS_PER_PAGE", 3)
+    pages, before = [], None
+    while before is not None or not pages:
+        query = {} if before is None else {"before": before}
+        page = world.owner.get("/memory/commits", params=query).json()
+        pages.append([each["commit"]["seq"] for each in page["items"]])
+        before = page["next_before"]
+    assert pages == [[4, 3], [2], [1]]
+
+
 @pytest.mark.promise("C51", "C113", "C120")
 def test_rollback_restores_core_and_prompt(world):
     put(world, "Ship before Easter", tier="core", key="mission")

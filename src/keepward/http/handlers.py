@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -17,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward.core.change import BOOKKEEPING
-from keepward.core.journal import Rollback
+from keepward.core.journal import CommitView, Rollback
 from keepward.core.memory import Record
 from keepward.core.principals import Token, visible_from
 from keepward.core.proposal import (
@@ -56,6 +57,8 @@ from keepward.services.read import parse_as_of
 from keepward.services.rollback import undo_digest
 from keepward.services.search import is_counted
 
+#: A page of the log ends before the commit with which it would have more steps; each has two memories.
+MAX_STEPS_PER_PAGE = 1_000
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
 
@@ -271,12 +274,18 @@ def get(call: OperationCall) -> Response:
 
 
 def log(call: OperationCall) -> Response:
-    limit, commits = call.given["limit"], call.run()
-    body = {
-        "items": commits,
-        "next_before": commits[-1].commit.seq if len(commits) == limit and commits[-1].commit.seq > 1 else None,
-    }
-    return json_response(body)
+    commits = call.run()
+    shown = _within(commits, MAX_STEPS_PER_PAGE)
+    last = shown[-1].commit.seq if shown else 0
+    has_more = last > 1 and (len(shown) < len(commits) or len(commits) == call.given["limit"])
+    return json_response({"items": shown, "next_before": last if has_more else None})
+
+
+def _within(commits: list[CommitView], max_steps: int) -> list[CommitView]:
+    """Return the first commits with at most so many steps; at least one, if there is one."""
+    sums = accumulate(len(view.steps) for view in commits)
+    fitting = sum(1 for steps in sums if steps <= max_steps)
+    return commits[: max(fitting, 1)]
 
 
 def show(call: OperationCall) -> Response:

@@ -134,7 +134,7 @@ class Destroyed(Erased):
 
 
 class Commits(Data):
-    """Visible commits, newest first; `next_before` is `before` of the next page."""
+    """Visible commits, newest first; `next_before` is `before` of the next page. A page of large commits is shorter."""
 
     items: list[CommitView]
     next_before: int | None
