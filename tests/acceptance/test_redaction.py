@@ -113,7 +113,7 @@ class TestSurfaces:
         said = capsys.readouterr().err
         assert ("redacted: email" in said, "consent" in said) == (True, True)
         main(["remember", f"Ben is reached at {ADDRESS}", "--json", "--db", str(path), "--embedder", "none"])
-        assert [each["code"] for each in json.loads(capsys.readouterr().out)["reasons"]] == ["email"]
+        assert "email" in [each["code"] for each in json.loads(capsys.readouterr().out)["reasons"]]
 
     def test_tools_say_it_in_text_and_values(self, mem: Memory) -> None:
         data, said = tools.describe_outcome(mem.remember(TEXT, tier="archival"))
