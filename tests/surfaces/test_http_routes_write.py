@@ -274,3 +274,15 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
     method, path, body, says = MISSPELT[name]
     answer = agent.request(method, path, json=body)
     assert (answer.status_code, answer.json()["detail"][: len(says)]) == (400 if body is None else 422, says)
+
+
+def test_edit_of_one_target_writes_that_block(world):
+    edit = {"target": "core:mission", "content": "Ship by June", "reason": "agreed", "provenance": "user_message"}
+    written = world.owner.post("/memory/edit", json=edit)
+    record = world.memory.get("mission")
+    assert (written.status_code, record.text, record.source) == (201, "Ship by June", "user_message")
+
+
+def test_edit_of_one_target_without_content_retires_it(world, saved):
+    removed = world.owner.post("/memory/edit", json={"target": f"archival:{saved.json()['id']}", "reason": "sold"})
+    assert (removed.status_code, world.memory.get(saved.json()["id"]).status.value) == (201, "retired")
