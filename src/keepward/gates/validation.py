@@ -108,7 +108,9 @@ MAX_UNMASKED_CHARS = 32_768
 
 
 def _oversize(change: changes.Change, reason: str, policy: Policy) -> Iterator[Reason]:
-    max_text = max(*policy.text_limit.values(), _identity_limit(policy))
+    max_text = max(policy.text_limit.values())
+    if isinstance(change, changes.Insert) and (change.tier, change.key) == (Tier.CORE, CORE_BLOCKS[0]):
+        max_text = max(max_text, _identity_limit(policy))
     if isinstance(change, changes.Insert) and change.kind in {Kind.EVENT, Kind.DOCUMENT}:
         # The secrets gate masks secrets in these; the masked text must fit its tier.
         max_text = max(max_text, MAX_UNMASKED_CHARS)
