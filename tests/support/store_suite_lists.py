@@ -127,7 +127,7 @@ class ListsSuite(Ground):
             replace(EVERY, text="BREAD NUMBER 2"),
             replace(EVERY, where=parse_where({"oven": {"$gt": 100}}), tiers=("core",)),
         ]
-        for filters in (replace(each, at=now) for each in asked):
+        for filters in (replace(each, now=to_micros(now)) for each in asked):
             due = [record.id for record in stored if matches_filter(record, filters)]
             assert 0 < len(due) <= len(stored)
             assert store.listed_ids(TENANT, filters, to_micros(now)) == due
@@ -152,7 +152,7 @@ class ListsSuite(Ground):
         now = make.now
         pairs = list(FIELDS.values())
         for asked in [[], *([pair] for pair in pairs), pairs[:1] + pairs[2:3], pairs[4:5] + pairs[8:], [("text", "2")]]:
-            filters = replace(EVERY, at=now, **dict(asked))
+            filters = replace(EVERY, now=to_micros(now), **dict(asked))
             total, counts = store.facet_counts(TENANT, filters, to_micros(now), [*NAMES, "status"])
             assert total == sum(matches_filter(record, filters) for record in stored)
             for facet, values in {**NAMES, "status": lambda record: [record.status_at(now)]}.items():
