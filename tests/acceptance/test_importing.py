@@ -123,7 +123,7 @@ def test_year_of_history_is_imported_approved_undone_and_erased(
     assert came["reference"] == source[1]
     seen = run("impact", *source)
     assert (len(seen["direct"]), len(seen["waiting"])) == (2402, 2)
-    run("approve", run("pending")["proposals"][0]["id"])
+    run("approve", run("pending")["items"][0]["id"])
     assert live() == 2403
     digest = run("contain", *source)["digest"]
     contained = run("contain", *source, "--apply", digest)
@@ -132,7 +132,7 @@ def test_year_of_history_is_imported_approved_undone_and_erased(
     assert live() == 2403
     digest = run("erase", *source)["plan"]["digest"]
     run("erase", *source, "--apply", digest)
-    assert (live(), run("pending")["proposals"], run("verify")["ok"]) == (0, [], True)
+    assert (live(), run("pending")["items"], run("verify")["ok"]) == (0, [], True)
     assert b"stands beside the" not in b"".join(
         path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()
     )

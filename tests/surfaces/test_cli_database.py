@@ -220,7 +220,11 @@ def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
     checked = run("verify", "--db", address, "--json").json
     asked = [run("recall", "tabs", "--db", each, "--json").json["hits"] for each in (filled, address)]
     assert (checked["ok"], checked["checked"]["blob_files"]) == (True, 1)
-    assert [each["text"] for each in asked[0]] == [each["text"] for each in asked[1]] == ["Ana prefers tabs"]
+    assert (
+        [each["memory"]["text"] for each in asked[0]]
+        == [each["memory"]["text"] for each in asked[1]]
+        == ["Ana prefers tabs"]
+    )
 
 
 def test_the_queue_and_the_tokens_come_along(run, filled, address):
