@@ -119,7 +119,7 @@ ROUTES = [
     route("GET", "/probe", page, known=PAGE.query),
     route("POST", "/memory/erase", erase, changes=True),
     route("POST", "/memory/blobs", blob),
-    route("POST", "/memory/import", stream, described={"x-streaming": True}),
+    route("POST", "/memory/import", stream, described=lambda: {"x-streaming": True}),
     route("GET", "/broken", broken),
 ]
 
