@@ -22,10 +22,10 @@ from benchmarks.bench_index import _WORDS, CHUNK, DIM, near_centres, words
 from benchmarks.database import Server
 from benchmarks.measure import p50, p95, table, times
 from keepward import Actor, Memory, Policy, Tier
-from keepward.adapters.world import RandomIds
 from keepward.core.commit import CommitDetails, Step
 from keepward.core.memory import Kind, Record
 from keepward.core.principals import Trust
+from keepward.machine.clock import RandomIds
 from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer, vector_index
 from keepward.storage.candidates import CANDIDATE_TABLES
@@ -127,7 +127,7 @@ def make(mem: Memory, url: str, size: int, per_topic: int, wanted: np.ndarray) -
     """Write the memories and make the indexes of the database, and print what that took; return what ``fill`` does."""
     import psycopg
 
-    store, instants = mem._session.store, [time.perf_counter()]  # noqa: SLF001  what is written past the gates
+    store, instants = mem._context.store, [time.perf_counter()]  # noqa: SLF001  what is written past the gates
     exact = fill(store, size, per_topic, wanted)
     instants.append(time.perf_counter())
     with psycopg.connect(url, autocommit=True) as connection:

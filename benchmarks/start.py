@@ -21,7 +21,7 @@ from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import Trust
 from keepward.open import open_engine
 from keepward.ports.store import Features, PendingCommit
-from keepward.services.search_features import text_features, with_vectors
+from keepward.services.search.features import text_features, with_vectors
 
 #: Seconds beyond an interpreter that does nothing.
 GOAL = 0.15

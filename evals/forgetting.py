@@ -14,7 +14,7 @@ from pathlib import Path
 
 from keepward import Memory
 from keepward.embedding import choose_embedder
-from keepward.services.forget import MIN_SCORE, MIN_SCORE_SHARE
+from keepward.services.undoing.forget import MIN_SCORE, MIN_SCORE_SHARE
 
 _SET = Path(__file__).parent / "sets" / "forgetting.txt"
 _SCORES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3)

@@ -19,7 +19,7 @@ from typing import Any
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.parsing import Row, require_well_formed
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (

@@ -17,7 +17,7 @@ import numpy as np
 from evals.recall_run import Answer, Pack
 from evals.recall_sets import Conversation, Told
 from keepward.ports.models import Embedder, TokenCounter
-from keepward.services.search_features import query_vectors_of
+from keepward.services.search.features import query_vectors_of
 
 #: Words; a character of a script without spaces is a word of its own.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")

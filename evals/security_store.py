@@ -50,7 +50,7 @@ def _crashed(target: Target, commits: int) -> None:
     """Leave a store of so many commits as a killed writer leaves it: on a file, the newest of them in the log alone."""
     from tests.support.factories import RecordFactory
 
-    from keepward.adapters.trust_store import TrustStore
+    from keepward.machine.trust_store import TrustStore
     from keepward.storage.store import open_store
 
     child = os.fork()

@@ -34,7 +34,7 @@ def words_in(folders: Sequence[Path], words: Mapping[str, str]) -> set[str]:
     return found
 
 
-class Target(drill.Target):
+class Target(drill.DrillTarget):
     """A file with a store; below its folder lie the store, a configuration folder, and the states that were saved.
 
     The store has to be closed before its state is saved or restored.

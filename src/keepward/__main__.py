@@ -1,4 +1,7 @@
-"""`python -m keepward`: the command line."""
+"""`python -m keepward`: the command line.
+
+Late imports: other commands start faster.
+"""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class MemoryAPI(ABC):
 
     # --- reading
 
-    @operation("GET /memory/search", by="services.search:recall", right="read", tool="recall")
+    @operation("GET /memory/search", by="services.reading.queries:recall", right="read", tool="recall")
     def recall(
         self,
         query: str,
@@ -150,7 +150,7 @@ class MemoryAPI(ABC):
         Over HTTP, all pages of a query return at most 1,000 hits.
         """
 
-    @operation("GET /memory/items", by="services.search:find", right="read", answer="items")
+    @operation("GET /memory/items", by="services.reading.queries:find", right="read", answer="items")
     def list_memories(
         self,
         *,
@@ -196,7 +196,7 @@ class MemoryAPI(ABC):
         page, and ``total`` is the number of memories that pass.
         """
 
-    @operation("GET /memory/items/{id}", by="services.search:get", right="read")
+    @operation("GET /memory/items/{id}", by="services.reading.queries:get", right="read")
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status.
 
@@ -204,16 +204,20 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "GET /memory/items/{id}/history", by="services.read:history", right="read", answer="items", tool="history"
+        "GET /memory/items/{id}/history",
+        by="services.reading.recall:history",
+        right="read",
+        answer="items",
+        tool="history",
     )
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""
 
-    @operation("GET /memory/facets", by="services.search:facets", right="read")
+    @operation("GET /memory/facets", by="services.reading.queries:facets", right="read")
     def facets(self, *, of: Sequence[str] = (), most: int = 50, filters: Filters | None = None) -> Facets:
         """Return how many memories pass the filters of ``list_memories``, in total and by value of each facet."""
 
-    @operation("GET /memory/activity", by="services.search:activity", right="read")
+    @operation("GET /memory/activity", by="services.reading.queries:activity", right="read")
     def activity(
         self,
         *,
@@ -226,23 +230,23 @@ class MemoryAPI(ABC):
         ``list_memories``.
         """
 
-    @operation("GET /memory/sources", by="services.search:sources", right="read")
+    @operation("GET /memory/sources", by="services.reading.queries:sources", right="read")
     def sources(self, *, filters: Filters | None = None) -> Sources:
         """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``."""
 
-    @operation("GET /memory/users", by="services.browse:users", right="read", answer="items")
+    @operation("GET /memory/users", by="services.reading.lists:users", right="read", answer="items")
     def users(self) -> list[Member]:
         """Return the users with memories at this scope and below, with the number of memories, by name."""
 
-    @operation("GET /memory/projects", by="services.browse:projects", right="read", answer="items")
+    @operation("GET /memory/projects", by="services.reading.lists:projects", right="read", answer="items")
     def projects(self) -> list[Member]:
         """Return the projects with memories at this scope and below, with the number of memories, by name."""
 
-    @operation("GET /memory/items/{id}/lineage", by="services.provenance:lineage", right="read")
+    @operation("GET /memory/items/{id}/lineage", by="services.undoing.provenance:lineage", right="read")
     def lineage(self, memory_id: str) -> Lineage:
         """Return the memories that a memory was derived from and those derived from it, over all steps."""
 
-    @operation("POST /memory/compile", by="services.contexts:build_context", right="read", tool="get_context")
+    @operation("POST /memory/compile", by="services.reading.contexts:build_context", right="read", tool="get_context")
     def context(
         self,
         objective: str,
@@ -269,7 +273,7 @@ class MemoryAPI(ABC):
         reviewer or the owner.
         """
 
-    @operation("GET /memory/snapshot", by="services.contexts:snapshot", right="read")
+    @operation("GET /memory/snapshot", by="services.reading.contexts:snapshot", right="read")
     def snapshot(
         self,
         *,
@@ -282,7 +286,7 @@ class MemoryAPI(ABC):
         ``without`` is as for ``context``.
         """
 
-    @operation("POST /memory/block", by="services.contexts:memory_block", right="read")
+    @operation("POST /memory/block", by="services.reading.contexts:memory_block", right="read")
     def memory_block(
         self,
         query: str,
@@ -294,11 +298,11 @@ class MemoryAPI(ABC):
     ) -> CompiledContext:
         """Compile only the memories that bear on a query; the text is empty if none does."""
 
-    @operation("POST /memory/receipts/{id}/replay", by="services.contexts:replay", right="read")
+    @operation("POST /memory/receipts/{id}/replay", by="services.reading.contexts:replay", right="read")
     def replay(self, receipt_id: str) -> Replayed:
         """Render a compiled context again from its receipt, byte for byte."""
 
-    @operation("GET /memory/receipts", by="services.explain:receipts", right="approve")
+    @operation("GET /memory/receipts", by="services.reading.explain:receipts", right="approve")
     def receipts(
         self,
         *,
@@ -313,7 +317,7 @@ class MemoryAPI(ABC):
         For the next page, pass the ``before`` of this one.
         """
 
-    @operation("GET /memory/receipts/{id}", by="services.explain:receipt", right="read")
+    @operation("GET /memory/receipts/{id}", by="services.reading.explain:receipt", right="read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:
         """Return a receipt as JSON values. The receipt of a commit has each memory before and after.
 
@@ -329,7 +333,7 @@ class MemoryAPI(ABC):
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the review queue, budget use and the state of each job, as JSON values."""
 
-    @operation("GET /memory/identity", by="services.identity:identity", right="read")
+    @operation("GET /memory/identity", by="services.review.identity:identity", right="read")
     def identity(self) -> Identity:
         """Return the persona that opens every context, its core block, and the diff to apply to its file.
 
@@ -338,7 +342,7 @@ class MemoryAPI(ABC):
 
     # --- proposing
 
-    @operation("PUT /memory/identity", by="services.identity:update_identity", right="propose")
+    @operation("PUT /memory/identity", by="services.review.identity:update_identity", right="propose")
     def update_identity(self, text: str, *, reason: str = "") -> Outcome:
         """Propose the complete new text of the identity; only the owner approves it.
 
@@ -346,7 +350,7 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "POST /memory/items", by="services.edits:remember", right="propose", tool="remember", makes=change.Insert
+        "POST /memory/items", by="services.review.edits:remember", right="propose", tool="remember", makes=change.Insert
     )
     def remember(
         self,
@@ -366,7 +370,11 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "PATCH /memory/items/{id}", by="services.edits:revise", right="propose", tool="revise", makes=change.Replace
+        "PATCH /memory/items/{id}",
+        by="services.review.edits:revise",
+        right="propose",
+        tool="revise",
+        makes=change.Replace,
     )
     def revise(
         self,
@@ -385,7 +393,9 @@ class MemoryAPI(ABC):
         memory. Over HTTP, ``If-Match`` takes the ETag of ``GET``.
         """
 
-    @operation("POST /memory/items/{id}/append", by="services.edits:append", right="propose", makes=change.Append)
+    @operation(
+        "POST /memory/items/{id}/append", by="services.review.edits:append", right="propose", makes=change.Append
+    )
     def append(
         self,
         memory_id: str,
@@ -401,7 +411,11 @@ class MemoryAPI(ABC):
         """Propose an addition to the text of a memory, on a new line."""
 
     @operation(
-        "DELETE /memory/items/{id}", by="services.edits:forget", right="propose", tool="forget", makes=change.Retire
+        "DELETE /memory/items/{id}",
+        by="services.review.edits:forget",
+        right="propose",
+        tool="forget",
+        makes=change.Retire,
     )
     def forget(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose to retire a memory, and what quotes or sums it up. ``rollback`` undoes it.
@@ -409,23 +423,30 @@ class MemoryAPI(ABC):
         Over HTTP, ``If-Match`` is optional.
         """
 
-    @operation("POST /memory/items/{id}/archive", by="services.edits:archive", right="propose", makes=change.Archive)
+    @operation(
+        "POST /memory/items/{id}/archive", by="services.review.edits:archive", right="propose", makes=change.Archive
+    )
     def archive(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose to archive a memory. Recall and contexts leave it out until ``restore`` brings it back."""
 
-    @operation("POST /memory/items/{id}/restore", by="services.edits:restore", right="propose", makes=change.Restore)
+    @operation(
+        "POST /memory/items/{id}/restore", by="services.review.edits:restore", right="propose", makes=change.Restore
+    )
     def restore(
         self, memory_id: str, *, reason: str = "", ttl: Duration | None = None, if_version: int | None = None
     ) -> Outcome:
         """Propose to make a retired, archived, superseded or expired memory active again."""
 
     @operation(
-        "POST /memory/items/{id}/reinforce", by="services.edits:reinforce", right="propose", makes=change.Reinforce
+        "POST /memory/items/{id}/reinforce",
+        by="services.review.edits:reinforce",
+        right="propose",
+        makes=change.Reinforce,
     )
     def reinforce(self, memory_id: str, *, reason: str = "", gain: float = 0.0) -> Outcome:
         """Propose to confirm a memory: the decay of its confidence starts again now."""
 
-    @operation("POST /memory/items/{id}/move", by="services.edits:move", right="propose", makes=change.Move)
+    @operation("POST /memory/items/{id}/move", by="services.review.edits:move", right="propose", makes=change.Move)
     def move(
         self,
         memory_id: str,
@@ -438,7 +459,9 @@ class MemoryAPI(ABC):
     ) -> Outcome:
         """Propose another tier, scope or key."""
 
-    @operation("POST /memory/items/{id}/promote", by="services.edits:promote", right="propose", makes=change.Promote)
+    @operation(
+        "POST /memory/items/{id}/promote", by="services.review.edits:promote", right="propose", makes=change.Promote
+    )
     def promote(self, memory_id: str, text: str, *, reason: str = "") -> Outcome:
         """Propose to make a memory permanent, with its final text.
 
@@ -446,12 +469,15 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "POST /memory/items/{id}/supersede", by="services.edits:supersede", right="propose", makes=change.Supersede
+        "POST /memory/items/{id}/supersede",
+        by="services.review.edits:supersede",
+        right="propose",
+        makes=change.Supersede,
     )
     def supersede(self, memory_id: str, by: str, *, reason: str = "") -> Outcome:
         """Propose to replace one memory by another. The old one becomes inactive; its history names the new one."""
 
-    @operation("POST /memory/items/merge", by="services.edits:merge", right="propose", makes=change.Insert)
+    @operation("POST /memory/items/merge", by="services.review.edits:merge", right="propose", makes=change.Insert)
     def merge(
         self,
         memory_ids: Sequence[str],
@@ -469,11 +495,13 @@ class MemoryAPI(ABC):
             InvalidInput: the memories differ in subject, scope or sensitivity, or the summary has another subject.
         """
 
-    @operation("POST /memory/items/forget", by="services.edits:forget_many", right="propose", answer="outcome missing")
+    @operation(
+        "POST /memory/items/forget", by="services.review.edits:forget_many", right="propose", answer="outcome missing"
+    )
     def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
         """Retire several memories in one commit. Return the outcome and the ids that do not exist."""
 
-    @operation("POST /memory/forget/plan", by="services.forget:plan_forget_matching", right="propose")
+    @operation("POST /memory/forget/plan", by="services.undoing.forget:plan_forget_matching", right="propose")
     def plan_forget_matching(self, text: str) -> Forgetting:
         """Return a plan: the memories at the scope of this handle that match a text, best first. Nothing changes.
 
@@ -482,7 +510,7 @@ class MemoryAPI(ABC):
         Example: ``mem.plan_forget_matching("my old address").matches``.
         """
 
-    @operation("POST /memory/forget", by="services.forget:forget_matching", right="propose")
+    @operation("POST /memory/forget", by="services.undoing.forget:forget_matching", right="propose")
     def forget_matching(self, text: str, digest: str, *, reason: str = "") -> Forgetting:
         """Retire exactly the memories of the plan with this digest, in one commit. ``rollback`` undoes it.
 
@@ -490,7 +518,7 @@ class MemoryAPI(ABC):
             Conflict: the memories that match have changed since the plan was made.
         """
 
-    @operation("POST /memory/edit", by="services.edits:propose", right="propose")
+    @operation("POST /memory/edit", by="services.review.edits:propose", right="propose")
     def propose(
         self, changes: Sequence[Change], *, reason: str = "", session: str | None = None, kind: str = "write"
     ) -> Outcome:
@@ -501,7 +529,7 @@ class MemoryAPI(ABC):
         ``provenance``. Without ``content``, the block is retired.
         """
 
-    @operation("POST /memory/items/batch", by="services.edits:remember_many", right="propose", answer="outcomes")
+    @operation("POST /memory/items/batch", by="services.review.edits:remember_many", right="propose", answer="outcomes")
     def remember_many(
         self,
         items: Sequence[Mapping[str, Any] | str],
@@ -519,7 +547,7 @@ class MemoryAPI(ABC):
         most one megabyte of items, and ``atomic`` needs all items in one request.
         """
 
-    @operation("POST /memory/messages", by="services.ingest:add", right="propose", status=201)
+    @operation("POST /memory/messages", by="services.writing.ingest:add", right="propose", status=201)
     def add(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -543,7 +571,7 @@ class MemoryAPI(ABC):
 
     # --- feedback and blobs
 
-    @operation("POST /memory/feedback", by="services.feedback:record_feedback", right="read", changes=True)
+    @operation("POST /memory/feedback", by="services.review.feedback:record_feedback", right="read", changes=True)
     def feedback(self, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
         """Record which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
 
@@ -555,7 +583,7 @@ class MemoryAPI(ABC):
             InvalidInput: the receipt does not list an id, an id is in both lists, or both lists are empty.
         """
 
-    @operation("POST /memory/blobs", by="services.blobs:put", right="propose", status=201)
+    @operation("POST /memory/blobs", by="services.writing.blobs:put", right="propose", status=201)
     def put_blob(self, data: bytes, *, media_type: str | None = None) -> Blob:
         """Store 1 byte to 32 MB. A memory refers to it: ``remember("what it shows", blob=blob.ref)``.
 
@@ -568,7 +596,7 @@ class MemoryAPI(ABC):
             Conflict: these bytes were erased here, or memory is switched off.
         """
 
-    @operation("GET /memory/blobs/{ref}", by="services.blobs:read", right="read")
+    @operation("GET /memory/blobs/{ref}", by="services.writing.blobs:read", right="read")
     def read_blob(self, ref: str) -> bytes:
         """Return the bytes of a blob after checking their hash.
 
@@ -582,7 +610,7 @@ class MemoryAPI(ABC):
 
     # --- deciding
 
-    @operation("GET /memory/quarantine", by="services.review_queue:pending", right="read", tool="pending")
+    @operation("GET /memory/quarantine", by="services.review.queue:pending", right="read", tool="pending")
     def pending(
         self,
         *,
@@ -600,7 +628,7 @@ class MemoryAPI(ABC):
         None returns all. ``counts`` covers all proposals of the state, regardless of the other filters.
         """
 
-    @operation("GET /memory/quarantine/{id}", by="services.review_queue:proposal", right="read")
+    @operation("GET /memory/quarantine/{id}", by="services.review.queue:proposal", right="read")
     def proposal(self, proposal_id: str) -> Proposal:
         """Return a proposal in any state, by its id or the first letters of its id.
 
@@ -608,18 +636,22 @@ class MemoryAPI(ABC):
         memories, and the contexts that it reached. Over HTTP, its ETag is the digest that an approval needs.
         """
 
-    @operation("GET /memory/notices", by="services.review:notices", right="read", answer="items")
+    @operation("GET /memory/notices", by="services.review.decisions:notices", right="read", answer="items")
     def notices(self) -> list[Proposal]:
         """Return the rejected, expired and stale proposals of this actor. Each is returned once."""
 
-    @operation("POST /memory/quarantine/{id}/approve", by="services.review:approve", right="approve", status=201)
+    @operation(
+        "POST /memory/quarantine/{id}/approve", by="services.review.decisions:approve", right="approve", status=201
+    )
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
         """Store exactly what was proposed. Requires a reviewer or the owner who is not the proposer.
 
         ``digest`` is the digest of the proposal that you saw. Over HTTP, send it as ``If-Match``, which is required.
         """
 
-    @operation("POST /memory/quarantine/{id}/amend", by="services.edits:amend", right="approve", makes=change.Replace)
+    @operation(
+        "POST /memory/quarantine/{id}/amend", by="services.review.edits:amend", right="approve", makes=change.Replace
+    )
     def amend(
         self,
         proposal_id: str,
@@ -643,25 +675,32 @@ class MemoryAPI(ABC):
         ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
-    @operation("POST /memory/quarantine/{id}/reject", by="services.review:reject", right="approve")
+    @operation("POST /memory/quarantine/{id}/reject", by="services.review.decisions:reject", right="approve")
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
         """Reject a proposal. The memories stay as they are."""
 
-    @operation("POST /memory/quarantine/{id}/reopen", by="services.review:reopen", right="approve")
+    @operation("POST /memory/quarantine/{id}/reopen", by="services.review.decisions:reopen", right="approve")
     def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
         """Return a rejected or expired proposal to the review queue."""
 
-    @operation("POST /memory/quarantine/approve", by="services.review:approve_many", right="approve", answer="results")
+    @operation(
+        "POST /memory/quarantine/approve",
+        by="services.review.decisions:approve_many",
+        right="approve",
+        answer="results",
+    )
     def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[DecisionResult]:
         """Approve several proposals, each by id or by id and digest. Return one result for each, in order."""
 
-    @operation("POST /memory/quarantine/reject", by="services.review:reject_many", right="approve", answer="results")
+    @operation(
+        "POST /memory/quarantine/reject", by="services.review.decisions:reject_many", right="approve", answer="results"
+    )
     def reject_many(self, ids: Sequence[str], *, reason: str) -> list[DecisionResult]:
         """Reject several proposals for one reason. Return one result for each, in order."""
 
     # --- the journal
 
-    @operation("GET /memory/commits", by="services.provenance:log", right="read", answer="items")
+    @operation("GET /memory/commits", by="services.undoing.provenance:log", right="read", answer="items")
     def log(
         self,
         *,
@@ -673,18 +712,18 @@ class MemoryAPI(ABC):
     ) -> list[CommitView]:
         """Return the visible commits, newest first."""
 
-    @operation("GET /memory/commits/{commit_id}", by="services.provenance:show", right="read")
+    @operation("GET /memory/commits/{commit_id}", by="services.undoing.provenance:show", right="read")
     def show(self, commit: str) -> CommitView:
         """Return one commit by its number, its id, or a unique prefix of its id.
 
         Over HTTP, its ETag is the digest that a rollback needs.
         """
 
-    @operation("GET /memory/diff", by="services.provenance:diff", right="read", answer="items")
+    @operation("GET /memory/diff", by="services.undoing.provenance:diff", right="read", answer="items")
     def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
         """Return the memories that differ between the states after two commits. ``0`` is the empty store."""
 
-    @operation("POST /memory/rollback/{commit_id}", by="services.rollback:roll_back", right="propose")
+    @operation("POST /memory/rollback/{commit_id}", by="services.undoing.rollback:roll_back", right="propose")
     def rollback(
         self,
         commit: str,
@@ -713,13 +752,21 @@ class MemoryAPI(ABC):
         """
 
     @operation(
-        "POST /memory/rebuild", by="services.reindex:rebuild", right="owner", answer="records", owner="rebuilding"
+        "POST /memory/rebuild",
+        by="services.reading.reindex:rebuild",
+        right="owner",
+        answer="records",
+        owner="rebuilding",
     )
     def rebuild(self) -> int:
         """Rebuild the memories of this tenant from the journal. Return how many there are."""
 
     @operation(
-        "POST /memory/reindex", by="services.reindex:reindex", right="owner", answer="indexed", owner="reindexing"
+        "POST /memory/reindex",
+        by="services.reading.reindex:reindex",
+        right="owner",
+        answer="indexed",
+        owner="reindexing",
     )
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Compute terms and vectors that are missing or of another embedder. Return the number of indexed memories.
@@ -729,7 +776,7 @@ class MemoryAPI(ABC):
 
     # --- inquiring
 
-    @operation("GET /memory/impact", by="services.provenance:impact", right="approve")
+    @operation("GET /memory/impact", by="services.undoing.provenance:impact", right="approve")
     def impact(
         self,
         *,
@@ -745,7 +792,7 @@ class MemoryAPI(ABC):
         source is a name such as ``web``, or a reference in ``evidence``. An actor is ``kind:name``.
         """
 
-    @operation("POST /memory/contain/plan", by="services.rollback:contain", right="approve")
+    @operation("POST /memory/contain/plan", by="services.undoing.rollback:contain", right="approve")
     def plan_contain(
         self,
         *,
@@ -761,7 +808,7 @@ class MemoryAPI(ABC):
         contained; ``shortened`` has the lines that they lose.
         """
 
-    @operation("POST /memory/contain", by="services.rollback:contain", right="owner")
+    @operation("POST /memory/contain", by="services.undoing.rollback:contain", right="owner")
     def contain(
         self,
         digest: str,
@@ -775,7 +822,7 @@ class MemoryAPI(ABC):
     ) -> Containment:
         """Apply exactly the plan with this digest in one commit, which ``rollback`` undoes. Requires the owner."""
 
-    @operation("GET /memory/blame/{name}", by="services.provenance:blame", right="read")
+    @operation("GET /memory/blame/{name}", by="services.undoing.provenance:blame", right="read")
     def blame(self, name: str) -> Blame:
         """Return, for each field of a memory, the commit, actor, source and approval of its value.
 
@@ -804,7 +851,7 @@ class MemoryAPI(ABC):
         memories.
         """
 
-    @operation("POST /memory/bisect", by="services.contexts:bisect", right="read")
+    @operation("POST /memory/bisect", by="services.reading.contexts:bisect", right="read")
     def bisect(
         self,
         query: str,
@@ -819,13 +866,13 @@ class MemoryAPI(ABC):
         A predicate is a Python function and cannot be sent to a server.
         """
 
-    @operation("GET /memory/receipts/{id}/diff/{other}", by="services.explain:context_diff", right="read")
+    @operation("GET /memory/receipts/{id}/diff/{other}", by="services.reading.explain:context_diff", right="read")
     def context_diff(self, first: str, second: str) -> ContextDifference:
         """Return the differences between two compiled contexts, by receipt id, and the commit that caused each."""
 
     # --- erasing, and accepting a store
 
-    @operation("POST /memory/erase/plan", by="services.erasure:plan", right="erase", owner="erasing")
+    @operation("POST /memory/erase/plan", by="services.undoing.erasure:plan", right="erase", owner="erasing")
     def plan_erase(
         self,
         ids: Sequence[str] | str = (),
@@ -845,7 +892,7 @@ class MemoryAPI(ABC):
         them with their texts. ``include_citing`` erases them too, for example a note whose evidence is a target.
         """
 
-    @operation("POST /memory/erase", by="copies.erasures:erase_everywhere", right="erase", owner="erasing")
+    @operation("POST /memory/erase", by="machine.erasures:erase_everywhere", right="erase", owner="erasing")
     def erase(
         self,
         digest: str,
@@ -864,7 +911,7 @@ class MemoryAPI(ABC):
 
     @operation(
         "GET /memory/certificates/{name}",
-        by="services.erasure_references:certificate_of",
+        by="services.undoing.erasure_references:certificate_of",
         right="erase",
         owner="erasing",
     )
@@ -874,11 +921,11 @@ class MemoryAPI(ABC):
         ``log(kind="erase")`` lists the erasures.
         """
 
-    @operation("POST /memory/adopt/plan", by="copies.backup:plan_adopt", right="owner", owner="accepting a store")
+    @operation("POST /memory/adopt/plan", by="machine.backup:plan_adopt", right="owner", owner="accepting a store")
     def plan_adopt(self) -> AdoptionPlan:
         """Return what adopting this copy of a store would accept, with a digest. Nothing changes."""
 
-    @operation("POST /memory/adopt", by="copies.backup:adopt", right="owner", owner="accepting a store")
+    @operation("POST /memory/adopt", by="machine.backup:adopt", right="owner", owner="accepting a store")
     def adopt(self, digest: str) -> AdoptionPlan:
         """Accept this copy of a store as trusted. ``digest`` is that of the plan you saw.
 
@@ -894,7 +941,10 @@ class MemoryAPI(ABC):
     # --- maintenance
 
     @operation(
-        "POST /memory/train", by="services.reranker:train_reranker", right="owner", owner="training the reranker"
+        "POST /memory/train",
+        by="services.reading.learned_order:train_reranker",
+        right="owner",
+        owner="training the reranker",
     )
     def train_reranker(self) -> Training:
         """Train the reranker from all feedback, in one commit.

@@ -1,4 +1,7 @@
-"""Folders of a user, from environment variables alone, as texts and without imports, for commands that start fast."""
+"""Folders of a user, from environment variables alone, as texts and without imports, for commands that start fast.
+
+Late imports: not every system has it, a program that does not need it starts faster.
+"""
 
 from __future__ import annotations
 

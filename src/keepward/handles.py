@@ -14,6 +14,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keepward.core.policy import Policy
+    from keepward.core.principals import Actor
+
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -165,3 +171,21 @@ class Handles(ForeignMethodHints, MemoryAPI):
         # The operation names what an unknown argument may mean.
         chosen |= unknown
         return self.plan_erase(ids, **chosen) if digest is None else super().erase(digest, ids, **chosen)
+
+
+class LocalHandle(Handles):
+    """A handle in the process that has the store open."""
+
+    @property
+    @abstractmethod
+    def actor(self) -> Actor:
+        """The actor of this handle."""
+
+    @property
+    @abstractmethod
+    def policy(self) -> Policy:
+        """The policy in force."""
+
+    @abstractmethod
+    def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
+        """Return a handle of the same actor at another scope or tenant."""

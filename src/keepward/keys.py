@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.adapters.trust_store import (
+from keepward.core.copies import KeyTransfer
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
+from keepward.locations import parse_file
+from keepward.machine.trust_store import (
     FileErasures,
     TrustStore,
     decrypt_with_passphrase,
     default_config_dir,
     encrypt_with_passphrase,
 )
-from keepward.core.copies import KeyTransfer
-from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.locations import parse_file
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -1,6 +1,8 @@
 """Locations of stores: the path of a file, or the URL of a PostgreSQL database.
 
 A URL is always shown without its password.
+
+Late imports: an extra may be missing.
 """
 
 from __future__ import annotations

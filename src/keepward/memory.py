@@ -8,6 +8,8 @@ Handles on the same store share its connection, models and policy. Each has its 
   writes of the first agent too.
 * The handle of a token stays in its tenant, and at its scope or below. An owner's token reaches everything. Each
   call checks that the token is still valid, also on derived handles.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ from keepward.core.principals import (
 )
 from keepward.draft import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.handles import Handles, scope_for
+from keepward.handles import LocalHandle, scope_for
 from keepward.operations import Operation, UnknownParameter, split_arguments
 from keepward.services.arguments import DEFAULT, valid_scope, valid_tenant
+from keepward.services.reading.visible import VisibleReader
 from keepward.settings import default_store, maintenance_enabled, make_data_folder
 from keepward.tools import Tools
 
@@ -77,7 +80,7 @@ class OpenStore:
         return self.engine
 
 
-class Memory(Handles, Tools):
+class Memory(LocalHandle, Tools):
     """A handle on a store of memories."""
 
     def __new__(cls, *given: Any, **_: Any) -> Self:
@@ -86,8 +89,8 @@ class Memory(Handles, Tools):
             raise UnknownParameter(f'a store is opened by name: {cls.__name__}.open("memory.db")')
         return super().__new__(cls)
 
-    def __init__(self, shared: OpenStore, session: RequestContext) -> None:
-        self._shared, self._unconfirmed = shared, session
+    def __init__(self, shared: OpenStore, context: RequestContext) -> None:
+        self._shared, self._unconfirmed = shared, context
 
     @classmethod
     def open(
@@ -264,15 +267,15 @@ class Memory(Handles, Tools):
             InvalidInput: a name is not valid, or it contains what looks like a secret.
             Unauthorised: the token of this handle does not reach that tenant or scope.
         """
-        session = self._unconfirmed
+        context = self._unconfirmed
         if tenant is not None:
-            session = dataclasses.replace(session, tenant=valid_tenant(tenant))
+            context = dataclasses.replace(context, tenant=valid_tenant(tenant))
         if scope is not None:
-            session = dataclasses.replace(session, scope=valid_scope(scope), names=())
-        bound = session.actor.credential is not None and not session.actor.is_owner
-        if bound and (session.tenant != self.tenant or not is_within_scope(session.scope, self.scope)):
+            context = dataclasses.replace(context, scope=valid_scope(scope), names=())
+        bound = context.actor.credential is not None and not context.actor.is_owner
+        if bound and (context.tenant != self.tenant or not is_within_scope(context.scope, self.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
-        return type(self)(self._shared, session)
+        return type(self)(self._shared, context)
 
     def _handle_for(
         self,
@@ -284,13 +287,13 @@ class Memory(Handles, Tools):
     ) -> Self:
         scope = scope_for(self.scope, user=user, agent=agent, project=project)
         names = names if user is not None else self._unconfirmed.names
-        session = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=names)  # noqa: SLF001  same class
-        actor = session.actor
+        context = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=names)  # noqa: SLF001  same class
+        actor = context.actor
         if agent is not None and actor.is_owner:
-            return type(self)(self._shared, session).as_actor(Actor.agent(agent))
+            return type(self)(self._shared, context).as_actor(Actor.agent(agent))
         if agent is not None and actor.kind is ActorKind.AGENT and actor.credential is None and actor.name != agent:
-            session = dataclasses.replace(session, actor=replace(actor, name=agent), via=(actor, *session.via))
-        return type(self)(self._shared, session)
+            context = dataclasses.replace(context, actor=replace(actor, name=agent), via=(actor, *context.via))
+        return type(self)(self._shared, context)
 
     def with_token(self, token: str, *, consent: bool = False) -> Self:
         """Return a handle on the same store that uses a token: its actor, its tenant and its scope.
@@ -300,7 +303,7 @@ class Memory(Handles, Tools):
         Raises:
             Unauthorised: the token is unknown, expired or revoked, or lacks the right ``consent``.
         """
-        from keepward.services.reader import GRANT_HINT
+        from keepward.services.reading.visible import GRANT_HINT
         from keepward.services.request_context import RequestContext
         from keepward.services.tokens import authenticate
 
@@ -318,16 +321,16 @@ class Memory(Handles, Tools):
             Unauthorised: this handle is not the owner's.
             StoreUnavailable: the configuration folder cannot be written.
         """
-        from keepward.adapters.trust_store import TokenFile
+        from keepward.machine.trust_store import TokenFile
         from keepward.services.tokens import authenticate
 
-        session = request_context_of(self, owners="the owner's token")
+        context = request_context_of(self, owners="the owner's token")
         try:
-            file = TokenFile(self._shared.config_dir, session.store.store_id)
+            file = TokenFile(self._shared.config_dir, context.store.store_id)
             known = file.read()
             if known is not None:
                 try:
-                    if authenticate(session.engine, known).actor.is_owner:
+                    if authenticate(context.engine, known).actor.is_owner:
                         return file.path
                 except Unauthorised:
                     # It was revoked, or belongs to another copy of this store: replace it.
@@ -362,30 +365,30 @@ class Memory(Handles, Tools):
 
     def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
-        from keepward.services.edits import new_memory
+        from keepward.services.review.edits import new_memory
 
-        return Draft(self.propose, reason, session, lambda text, given: new_memory(self._session, text, given))
+        return Draft(self.propose, reason, session, lambda text, given: new_memory(self._context, text, given))
 
     def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped."""
-        from keepward.services import blobs
-        from keepward.services.review_queue import review_steps
+        from keepward.services.review.queue import review_steps
+        from keepward.services.writing import blobs
 
         return review_steps(item, lambda ref: blobs.describe(self._engine, item.tenant, ref))
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
-        session = request_context_of(self, owners="reading the whole journal")
-        return session.store.events(session.tenant, after=after)
+        context = request_context_of(self, owners="reading the whole journal")
+        return context.store.events(context.tenant, after=after)
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
-        from keepward.services.reindex import reindex
-        from keepward.services.tombstones import reject_erased
+        from keepward.services.reading.reindex import reindex
+        from keepward.services.writing.tombstones import reject_erased
 
-        session = request_context_of(self, owners="restoring a journal")
-        head = session.store.restore_journal(session.tenant, reject_erased(session.engine, commits))
-        reindex(session, ended=True)
+        context = request_context_of(self, owners="restoring a journal")
+        head = context.store.restore_journal(context.tenant, reject_erased(context.engine, commits))
+        reindex(context, ended=True)
         return head
 
     def backup(self, path: str | Path) -> Backup:
@@ -394,10 +397,10 @@ class Memory(Handles, Tools):
         Its blobs are copied to a folder next to the file. The same folder gets a list of all erasures and revocations,
         without content, for a machine that has lost its own list.
         """
-        from keepward.copies.backup import back_up
+        from keepward.machine.backup import back_up
 
-        session = request_context_of(self, owners="a backup")
-        return back_up(session.engine, self.path, path)
+        context = request_context_of(self, owners="a backup")
+        return back_up(context.engine, self.path, path)
 
     def move_store(
         self, to: str | Path, *, dry_run: bool = False, on_progress: Callable[[int, int], None] | None = None
@@ -413,12 +416,12 @@ class Memory(Handles, Tools):
             Conflict: the other store has another history of a tenant.
             StoreUnavailable: the other store cannot be reached or written.
         """
-        from keepward.copies.migration import migrate_store
+        from keepward.machine.migration import migrate_store
 
-        session = request_context_of(self, owners="moving a store")
+        context = request_context_of(self, owners="moving a store")
         report = on_progress or (lambda done, steps: None)
         folder = self._shared.config_dir
-        return migrate_store(session.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
+        return migrate_store(context.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
 
     @classmethod
     def restore_backup(
@@ -442,7 +445,7 @@ class Memory(Handles, Tools):
             Tampered: the journal of the backup is damaged, or is not the one that was backed up.
             StoreUnavailable, NotAStore, InvalidInput: a file cannot be used.
         """
-        from keepward.copies.backup import restore
+        from keepward.machine.backup import restore
 
         return restore(backup, to, actor=actor, config_dir=config_dir, clock=clock, ids=ids)
 
@@ -469,18 +472,18 @@ class Memory(Handles, Tools):
             NotAStore: the file contains nothing of a store.
             InvalidInput, StoreUnavailable: ``new`` exists already, or cannot be created.
         """
-        from keepward.copies.recovery import recover
+        from keepward.machine.recovery import recover
 
         return recover(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
 
     # --- running operations
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
-        session = self._session
-        return about.run(session, *split_arguments(about, about.read(given)))
+        context = self._context
+        return about.run(context, *split_arguments(about, about.read(given)))
 
     @property
-    def _session(self) -> RequestContext:
+    def _context(self) -> RequestContext:
         self._shared.require_open()
         actors = (self.actor, *self._unconfirmed.via)
         if any(actor.credential is not None for actor in actors):
@@ -492,7 +495,7 @@ class Memory(Handles, Tools):
 
     @property
     def _engine(self) -> Engine:
-        return self._session.engine
+        return self._context.engine
 
 
 def run_maintenance(path: str, *, should_stop: Callable[[], bool], **chosen: Any) -> None:
@@ -515,10 +518,10 @@ def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
     Raises:
         Unauthorised: ``owners`` names an action of the owner, and the actor is another.
     """
-    session = memory._session  # noqa: SLF001  a handle's own
+    context = memory._context  # noqa: SLF001  a handle's own
     if owners:
-        session.require_owner(owners)
-    return session
+        context.require_owner(owners)
+    return context
 
 
 def server_state_of(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
@@ -532,14 +535,14 @@ def queue_version(memory: Memory) -> tuple[int, ...] | None:
     The number of pending proposals comes first. For a handle that sees every scope it reads only an index, so it can be
     called every second.
     """
-    session = request_context_of(memory)
-    return session.reader.queue_version() if session.actor.may_decide else None
+    context = request_context_of(memory)
+    return VisibleReader(context).queue_version() if context.actor.may_decide else None
 
 
 def inspection_handle(memory: Memory) -> Memory:
     """Return a handle of the same actor whose reads do not count as uses, for a person who inspects the store."""
-    session = dataclasses.replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
-    return type(memory)(memory._shared, session)  # noqa: SLF001
+    context = dataclasses.replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
+    return type(memory)(memory._shared, context)  # noqa: SLF001
 
 
 def from_token_id(memory: Memory, credential: str) -> Memory:
@@ -553,8 +556,8 @@ def from_token_id(memory: Memory, credential: str) -> Memory:
 
     owner = request_context_of(memory, owners="a token by its id")
     token = get_token(owner, credential)
-    session = RequestContext(engine=owner.engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
-    return type(memory)(memory._shared, session)  # noqa: SLF001
+    context = RequestContext(engine=owner.engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
+    return type(memory)(memory._shared, context)  # noqa: SLF001
 
 
 def _with_consent_rights(actor: Actor) -> Actor:
@@ -576,7 +579,7 @@ def _open_engine(path: str, keeper: Maintenance | DeferredMaintenance | None, **
     engine = open_engine(path, **chosen)
     if engine.store.foreign is None:
         if engine.store.scrub_pending():
-            from keepward.copies.erasures import finish_interrupted_erasure
+            from keepward.machine.erasures import finish_interrupted_erasure
 
             finish_interrupted_erasure(engine)
         if keeper is not None:

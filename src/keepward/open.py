@@ -11,10 +11,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from keepward import plugins
-from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
-from keepward.adapters.identity_files import IdentityFile
-from keepward.adapters.trust_store import FileErasures, TrustStore, default_config_dir
-from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
 from keepward.core.value import Duration, is_blank, parse_duration, require_well_formed
 from keepward.embedding import choose_embedder, choose_extractor, parse_server_name
@@ -22,11 +18,15 @@ from keepward.embedding.tokens import choose_counter
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.gate_types import Gate
 from keepward.locations import address_of, parse_location
+from keepward.machine.blob_files import FileBlobs, MemoryBlobs, folder_of
+from keepward.machine.clock import RandomIds, SystemClock
+from keepward.machine.identity_files import IdentityFile
+from keepward.machine.trust_store import FileErasures, TrustStore, default_config_dir
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
-from keepward.services.arguments import Reader, boolean, duration, plain_text
-from keepward.services.index_cache import IndexCache
+from keepward.services.arguments import ArgumentReader, boolean, duration, plain_text
 from keepward.services.request_context import Engine
+from keepward.services.search.index_cache import IndexCache
 from keepward.settings_trust import host_of_key
 from keepward.storage.store import EventStore, open_store
 
@@ -159,7 +159,7 @@ def _gates(name: str, value: Any) -> None:
 
 
 #: Parsers of the arguments of ``Memory.open`` that are no models.
-_OPTIONS: Mapping[str, Reader] = {
+_OPTIONS: Mapping[str, ArgumentReader] = {
     **dict.fromkeys(("create", "consent"), boolean),
     **dict.fromkeys(("identity", "user_file", "config_dir"), _file),
     "embedder_prefixes": plain_text,

@@ -1,6 +1,8 @@
 """The registry of operations, read from the signatures of the methods in ``api.py``.
 
 The library, the async handle, the client, HTTP routes, MCP tools and commands all use ``OPERATIONS``.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -109,20 +111,20 @@ class Operation:
     #: The change that it proposes, whose fields are its parameters; None if it proposes none.
     makes: type[Data] | None
 
-    def run(self, session: RequestContext, args: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
+    def run(self, context: RequestContext, args: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
         """Run the operation in an open store."""
         if self.owner:
-            session.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
+            context.require_owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own; omitted fields stay unchanged.
         params = args if self.makes is not None else {**self._defaults, **args}
-        from keepward.services import scope_notes
+        from keepward.services.reading import scope_notes
 
         if self.changes:
-            return scope_notes.with_reasons(session, self.function(session, **params, **local))
-        with session.engine.store.sharing_snapshot(session.tenant):
+            return scope_notes.with_reasons(context, self.function(context, **params, **local))
+        with context.engine.store.sharing_snapshot(context.tenant):
             # Asked first, as its answer comes with the head, which every read needs.
-            notes = scope_notes.notes_of_read(session, args) if self.result in scope_notes.READS else ()
-            return scope_notes.with_notes(self.function(session, **params, **local), notes)
+            notes = scope_notes.notes_of_read(context, args) if self.result in scope_notes.READS else ()
+            return scope_notes.with_notes(self.function(context, **params, **local), notes)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -263,8 +265,8 @@ def operation(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Register a method without a body as an operation; ``http`` is a method and path, such as ``GET /memory/search``.
 
-    ``by`` is the function that implements it, such as ``services.search:recall``. It takes the request context and the
-    parameters of the method by name. ``name`` replaces the name of the method.
+    ``by`` is the function that implements it, such as ``services.reading.queries:recall``. It takes the request context
+    and the parameters of the method by name. ``name`` replaces the name of the method.
     """
     http_method, path = http.split(" ")
 

@@ -8,6 +8,8 @@ Invariants
 (4) A start imports only what it uses: patterns and settings files load their modules when needed.
 (5) ``[server]`` sets where a server listens and which clients it accepts; only the command line opens reads.
 (6) A file that is found, not named, applies only after its owner has accepted it.
+
+Late imports: a program that does not need it starts faster, few texts need it.
 """
 
 from __future__ import annotations
@@ -294,7 +296,7 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
         return own, ""
     if here == own or not here.is_file():
         return own, ""
-    from keepward.adapters.trust_store import store_at
+    from keepward.machine.trust_store import store_at
     from keepward.storage.file import store_id_in
 
     known = store_at(config_dir or config_folder(environ), here)

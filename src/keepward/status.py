@@ -16,13 +16,15 @@ from keepward.core.value import pluralize
 from keepward.errors import ModelUnavailable
 from keepward.jobs.runner import job_states
 from keepward.retrieval.chunking import CURRENT_VERSIONS
-from keepward.services import blobs, identity, tokens
-from keepward.services.access import core_blocks
-from keepward.services.reindex import uses_database_index
+from keepward.services import tokens
+from keepward.services.reading.learned_order import reranker_status
+from keepward.services.reading.reindex import uses_database_index
+from keepward.services.reading.visible import VisibleReader, core_blocks
 from keepward.services.request_context import RequestContext
-from keepward.services.reranker import reranker_status
-from keepward.services.review import expired_count, proposals
-from keepward.services.search_features import embedder_id, known_embedder_id, query_vectors_of, vectors_of
+from keepward.services.review import identity
+from keepward.services.review.decisions import expired_count, proposals
+from keepward.services.search.features import embedder_id, known_embedder_id, query_vectors_of, vectors_of
+from keepward.services.writing import blobs
 
 #: How each embedder without meaning adds to words.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
@@ -33,13 +35,13 @@ _OUTSIDE = Fault(
 STUCK_AFTER = timedelta(days=7)
 
 
-def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
+def verify(context: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
     """Check the store with every tenant; ``on_progress`` is called with the rows that were checked, of how many.
 
     An exception in it ends the check. A handle that sees only some scopes learns whether the store is intact, and
     nothing of its rows.
     """
-    store, sees_rows = session.store, session.reader.sees_store
+    store, sees_rows = context.store, VisibleReader(context).sees_store
 
     def report(done: int, total: int) -> None:
         deadline.check()
@@ -48,45 +50,45 @@ def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] |
 
     checked, faults = store.verify(on_progress=report)
     with store.inspecting():
-        count, blob_faults = blobs.check(session.engine)
+        count, blob_faults = blobs.check(context.engine)
     found, checked = (*faults, *blob_faults), {**checked, "blob_files": count}
     if not sees_rows:
         return Verification(ok=not found, checked={}, faults=(_OUTSIDE,) if found else ())
     return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
 
 
-def tenants(session: RequestContext) -> list[str]:
+def tenants(context: RequestContext) -> list[str]:
     """Return the names of all tenants with memories.
 
     Raises:
         Unauthorised: the handle is not an owner's.
     """
-    session.require_owner("listing tenants")
-    return session.store.tenants()
+    context.require_owner("listing tenants")
+    return context.store.tenants()
 
 
-def _allow_untrusted_counts(session: RequestContext) -> AbstractContextManager[None]:
+def _allow_untrusted_counts(context: RequestContext) -> AbstractContextManager[None]:
     """Open an untrusted store for counting; no other reads of it are allowed."""
-    return nullcontext() if session.store.foreign is None else session.store.inspecting()
+    return nullcontext() if context.store.foreign is None else context.store.inspecting()
 
 
-def status(session: RequestContext) -> dict[str, Any]:
+def status(context: RequestContext) -> dict[str, Any]:
     """Return counts, sizes, the review queue, the use of budgets, and the state of each job, as plain JSON values."""
-    with _allow_untrusted_counts(session):
-        return _status(session)
+    with _allow_untrusted_counts(context):
+        return _status(context)
 
 
-def _status(session: RequestContext) -> dict[str, Any]:
-    now = session.clock.now()
-    head = session.store.head(session.tenant)
-    facts = session.store.facts(session.tenant, now, scopes=session.reader.overseen_scopes)
-    created = [item.created_at for item in proposals(session)]
+def _status(context: RequestContext) -> dict[str, Any]:
+    now = context.clock.now()
+    head = context.store.head(context.tenant)
+    facts = context.store.facts(context.tenant, now, scopes=VisibleReader(context).overseen_scopes)
+    created = [item.created_at for item in proposals(context)]
     oldest = min(created, default=None)
-    if not session.reader.oversees_all:
+    if not VisibleReader(context).oversees_all:
         facts |= {"quarantine": len(created), "quarantine_oldest": oldest and oldest.isoformat()}
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")
-    model = known_embedder_id(session.embedder)
+    model = known_embedder_id(context.embedder)
     if model is not None:
         current = sum(recipes.get(model, {}).get(version, 0) for version in CURRENT_VERSIONS)
         facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - current
@@ -97,70 +99,70 @@ def _status(session: RequestContext) -> dict[str, Any]:
             "due_at": job.due_at and job.due_at.isoformat(),
             "due": job.due,
         }
-        for job in job_states(session)
+        for job in job_states(context)
     }
     return {
-        "path": session.engine.path,
-        "tenant": session.tenant,
-        "scope": session.scope,
-        "actor": session.actor.label,
+        "path": context.engine.path,
+        "tenant": context.tenant,
+        "scope": context.scope,
+        "actor": context.actor.label,
         "head": head.name,
-        "policy": session.policy.version,
-        "enabled": session.policy.enabled,
-        "capture": session.policy.capture,
-        "recall": session.policy.recall,
-        "embedder": "unavailable" if model is None and session.embedder else model,
-        "counter": session.engine.counter.name,
+        "policy": context.policy.version,
+        "enabled": context.policy.enabled,
+        "capture": context.policy.capture,
+        "recall": context.policy.recall,
+        "embedder": "unavailable" if model is None and context.embedder else model,
+        "counter": context.engine.counter.name,
         **facts,
-        "candidates": "database" if uses_database_index(session.engine, session.tenant) else "process",
-        "notes": session.store.notes(),
+        "candidates": "database" if uses_database_index(context.engine, context.tenant) else "process",
+        "notes": context.store.notes(),
         "capacity": {
             str(tier): {
                 "live": by_tier.get(str(tier), 0),
                 "max": limit,
                 "utilisation": round(by_tier.get(str(tier), 0) / limit, 6) if limit else None,
             }
-            for tier, limit in sorted(session.policy.capacity.items())
+            for tier, limit in sorted(context.policy.capacity.items())
         },
         "quarantine": {
             "depth": len(created),
             "oldest_at": oldest.isoformat() if oldest else None,
             "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
             "stuck": sum(now - at > STUCK_AFTER for at in created),
-            "expired": expired_count(session),
+            "expired": expired_count(context),
         },
         # Drafts exist only in their author's process; only the queue can get stuck.
         "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
-        "blocks": _blocks(session),
-        "reranker": reranker_status(session),
+        "blocks": _blocks(context),
+        "reranker": reranker_status(context),
         "jobs": jobs,
     }
 
 
-def _blocks(session: RequestContext) -> dict[str, dict[str, Any]]:
-    active = {record.key: record for record in core_blocks(session).records}
-    document = session.engine.identity()
+def _blocks(context: RequestContext) -> dict[str, dict[str, Any]]:
+    active = {record.key: record for record in core_blocks(context).records}
+    document = context.engine.identity()
     texts = {key: record.text for key, record in active.items() if key is not None}
     texts |= {CORE_BLOCKS[0]: document[1]} if document else {}
     return {
         name: {
-            "tokens": session.engine.counter.count(texts[name]) if texts.get(name) else 0,
-            "budget": session.policy.block_budget.get(name, 0),
+            "tokens": context.engine.counter.count(texts[name]) if texts.get(name) else 0,
+            "budget": context.policy.block_budget.get(name, 0),
             "id": active[name].id if name in active else None,
             "version": active[name].version if name in active else None,
         }
-        for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys))
+        for name in dict.fromkeys((*CORE_BLOCKS, *context.policy.core_keys))
     }
 
 
-def doctor(session: RequestContext) -> list[Check]:
+def doctor(context: RequestContext) -> list[Check]:
     """Check everything that stops a store from working well; ``verify`` proves that it is intact."""
-    with _allow_untrusted_counts(session):
-        return list(_checks(session, _status(session)))
+    with _allow_untrusted_counts(context):
+        return list(_checks(context, _status(context)))
 
 
-def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
-    policy, foreign, queue, reranker = session.policy, session.store.foreign, facts["quarantine"], facts["reranker"]
+def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
+    policy, foreign, queue, reranker = context.policy, context.store.foreign, facts["quarantine"], facts["reranker"]
 
     def check(name: str, ok: bool, detail: str, remedy: str) -> Check:
         return Check(name=name, ok=ok, detail=detail, remedy=remedy)
@@ -188,9 +190,9 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         if foreign
         else "let this user read and write the configuration folder, where the sealing key is stored",
     )
-    scopes = () if session.reader.sees_store else session.reader.scopes
-    unreadable = session.store.unreadable_memories(
-        session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None, tiers=tuple(Tier)
+    scopes = () if VisibleReader(context).sees_store else VisibleReader(context).scopes
+    unreadable = context.store.unreadable_memories(
+        context.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None, tiers=tuple(Tier)
     )
     yield check(
         "records",
@@ -200,23 +202,23 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         else "no record is missing; only `keepward verify` checks each of them and the journal",
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
-    if session.reader.sees_store:
-        yield _erasures_are_listed(session)
+    if VisibleReader(context).sees_store:
+        yield _erasures_are_listed(context)
     yield check(
         "policy",
         policy.enabled and policy.capture and policy.recall,
         "memory is on" if policy.enabled else "memory is switched off",
         "set enabled, capture and recall in the settings",
     )
-    yield _embedder_check(session, facts["embedder"] or "none")
+    yield _embedder_check(context, facts["embedder"] or "none")
     yield check(
         "vectors",
         not facts["vectors_pending"],
         _vector_note(facts, facts["vectors_pending"]),
         "run `keepward reindex`; a server or program that keeps the store open does it by itself",
     )
-    if session.reader.sees_store:
-        missing = blobs.count_missing(session.engine, session.tenant)
+    if VisibleReader(context).sees_store:
+        missing = blobs.count_missing(context.engine, context.tenant)
         yield check(
             "blobs",
             not missing,
@@ -237,9 +239,9 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         f"over budget: {', '.join(over)}" if over else "every core block is within its budget",
         "shorten the block or the identity file, or raise its budget",
     )
-    yield identity.check(session)
-    if session.actor.is_owner:
-        refused = tokens.scoped_owners(session)
+    yield identity.check(context)
+    if context.actor.is_owner:
+        refused = tokens.scoped_owners(context)
         yield check(
             "tokens",
             not refused,
@@ -259,16 +261,16 @@ def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
     )
 
 
-def _embedder_check(session: RequestContext, name: str) -> Check:
+def _embedder_check(context: RequestContext, name: str) -> Check:
     """Ask the embedder for the vectors of a query and of a document, and name their prefixes."""
     detail = f"{name}: recall by words{_MEANING.get(name.partition(':')[0], ' and meaning')}"
     remedy = "run `keepward model install` and leave `embedder` out of the settings, or choose another embedder"
     try:
-        if session.embedder is not None:
-            query_vectors_of(session.embedder, ["check"])
-            vectors_of(session.embedder, ["check"])
-            embedder_id(session.embedder)
-            prefixes = getattr(session.embedder, "prefixes", None)
+        if context.embedder is not None:
+            query_vectors_of(context.embedder, ["check"])
+            vectors_of(context.embedder, ["check"])
+            embedder_id(context.embedder)
+            prefixes = getattr(context.embedder, "prefixes", None)
             if prefixes is not None:
                 query, document = (dumps(prefix, ensure_ascii=False) if prefix else "none" for prefix in prefixes)
                 detail += f"; prefix of queries: {query}, of documents: {document}"
@@ -276,12 +278,12 @@ def _embedder_check(session: RequestContext, name: str) -> Check:
         detail = f"recall by words alone, and new memories wait for a vector: {exc}"
         remedy = "start the server or correct `embedder` in the settings; then run `keepward reindex`"
         return Check(name="embedder", ok=False, detail=detail, remedy=remedy)
-    return Check(name="embedder", ok=session.embedder is not None, detail=detail, remedy=remedy)
+    return Check(name="embedder", ok=context.embedder is not None, detail=detail, remedy=remedy)
 
 
-def _erasures_are_listed(session: RequestContext) -> Check:
+def _erasures_are_listed(context: RequestContext) -> Check:
     """Check that every erasure of the tenant is on this machine's list."""
-    made, file = session.store.erasing(session.tenant), session.engine.erasures
+    made, file = context.store.erasing(context.tenant), context.engine.erasures
     unread, listed = "", set()
     try:
         listed = {entry.get("commit") for entry in (file.entries() if file else ())}

@@ -7,13 +7,13 @@ from typing import Any
 from keepward import Committed, Outcome, Proposal, Quarantined, Record, Refused
 
 
-def kept(outcome: Outcome | None) -> Record:
+def committed_record(outcome: Outcome | None) -> Record:
     """Return the newest of the records that were stored."""
     assert isinstance(outcome, Committed), outcome
     return outcome.records[-1]
 
 
-def held(outcome: Outcome | None) -> Proposal:
+def quarantined_item(outcome: Outcome | None) -> Proposal:
     """Return the proposal that waits."""
     assert isinstance(outcome, Quarantined), outcome
     return outcome.item

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
 from keepward.core.principals import ActorKind, Role
@@ -51,15 +51,17 @@ class Cell:
         self.mem = owner if actor == owner.actor else owner.as_actor(actor)
 
     def made(self, text: str = "The ferry leaves at six") -> str:
-        return kept(self.owner.remember(text, **WHERE[self.tier])).id
+        return committed_record(self.owner.remember(text, **WHERE[self.tier])).id
 
     def other(self) -> str:
         writer = self.owner if self.tier == "archival" else self.owner.as_actor(Actor.agent())
-        return kept(writer.remember("The crane is red", **WHERE["archival"] | {"source": WRITTEN[self.tier]})).id
+        return committed_record(
+            writer.remember("The crane is red", **WHERE["archival"] | {"source": WRITTEN[self.tier]})
+        ).id
 
     def retired(self) -> str:
         name = self.made()
-        kept(self.owner.forget(name, reason="off season"))
+        committed_record(self.owner.forget(name, reason="off season"))
         return name
 
     def imported(self) -> Any:
@@ -83,7 +85,7 @@ class Cell:
         """Undo the owner's newest change."""
         name = self.made()
         changed = self.owner.revise(name, "The ferry leaves at seven", reason="winter")
-        kept(changed)
+        committed_record(changed)
         return self.rolled_back(changed.commit.id)  # type: ignore[union-attr]
 
     def undone_own(self) -> str:
@@ -165,7 +167,7 @@ def play_cell(owner: Memory, tier: str, what: str, actor: str, own: str | None, 
 def own_commit(owner: Memory, tier: str, actor: Actor) -> str | None:
     """Write and change a memory as an actor; return the id of the change, None if it was not committed."""
     mem = owner if actor == owner.actor else owner.as_actor(actor)
-    name = kept(owner.remember("The ferry leaves at six", **WHERE[tier])).id
+    name = committed_record(owner.remember("The ferry leaves at six", **WHERE[tier])).id
     changed = mem.revise(name, "The ferry leaves at seven", reason="winter")
     return changed.commit.id if isinstance(changed, Committed) else None
 
@@ -216,7 +218,10 @@ IDENTITY: dict[str, Callable[[Memory, str], Any]] = {
     "rename a block": lambda mem, name: mem.move(name, key="persona", tier="core", reason="me"),
     "update by key": lambda mem, _: mem.remember("I am Orion", key="persona", kind="state", tier="core"),
     "merge": lambda mem, name: mem.merge(
-        [name, kept(mem.remember("Stars are far", tier="archival")).id], "I am Orion", kind="identity", reason="me"
+        [name, committed_record(mem.remember("Stars are far", tier="archival")).id],
+        "I am Orion",
+        kind="identity",
+        reason="me",
     ),
     "draft": lambda mem, name: _drafted(mem),
     "move and promote": lambda mem, name: _promoted(mem, name),
@@ -243,7 +248,7 @@ def _promoted(mem: Memory, name: str) -> Any:
 def test_the_identity_is_immune_by_every_route(opened: Callable[..., Memory], tmp_path: Path, actor: str) -> None:
     (tmp_path / "identity.md").write_text("I am Lyra, and I keep the lighthouse at the end of the pier.")
     with opened("own", actor=ACTORS["owner"], identity=tmp_path / "identity.md", embedder=None) as owner:
-        name = kept(owner.remember("A star", tier="archival")).id
+        name = committed_record(owner.remember("A star", tier="archival")).id
         mem = owner if actor == "owner" else owner.as_actor(ACTORS[actor])
         for route, change in IDENTITY.items():
             try:
@@ -273,7 +278,7 @@ def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -
 @pytest.mark.parametrize("purpose", ["answer", "act", "core"])
 @pytest.mark.parametrize("objective", ["", "something else entirely"])
 def test_core_is_in_every_context_of_every_purpose(mem: Memory, owner: Memory, purpose: str, objective: str) -> None:
-    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
+    committed_record(owner.remember("Sail to Oslo", tier="core", key="mission"))
     assert "Sail to Oslo" in mem.context(objective, purpose=purpose).text
 
 

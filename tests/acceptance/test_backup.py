@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept, refused
+from outcomes import committed_record, refused
 
 from keepward import Actor, Memory, durable
 from keepward.errors import Conflict, InvalidInput, NotAdopted, NotAStore, StoreUnavailable, Tampered, Unauthorised
@@ -34,7 +34,7 @@ def holding(folder: Path, word: str = "quokkablue") -> list[str]:
 @pytest.fixture
 def number(owner: Memory) -> str:
     owner.remember("Deploys happen on Tuesdays", tier="archival")
-    return kept(owner.remember(TEXT, tier="archival", reason="quokkablue it is")).id
+    return committed_record(owner.remember(TEXT, tier="archival", reason="quokkablue it is")).id
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ def test_a_backup_that_cannot_be_reached_is_named_in_the_certificate(owner, numb
 @pytest.mark.parametrize(
     "place",
     [
-        "adapters.trust_store.FileErasures.add",
-        "adapters.trust_store.FileErasures.entries",
-        "adapters.blobs.FileBlobs.locked",
+        "machine.trust_store.FileErasures.add",
+        "machine.trust_store.FileErasures.entries",
+        "machine.blob_files.FileBlobs.locked",
         "storage.sqlite.SqliteDatabase.scrub",
     ],
 )
@@ -189,7 +189,7 @@ def test_restore_warns_where_the_list_of_erasures_was_lost(owner, number, copy, 
 
 def test_restored_store_without_its_key_here_is_used_only_after_adoption(owner, copy, clock, tmp_path):
     elsewhere = lost(tmp_path) | {"clock": clock}
-    kept(owner.remember("Mallory likes long answers", tier="core", key="human"))
+    committed_record(owner.remember("Mallory likes long answers", tier="core", key="human"))
     token = owner.create_token("mallory", rights="owner").secret
     owner.backup(copy)
     owner.close()
@@ -251,12 +251,12 @@ def test_doctor_reports_a_lost_erasure_list_and_adopt_recreates_it(owner, number
 
 
 def test_restored_backup_loses_versions_that_copied_erased_text(owner, copy, world, tmp_path):
-    living = kept(owner.remember(TEXT, tier="archival", scope="/agents/orion")).id
+    living = committed_record(owner.remember(TEXT, tier="archival", scope="/agents/orion")).id
     owner.revise(living, "Orion keeps no numbers", reason="tidied")
     owner.backup(copy)
     away = tmp_path / "away.db"
     copy.rename(away)
-    erased(owner, kept(owner.remember(TEXT, tier="archival")).id)
+    erased(owner, committed_record(owner.remember(TEXT, tier="archival")).id)
     away.rename(copy)
     Memory.restore_backup(copy, tmp_path / "back.db", **world)
     copy.unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, InvalidInput, Memory, NotFound
 
@@ -27,12 +27,12 @@ def origin(blame, field):
 
 def test_blame_leaves_an_unchanged_field_with_its_first_commit(agent):
     first = agent.remember("The database is db-1", tier="archival", tags=["ops"])
-    agent.revise(kept(first).id, "The database is db-7", reason="moved")
-    assert origin(agent.blame(kept(first).id), "tags").made.commit.id == first.commit.id
+    agent.revise(committed_record(first).id, "The database is db-7", reason="moved")
+    assert origin(agent.blame(committed_record(first).id), "tags").made.commit.id == first.commit.id
 
 
 def test_blame_names_each_actor_apart(owner, agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
+    record = committed_record(agent.remember("The database is db-1", tier="archival"))
     owner.revise(record.id, reason="label it", tags=("ops",))
     found = agent.blame(record.id)
     assert (origin(found, "text").actor, origin(found, "tags").actor) == ("agent:claude", "operator:olga")
@@ -40,14 +40,14 @@ def test_blame_names_each_actor_apart(owner, agent):
 
 @pytest.mark.promise("C100")
 def test_blame_names_the_source_a_text_was_taken_from(owner, agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
+    record = committed_record(agent.remember("The database is db-1", tier="archival"))
     owner.revise(record.id, "The database is db-7", reason="read on a page", source="web")
     assert origin(agent.blame(record.id), "text").source == "web"
 
 
 def test_blame_of_a_block_names_who_proposed_and_who_approved(owner, agent):
     owner.remember("Ship before Easter", tier="core", key="mission")
-    item = held(agent.remember("Ship before summer", tier="core", key="mission", confidence=0.9))
+    item = quarantined_item(agent.remember("Ship before summer", tier="core", key="mission", confidence=0.9))
     owner.approve(item.id, digest=item.digest)
     found = origin(agent.blame("mission"), "text")
     assert (found.actor, found.approved_by, found.value) == ("agent:claude", "operator:olga", "Ship before summer")
@@ -56,12 +56,12 @@ def test_blame_of_a_block_names_who_proposed_and_who_approved(owner, agent):
 def test_blame_by_key_takes_the_nearest_scope(agent):
     near = agent.at(scope="/agents/bo")
     agent.remember("blue", key="colour", kind="state", tier="archival")
-    own = kept(near.remember("red", key="colour", kind="state", tier="archival"))
+    own = committed_record(near.remember("red", key="colour", kind="state", tier="archival"))
     assert near.blame("colour").record.id == own.id
 
 
 def test_blame_of_what_came_back_by_rollback_names_the_rollback(owner, agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
+    record = committed_record(agent.remember("The database is db-1", tier="archival"))
     bad = agent.revise(record.id, "The database is db-7", reason="moved")
     undone = owner.rollback(bad.commit.id)
     assert origin(owner.blame(record.id), "text").made.commit.id == undone.commit.id
@@ -106,7 +106,7 @@ def test_a_bisection_that_begins_too_late_is_refused(grown):
 
 
 def test_a_bisection_counts_as_no_delivery(owner, agent):
-    record = kept(agent.remember("The database is db-7", tier="archival"))
+    record = committed_record(agent.remember("The database is db-7", tier="archival"))
     agent.bisect("which database", contains="db-7")
     assert owner.impact(memory=record.id).contexts == ()
 
@@ -122,11 +122,11 @@ def test_an_added_memory_comes_with_its_commit(agent):
     first = agent.context("database").receipt.id
     added = agent.remember("The database is db-1", tier="archival")
     found = agent.context_diff(first, agent.context("database").receipt.id)
-    assert (items(found), found.items[0].commit.commit.id) == ([("added", kept(added).id)], added.commit.id)
+    assert (items(found), found.items[0].commit.commit.id) == ([("added", committed_record(added).id)], added.commit.id)
 
 
 def test_removed_memory_names_the_commit_that_removed_it(agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
+    record = committed_record(agent.remember("The database is db-1", tier="archival"))
     first = agent.context("database").receipt.id
     gone = agent.forget(record.id, reason="sold")
     found = agent.context_diff(first, agent.context("database").receipt.id)
@@ -134,7 +134,7 @@ def test_removed_memory_names_the_commit_that_removed_it(agent):
 
 
 def test_a_changed_memory_comes_with_the_commit_that_changed_it(agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
+    record = committed_record(agent.remember("The database is db-1", tier="archival"))
     first = agent.context("database").receipt.id
     changed = agent.revise(record.id, "The database is db-7", reason="moved")
     found = agent.context_diff(first, agent.context("database").receipt.id).items[0]

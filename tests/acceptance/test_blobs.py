@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import brought_back, codes, held, kept, refused
+from outcomes import brought_back, codes, committed_record, quarantined_item, refused
 
 from keepward import Actor, Memory, Policy
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered
-from keepward.services.unpack import Budget, unpack_parts
+from keepward.services.writing.unpack import Budget, unpack_parts
 from support import tamper
 
 # --- Blobs: content beside the store, from putting it to its erasure, seen from outside
@@ -248,7 +248,7 @@ def test_the_same_bytes_of_two_tenants_lie_apart(owner: Memory) -> None:
 
 def test_a_memory_that_no_longer_holds_opens_no_blob(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    record = kept(mem.remember("the red house", tier="archival", blob=ref))
+    record = committed_record(mem.remember("the red house", tier="archival", blob=ref))
     owner.forget(record.id, reason="sold")
     with pytest.raises(NotFound, match=GONE):
         owner.as_actor(Actor.agent("other")).read_blob(ref)
@@ -278,14 +278,14 @@ def test_a_content_type_that_the_bytes_are_not_is_refused(mem: Memory) -> None:
 
 def test_approval_shows_hash_size_and_type_but_no_bytes(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
+    item = quarantined_item(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     [step] = owner.proposed_steps(item)
     assert {name: after for name, _, after in step.changes}["blob"] == f"{ref}, {len(PNG)} bytes, image/png"
 
 
 def test_only_reviewers_may_read_the_blob_of_a_pending_proposal(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
+    quarantined_item(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     reviewer = owner.as_actor(Actor.reviewer("rita"))
     with pytest.raises(NotFound):
         owner.as_actor(Actor.agent("other")).read_blob(ref)
@@ -294,7 +294,7 @@ def test_only_reviewers_may_read_the_blob_of_a_pending_proposal(mem: Memory, own
 
 def test_what_is_approved_refers_to_its_blob(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
+    item = quarantined_item(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     owner.approve(item.id, digest=item.digest)
     assert owner.as_actor(Actor.agent("other")).read_blob(ref) == PNG
 
@@ -302,12 +302,12 @@ def test_what_is_approved_refers_to_its_blob(mem: Memory, owner: Memory) -> None
 def test_two_pictures_under_one_description_are_two_memories(mem: Memory) -> None:
     first = mem.remember("a screenshot of the map", tier="archival", blob=mem.put_blob(PNG).ref)
     second = mem.remember("a screenshot of the map", tier="archival", blob=mem.put_blob(PNG[:-1]).ref)
-    assert kept(first).id != kept(second).id
+    assert committed_record(first).id != committed_record(second).id
 
 
 def test_the_same_picture_under_the_same_description_is_one_memory(mem: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    kept(mem.remember("a screenshot of the map", tier="archival", blob=ref))
+    committed_record(mem.remember("a screenshot of the map", tier="archival", blob=ref))
     assert "duplicate" in codes(mem.remember("a screenshot of the map", tier="archival", blob=ref))
 
 
@@ -317,7 +317,7 @@ def test_the_same_picture_under_the_same_description_is_one_memory(mem: Memory) 
 @pytest.mark.promise("Z41")
 def test_restored_memory_has_its_blob_after_any_time(mem: Memory, owner: Memory, clock: Any) -> None:
     ref = mem.put_blob(PNG).ref
-    record = kept(mem.remember("the red house", tier="archival", blob=ref))
+    record = committed_record(mem.remember("the red house", tier="archival", blob=ref))
     owner.forget(record.id, reason="sold")
     clock.move(days=400)
     swept(owner)
@@ -383,7 +383,7 @@ def test_putting_it_again_gives_it_another_day(owner: Memory, clock: Any) -> Non
 
 def test_blob_of_a_pending_proposal_stays_until_the_decision(mem: Memory, owner: Memory, clock: Any) -> None:
     ref = mem.put_blob(PNG).ref
-    item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
+    item = quarantined_item(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     clock.move(days=2)
     stays = swept(owner)["blobs"]
     owner.reject(item.id, reason="not ours")
@@ -400,7 +400,7 @@ def test_what_was_swept_before_it_is_referred_to_is_refused(mem: Memory, owner: 
 def test_memory_is_never_committed_on_a_blob_being_deleted(
     opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.services import blobs
+    from keepward.services.writing import blobs
 
     class Redactor:
         """Is asked before the transaction, so that another one fits in between."""
@@ -453,8 +453,8 @@ def test_crash_between_file_and_row_leaves_only_a_stray_file(tmp_path: Path) -> 
         """
         import os, signal, sys
         from keepward import Actor, Memory
-        from keepward.services import blobs
-        from keepward.adapters.blobs import FileBlobs
+        from keepward.services.writing import blobs
+        from keepward.machine.blob_files import FileBlobs
         keep = FileBlobs.save
         def killed(self, place, data):
             keep(self, place, data)
@@ -551,14 +551,14 @@ def erased(owner: Memory, *ids: str) -> dict[str, Any]:
 
 @pytest.mark.promise("F14")
 def test_certificate_counts_a_blob_erased_with_its_last_memory(owner: Memory) -> None:
-    record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
+    record = committed_record(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
     cleaned = erased(owner, record.id)
     assert (cleaned["blobs"], files(folder(owner)), owner.verify().ok) == (1, [], True)
 
 
 def test_its_name_is_in_no_file_either(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
-    erased(owner, kept(owner.remember("the red house", tier="archival", blob=ref)).id)
+    erased(owner, committed_record(owner.remember("the red house", tier="archival", blob=ref)).id)
     digest = ref.removeprefix("sha256:").encode()
     places = [path for path in Path(owner.path).parent.parent.rglob("*") if path.is_file()]
     assert [path.name for path in places if digest in path.read_bytes()] == []
@@ -566,8 +566,8 @@ def test_its_name_is_in_no_file_either(owner: Memory) -> None:
 
 def test_shared_blob_survives_and_the_plan_names_the_other_memory(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
-    first = kept(owner.remember("the red house", tier="archival", blob=ref))
-    second = kept(owner.remember("where the picnic was", tier="archival", blob=ref))
+    first = committed_record(owner.remember("the red house", tier="archival", blob=ref))
+    second = committed_record(owner.remember("where the picnic was", tier="archival", blob=ref))
     plan = owner.plan_erase(first.id)
     assert (plan.blobs, plan.quoting, erased(owner, first.id)["blobs"], owner.read_blob(ref)) == (
         (),
@@ -578,21 +578,21 @@ def test_shared_blob_survives_and_the_plan_names_the_other_memory(owner: Memory)
 
 
 def test_another_picture_under_the_same_description_is_no_copy(owner: Memory) -> None:
-    first = kept(owner.remember("a screenshot of the map", tier="archival", blob=owner.put_blob(PNG).ref))
-    second = kept(owner.remember("a screenshot of the map", tier="archival", blob=owner.put_blob(OGG).ref))
+    first = committed_record(owner.remember("a screenshot of the map", tier="archival", blob=owner.put_blob(PNG).ref))
+    second = committed_record(owner.remember("a screenshot of the map", tier="archival", blob=owner.put_blob(OGG).ref))
     plan = owner.plan_erase(first.id)
     assert ([target.id for target in plan.targets], plan.quoting) == ([first.id], (second.id,))
 
 
 def test_erased_content_is_not_put_again(owner: Memory) -> None:
-    erased(owner, kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref)).id)
+    erased(owner, committed_record(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref)).id)
     with pytest.raises(Conflict, match="erased and is not stored again: tombstone"):
         owner.as_actor(Actor.agent("other")).put_blob(PNG)
 
 
 def test_a_rollback_does_not_bring_erased_content_back(owner: Memory) -> None:
     ref = owner.put_blob(PNG).ref
-    record = kept(owner.remember("the red house", tier="archival", blob=ref))
+    record = committed_record(owner.remember("the red house", tier="archival", blob=ref))
     gone = owner.forget(record.id, reason="sold")
     erased(owner, record.id)
     owner.rollback(gone.commit.id)  # type: ignore[union-attr]
@@ -602,20 +602,22 @@ def test_a_rollback_does_not_bring_erased_content_back(owner: Memory) -> None:
 
 def test_every_version_counts_when_content_is_erased(owner: Memory) -> None:
     owner.remember("the logo, first draft", tier="archival", key="logo", blob=owner.put_blob(PNG).ref)
-    record = kept(owner.remember("the jingle of the firm", tier="archival", key="logo", blob=owner.put_blob(OGG).ref))
+    record = committed_record(
+        owner.remember("the jingle of the firm", tier="archival", key="logo", blob=owner.put_blob(OGG).ref)
+    )
     assert (erased(owner, record.id)["blobs"], files(folder(owner))) == (2, [])
 
 
 def test_blob_file_that_resisted_removal_is_removed_at_next_opening(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.adapters.blobs import FileBlobs
+    from keepward.machine.blob_files import FileBlobs
 
     def stuck(self: FileBlobs, place: str) -> None:
         raise PermissionError(13, "Permission denied")
 
     with opened("stuck", actor=Actor.operator("olga")) as owner:
-        record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
+        record = committed_record(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
         with monkeypatch.context() as patch:
             patch.setattr(FileBlobs, "remove", stuck)
             said = erased(owner, record.id)["file_and_log"]
@@ -639,7 +641,7 @@ def test_a_backup_carries_the_blobs_and_brings_them_back(owner: Memory, tmp_path
 
 
 def test_an_erasure_reaches_the_blobs_of_backups(owner: Memory, tmp_path: Path) -> None:
-    record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
+    record = committed_record(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
     owner.backup(tmp_path / "b.db")
     before = len(files(tmp_path / "b.db.blobs"))
     erased(owner, record.id)
@@ -647,7 +649,7 @@ def test_an_erasure_reaches_the_blobs_of_backups(owner: Memory, tmp_path: Path) 
 
 
 def test_restored_old_backup_lacks_erased_blobs(owner: Memory, tmp_path: Path) -> None:
-    record = kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
+    record = committed_record(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref))
     owner.backup(tmp_path / "b.db")
     (tmp_path / "away").mkdir()
     for name in ("b.db", "b.db.blobs"):
@@ -670,7 +672,7 @@ def test_export_and_import_transfer_all_blobs(owner: Memory, opened: Callable[..
     from keepward.interchange import write_vault
 
     ref = owner.put_blob(PNG, media_type="image/png").ref
-    retired = kept(owner.remember("the red house", tier="archival", blob=ref))
+    retired = committed_record(owner.remember("the red house", tier="archival", blob=ref))
     owner.forget(retired.id, reason="sold")
     write_vault(owner, tmp_path / "v.jsonl")
     with opened("back", actor=Actor.operator("olga")) as back:
@@ -732,7 +734,7 @@ def test_approval_with_a_missing_blob_is_stale_and_stores_nothing(
     mem: Memory, owner: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = mem.put_blob(PNG).ref
-    item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
+    item = quarantined_item(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     with owner._engine.store.write() as writer:
         assert writer.drop_blob("default", ref)
     with pytest.raises(StaleVersion):
@@ -903,7 +905,7 @@ def test_what_comes_out_of_pictures_is_bounded_and_said(
     mem: Memory, monkeypatch: pytest.MonkeyPatch, data: bytes, note: str
 ) -> None:
     # The limit of 32 MB, made smaller.
-    monkeypatch.setattr("keepward.services.blobs.Budget", lambda: Budget(3 << 19))
+    monkeypatch.setattr("keepward.services.writing.blobs.Budget", lambda: Budget(3 << 19))
     kept = mem.put_blob(data)
     assert [each for each in kept.notes if note in each], kept.notes
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import product
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Filters, InvalidInput, Memory
 from keepward.storage import rows
@@ -34,7 +34,7 @@ def story(owner, agent, clock):
     ids = []
     for number, text in enumerate(TEXTS):
         ttl = "3d" if number == 2 else None
-        ids.append(kept(agent.remember(text, tier="archival", tags=[f"t{number % 2}"], ttl=ttl)).id)
+        ids.append(committed_record(agent.remember(text, tier="archival", tags=[f"t{number % 2}"], ttl=ttl)).id)
         clock.move(days=1)
     owner.revise(ids[0], "Rye bread takes two days", reason="measured")
     owner.forget(ids[1], reason="it moved")
@@ -58,7 +58,8 @@ def ids_of(found):
 
 def test_a_page_and_a_list_narrow_to_the_job(agent):
     made = [
-        kept(agent.remember(f"Goal: bread {job}", kind="summary", tier="episodic", job=job)).id for job in ("a", "b")
+        committed_record(agent.remember(f"Goal: bread {job}", kind="summary", tier="episodic", job=job)).id
+        for job in ("a", "b")
     ]
     pages = agent.list_memories(job="b", offset=0), agent.list_memories(job="b")
     assert [[each.id for each in page] for page in pages] == [made[1:], made[1:]]
@@ -99,8 +100,8 @@ def test_a_status_is_that_of_the_clock(owner, story):
 
 
 def test_newly_sensitive_memory_counts_in_no_state_without_the_right(owner, agent):
-    plain = kept(agent.remember("The shop opens at eight", tier="archival"))
-    record = kept(agent.remember("Ana has an appointment on Friday", tier="archival", tags=["health"]))
+    plain = committed_record(agent.remember("The shop opens at eight", tier="archival"))
+    record = committed_record(agent.remember("Ana has an appointment on Friday", tier="archival", tags=["health"]))
     before = owner.head.split(":")[0]
     owner.revise(record.id, "Ana sees a doctor on Friday", sensitivity="sensitive", reason="private")
     for seq in (None, int(before)):
@@ -112,7 +113,7 @@ def test_newly_sensitive_memory_counts_in_no_state_without_the_right(owner, agen
 
 
 def test_erased_memory_is_found_by_no_part_of_its_text(owner, agent):
-    record = kept(agent.remember("Ana lives at 7 Mill Lane", tier="archival", subject="Ana"))
+    record = committed_record(agent.remember("Ana lives at 7 Mill Lane", tier="archival", subject="Ana"))
     assert ids_of(owner.list_memories(text="mill lane")) == [record.id]
     owner.erase(owner.plan_erase(ids=[record.id]).digest, ids=[record.id])
     for seq in (None, 1):
@@ -145,7 +146,7 @@ def test_days_are_those_of_the_readers_zone(owner, agent, clock):
 
 @pytest.mark.parametrize("asked", [{}, {"text": "rye"}, {"sort": "importance"}, {"where": {"oven": 230}}])
 def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, bend, asked):
-    record = kept(agent.remember(TEXTS[0], tier="archival", metadata={"oven": 230}))
+    record = committed_record(agent.remember(TEXTS[0], tier="archival", metadata={"oven": 230}))
     bend(record.id)
     found = owner.list_memories(offset=0, **asked)
     assert (list(found), found.withheld, found.total) == ([], (record.id,), 1)
@@ -155,7 +156,7 @@ def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, bend, a
 
 
 def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
-    record = kept(agent.remember(TEXTS[0], tier="archival"))
+    record = committed_record(agent.remember(TEXTS[0], tier="archival"))
     tamper.edit(owner.path, "records", "status = 'retired'", "id = ?", (record.id,))
     assert record.id in owner.facets().notes[0]
     assert owner.list_memories(offset=0).withheld == (record.id,)
@@ -189,7 +190,7 @@ def test_counts_decode_no_memory(owner, decoded):
 
 def test_the_first_page_of_the_past_decodes_its_own_memories_alone(owner, decoded):
     many_memories(owner, 300)
-    kept(owner.remember(TEXTS[0]))
+    committed_record(owner.remember(TEXTS[0]))
     seq, _ = owner.head.split(":")
     decoded.clear()
     # One more is what the commit made.

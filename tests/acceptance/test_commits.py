@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 import keepward.core
 import keepward.services
@@ -24,7 +24,7 @@ from keepward import Actor, Conflict, InvalidInput, Memory, Record, StaleVersion
 from keepward.core.change import Insert, Retire
 from keepward.core.proposal import Committed, Duplicate, Outcome
 from keepward.core.value import Value
-from keepward.services.write import EVALUATE_FIRST_FROM
+from keepward.services.writing.write import EVALUATE_FIRST_FROM
 from support.clock import SteppingClock
 from support.ids import CountingIds
 
@@ -35,8 +35,8 @@ from support.ids import CountingIds
 @pytest.mark.parametrize("step", ["append", "finish"])
 def test_crash_inside_a_commit_leaves_the_earlier_state(opened: Callable[..., Memory], step: str) -> None:
     with opened("kill") as memory:
-        kept(memory.remember("The tide turns at six", tier="archival"))
-        kept(memory.forget(memory.list_memories()[0].id, reason="make room"))
+        committed_record(memory.remember("The tide turns at six", tier="archival"))
+        committed_record(memory.forget(memory.list_memories()[0].id, reason="make room"))
         before = memory.status()["head"], memory.list_memories(include_ended=True)
     child = os.fork()
     if child == 0:
@@ -73,7 +73,7 @@ def _die_after(step: str, memory: Memory) -> None:
 
 @pytest.mark.promise("C45", "C46", "C48", "C49", "C50")
 def test_receipt_of_a_commit_shows_target_change_reason_and_source(owner: Memory, clock: Any) -> None:
-    block = kept(owner.remember("Working on API v2", key="mission", tier="core"))
+    block = committed_record(owner.remember("Working on API v2", key="mission", tier="core"))
     outcome = owner.revise(
         block.id,
         "Working on API v2, branch feat",
@@ -82,7 +82,7 @@ def test_receipt_of_a_commit_shows_target_change_reason_and_source(owner: Memory
         confidence=0.95,
         reason="after the branch switch",
     )
-    kept(outcome)
+    committed_record(outcome)
     commit = outcome.commit.id  # type: ignore[union-attr]
     receipt = owner.receipt(owner.show(commit).details.receipt)
     assert (receipt["commit"], receipt["kind"], receipt["actor"]) == (commit, "commit", "operator:olga")
@@ -107,7 +107,7 @@ def test_every_outcome_of_a_write_has_a_readable_receipt(mem: Memory, owner: Mem
         "quarantine": mem.remember("Sail to Oslo", key="mission", tier="core"),
         "refusal": mem.remember("", tier="archival"),
     }
-    outcomes["approval"] = owner.approve(held(outcomes["quarantine"]).id)
+    outcomes["approval"] = owner.approve(quarantined_item(outcomes["quarantine"]).id)
     for kind, outcome in outcomes.items():
         assert mem.receipt(outcome.receipt.id)["kind"] == kind
     assert {each.details.receipt for each in mem.log()} <= {each.receipt.id for each in outcomes.values()}
@@ -117,7 +117,7 @@ def test_every_outcome_of_a_write_has_a_readable_receipt(mem: Memory, owner: Mem
 def test_what_was_redacted_is_redacted_in_the_receipt_too(mem: Memory, path: Path) -> None:
     address = "ana.berg" + "@" + "harbour-mail.org"
     outcome = mem.remember(f"write to {address}", tier="archival", reason=f"she gave {address}")
-    kept(outcome)
+    committed_record(outcome)
     assert address not in str(mem.receipt(outcome.receipt.id))
     assert address not in str(mem.show(outcome.commit.id))  # type: ignore[union-attr]
     mem.close()
@@ -126,9 +126,12 @@ def test_what_was_redacted_is_redacted_in_the_receipt_too(mem: Memory, path: Pat
 
 @pytest.mark.promise("C47")
 def test_reason_of_a_change_is_recorded_or_names_the_operation(mem: Memory, owner: Memory) -> None:
-    given = kept(mem.remember("The tide turns at six", reason="read it at the quay"))
+    given = committed_record(mem.remember("The tide turns at six", reason="read it at the quay"))
     assert mem.history(given.id)[0].details.reason == "read it at the quay"
-    one, two = kept(owner.remember("The ferry is red")), kept(owner.remember("The ferry carries forty cars"))
+    one, two = (
+        committed_record(owner.remember("The ferry is red")),
+        committed_record(owner.remember("The ferry carries forty cars")),
+    )
     changes = {
         "revised": owner.revise(one.id, "The ferry is blue"),
         "appended": owner.append(one.id, "It was red before"),
@@ -139,7 +142,9 @@ def test_reason_of_a_change_is_recorded_or_names_the_operation(mem: Memory, owne
         "archived": owner.archive(one.id),
         "promoted": owner.promote(two.id, "The ferry carries forty cars"),
         "superseded": owner.supersede(two.id, given.id),
-        "merged": owner.merge([kept(owner.remember(text)).id for text in ("The crane lifts", "The dock floods")]),
+        "merged": owner.merge(
+            [committed_record(owner.remember(text)).id for text in ("The crane lifts", "The dock floods")]
+        ),
         "edited": owner.propose([Insert(id="a", text="The buoy rings", scope="/"), Retire(id=given.id)]),
     }
     assert {word: out.commit and owner.show(out.commit.id).details.reason for word, out in changes.items()} == {
@@ -189,15 +194,18 @@ def test_a_confidence_that_is_no_number_is_an_error(mem: Memory, confidence: Any
 @pytest.mark.promise("C48")
 @pytest.mark.parametrize("confidence", [0.3, 1])
 def test_a_confidence_at_either_end_is_recorded(mem: Memory, confidence: float) -> None:
-    assert kept(mem.remember("The tide turns at six", tier="archival", confidence=confidence)).confidence == confidence
+    assert (
+        committed_record(mem.remember("The tide turns at six", tier="archival", confidence=confidence)).confidence
+        == confidence
+    )
 
 
 @pytest.mark.promise("C49")
 def test_journal_names_author_and_evidence_of_each_version(mem: Memory, owner: Memory) -> None:
-    record = kept(
+    record = committed_record(
         owner.as_actor(Actor.agent("orion")).remember("Fog", tier="archival", source="tool", evidence=["s:3"])
     )
-    kept(owner.revise(record.id, "Thick fog", evidence=["s:3", "s:4"], reason="second sensor"))
+    committed_record(owner.revise(record.id, "Thick fog", evidence=["s:3", "s:4"], reason="second sensor"))
     told = [(each.details.actor, each.record.source, each.record.evidence) for each in mem.history(record.id)]
     assert told == [("agent:orion", "tool", ("s:3",)), ("operator:olga", "operator", ("s:3", "s:4"))]
 
@@ -228,7 +236,12 @@ class Ship:
 
 @pytest.fixture
 def ship(mem: Memory) -> Ship:
-    return Ship(*(kept(mem.remember(f"The {part} is sound", tier="archival")).id for part in ("hull", "deck", "mast")))
+    return Ship(
+        *(
+            committed_record(mem.remember(f"The {part} is sound", tier="archival")).id
+            for part in ("hull", "deck", "mast")
+        )
+    )
 
 
 @pytest.mark.promise("C39", "C40", "C41", "C42")
@@ -243,7 +256,7 @@ def test_nothing_that_is_staged_shows_before_the_end(mem: Memory, ship: Ship, op
         draft.retire(ship.mast)
         assert state(mem) == before
         assert len(draft) == 4
-    kept(draft.outcome)
+    committed_record(draft.outcome)
     assert mem.get(new).text == "The keel is new"
 
 
@@ -255,7 +268,7 @@ def test_the_end_carries_out_everything_in_one_commit(mem: Memory, ship: Ship) -
         draft.replace(ship.hull, "The hull is patched", tags=("wet",))
         draft.append(ship.deck, "and swept")
         draft.retire(ship.mast)
-    kept(draft.outcome)
+    committed_record(draft.outcome)
     assert len(mem.log()) == commits + 1
     view = mem.show(draft.outcome.commit.id)  # type: ignore[union-attr]
     assert [(step.op, step.after.id) for step in view.steps] == [
@@ -288,10 +301,10 @@ def test_one_quarantined_change_quarantines_the_complete_draft(mem: Memory, owne
     with mem.draft(reason="refit") as draft:
         draft.replace(ship.hull, "The hull is patched")
         draft.insert("Sail to Oslo", key="mission", tier="core")
-    waiting = held(draft.outcome)
+    waiting = quarantined_item(draft.outcome)
     assert "needs_approval" in codes(draft.outcome)  # type: ignore[arg-type]
     assert mem.list_memories() == before
-    kept(owner.approve(waiting.id))
+    committed_record(owner.approve(waiting.id))
     assert mem.get(ship.hull).text == "The hull is patched"
     assert "Sail to Oslo" in mem.context("").text
 
@@ -334,7 +347,7 @@ def test_draft_stops_when_a_version_it_read_has_changed(mem: Memory, ship: Ship)
         with mem.draft(reason="refit") as draft:
             draft.insert("The keel is new", tier="archival")
             draft.replace(ship.hull, "The hull is patched", if_version=version)
-            kept(mem.revise(ship.hull, "The hull leaks", reason="somebody was faster"))
+            committed_record(mem.revise(ship.hull, "The hull leaks", reason="somebody was faster"))
 
     with pytest.raises(StaleVersion):
         refit()
@@ -348,7 +361,7 @@ def test_later_changes_of_a_draft_build_on_its_earlier_ones(mem: Memory) -> None
         draft.replace(new, "The keel is of oak")
         draft.append(new, "and tarred")
         draft.move(new, key="hull")
-    kept(draft.outcome)
+    committed_record(draft.outcome)
     record = mem.get(new)
     assert (record.text, record.key, record.version) == ("The keel is of oak\nand tarred", "hull", 4)
     assert [each.op for each in mem.history(new)] == ["insert", "replace", "append", "move"]
@@ -373,7 +386,7 @@ def test_each_draft_change_has_its_own_fields_and_one_reason(mem: Memory) -> Non
     with mem.draft(reason="from the survey", session="s1") as draft:
         draft.insert("The keel is new", tier="archival", source="tool", evidence=["survey:1"], confidence=0.7)
         draft.insert("Ask about the mast", tier="working", key="todo", confidence=0.6)
-    kept(draft.outcome)
+    committed_record(draft.outcome)
     view = mem.show(draft.outcome.commit.id)  # type: ignore[union-attr]
     assert (view.details.reason, view.details.session) == ("from the survey", "s1")
     told = [
@@ -400,7 +413,7 @@ def records_of(memory: Memory) -> set[Record]:
 
 @pytest.mark.promise("C54")
 def test_a_rollback_has_a_receipt_that_names_what_it_undid(owner: Memory) -> None:
-    kept(owner.remember("The ferry leaves at six", tier="archival"))
+    committed_record(owner.remember("The ferry leaves at six", tier="archival"))
     commit = owner.log()[0].commit.id
     owner.rollback(commit)
     undone = owner.log()[0]
@@ -417,10 +430,10 @@ def test_several_commits_are_undone_after_a_restart_too(
     opened: Callable[..., Memory],
 ) -> None:
     with opened("own", actor=Actor.operator("olga")) as owner:
-        made = kept(owner.remember("The ferry leaves at six", tier="archival"))
+        made = committed_record(owner.remember("The ferry leaves at six", tier="archival"))
         before = records_of(owner)
         for hour in ("seven", "eight", "nine"):
-            kept(owner.revise(made.id, f"The ferry leaves at {hour}", reason="timetable"))
+            committed_record(owner.revise(made.id, f"The ferry leaves at {hour}", reason="timetable"))
     with opened("own", actor=Actor.operator("olga")) as owner:
         assert owner.rollback(owner.log(limit=3)[-1].commit.id, with_later=True).applied
         assert records_of(owner) == before
@@ -435,9 +448,9 @@ HOURS = ("seven", "eight", "nine")
 @pytest.fixture
 def chain(owner: Memory) -> tuple[str, list[str]]:
     """A memory with four versions, and the commits that revised it, newest first."""
-    made = kept(owner.remember("The ferry leaves at six", tier="archival", key="ferry", tags=["pier"]))
+    made = committed_record(owner.remember("The ferry leaves at six", tier="archival", key="ferry", tags=["pier"]))
     for hour in HOURS:
-        kept(owner.revise(made.id, f"The ferry leaves at {hour}", tags=[hour], reason="timetable"))
+        committed_record(owner.revise(made.id, f"The ferry leaves at {hour}", tags=[hour], reason="timetable"))
     return made.id, [view.commit.id for view in owner.log(limit=len(HOURS))]
 
 
@@ -496,10 +509,10 @@ def test_text_repeated_after_a_rollback_blocks_undoing_it(owner: Memory, chain: 
 
 @pytest.mark.promise("C58")
 def test_write_below_its_tier_minimum_is_quarantined_or_archived(mem: Memory) -> None:
-    held(mem.remember("The crane may be red", tier="archival", confidence=0.29))
-    kept(mem.remember("The crane may be blue", tier="archival", confidence=0.3))
+    quarantined_item(mem.remember("The crane may be red", tier="archival", confidence=0.29))
+    committed_record(mem.remember("The crane may be blue", tier="archival", confidence=0.3))
     diverted = mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.79)
-    assert (kept(diverted).tier.value, "diverted_to_archival" in codes(diverted)) == ("archival", True)
+    assert (committed_record(diverted).tier.value, "diverted_to_archival" in codes(diverted)) == ("archival", True)
     assert mem.list_memories(tiers=["core"]) == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, ContextTooSmall, Memory, Policy
 
@@ -22,7 +22,9 @@ PARTS = ["anchor", "bell", "compass", "deck", "engine", "flag", "galley"]
 
 @pytest.mark.promise("B35")
 def test_context_text_and_its_list_of_memories_agree(mem: Memory) -> None:
-    wanted = [kept(mem.remember(f"The {name} ferry is blue", tier="archival")) for name in ("Thor", "Freya")]
+    wanted = [
+        committed_record(mem.remember(f"The {name} ferry is blue", tier="archival")) for name in ("Thor", "Freya")
+    ]
     compiled = mem.context("which ferry is blue")
     items = [item.id for section in compiled.sections for item in section.items]
     assert sorted(items) == sorted(each.id for each in wanted)
@@ -32,8 +34,8 @@ def test_context_text_and_its_list_of_memories_agree(mem: Memory) -> None:
 
 @pytest.mark.promise("B36")
 def test_recalled_memories_share_one_heading_and_show_their_kind(mem: Memory) -> None:
-    kept(mem.remember("The ferry is blue", tier="archival"))
-    kept(mem.remember("Paint the ferry in May", **RULE))
+    committed_record(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(mem.remember("Paint the ferry in May", **RULE))
     blocks = mem.context("paint the blue ferry").text.split("\n\n")
     assert blocks[0].splitlines()[0] == "## Memory Context · noted by an agent"
     assert blocks[1].startswith("### ")
@@ -47,11 +49,11 @@ def test_a_context_without_memories_is_the_empty_text(mem: Memory) -> None:
 
 @pytest.mark.promise("B37", "B38", "B39")
 def test_expired_replaced_and_sensitive_memories_are_excluded_with_reasons(mem: Memory, clock: Any) -> None:
-    over = kept(mem.remember("The ferry is late today", tier="working", ttl="1h"))
-    old = kept(mem.remember("The ferry is red", tier="archival"))
-    new = kept(mem.remember("The ferry was painted blue", tier="archival"))
-    kept(mem.supersede(old.id, new.id, reason="painted"))
-    secret = kept(mem.remember("The ferry captain is ill", tier="archival", sensitivity="sensitive"))
+    over = committed_record(mem.remember("The ferry is late today", tier="working", ttl="1h"))
+    old = committed_record(mem.remember("The ferry is red", tier="archival"))
+    new = committed_record(mem.remember("The ferry was painted blue", tier="archival"))
+    committed_record(mem.supersede(old.id, new.id, reason="painted"))
+    secret = committed_record(mem.remember("The ferry captain is ill", tier="archival", sensitivity="sensitive"))
     clock.move(hours=2)
     compiled = mem.context("ferry captain late red blue")
     lines = [line for line in compiled.text.splitlines() if line.startswith("[")]
@@ -66,7 +68,7 @@ def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], cl
     names = [f"Ferry number {n} sails to island {n * 7}" for n in range(25)]
     for name in names:
         clock.move(minutes=1)
-        kept(mem.remember(name, tier="archival"))
+        committed_record(mem.remember(name, tier="archival"))
     assert [each.text for each in mem.list_memories(limit=20)] == names[:4:-1]
     compiled = mem.context("ferry island", budget_tokens=2_000)
     assert compiled.text.count("[fact]") == 20
@@ -77,25 +79,25 @@ def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], cl
 def test_working_notes_newest_first(mem: Memory, clock: Any) -> None:
     for name in ("first", "second", "third"):
         clock.move(minutes=1)
-        kept(mem.remember(f"the {name} call was made", tier="working"))
+        committed_record(mem.remember(f"the {name} call was made", tier="working"))
     assert re.findall(r"the (\w+) call", mem.context("").text) == ["third", "second", "first"]
 
 
 @pytest.mark.promise("B41", "B54")
 def test_relevant_old_memory_precedes_recent_irrelevant_ones(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("few", policy=Policy(max_items=3)) as memory:
-        kept(memory.remember("The spare anchor lies in shed nine", tier="archival"))
+        committed_record(memory.remember("The spare anchor lies in shed nine", tier="archival"))
         for n in range(8):
             clock.move(days=1)
-            kept(memory.remember(f"Lunch on day {n} was soup number {n}", tier="archival"))
+            committed_record(memory.remember(f"Lunch on day {n} was soup number {n}", tier="archival"))
         assert "shed nine" in memory.context("where is the spare anchor").text
         assert "shed nine" not in memory.context("what soup was for lunch on day 5").text
 
 
 @pytest.mark.promise("B42")
 def test_chat_messages_contain_every_memory_and_nothing_else(mem: Memory, owner: Memory) -> None:
-    kept(owner.remember("Sail to Oslo", key="mission", tier="core"))
-    kept(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(owner.remember("Sail to Oslo", key="mission", tier="core"))
+    committed_record(mem.remember("The ferry is blue", tier="archival"))
     messages = json.loads(mem.context("which ferry", format="messages").text)
     assert [each["role"] for each in messages] == ["system", "user"]
     assert "Sail to Oslo" in messages[0]["content"]
@@ -110,8 +112,8 @@ def test_identity_then_rules_then_summaries_in_any_write_order(opened: Callable[
     (tmp_path / "identity.md").write_text("I am Orion.")
     with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as own:
         memory = own.as_actor(Actor.agent())
-        kept(memory.remember("Summed up: the ferry sailed", kind="summary"))
-        own.approve(held(memory.remember("The ferry never sails in fog", stability="permanent", **RULE)).id)
+        committed_record(memory.remember("Summed up: the ferry sailed", kind="summary"))
+        own.approve(quarantined_item(memory.remember("The ferry never sails in fog", stability="permanent", **RULE)).id)
         text = memory.context("ferry sailed").text
     places = [text.index(part) for part in ("I am Orion.", "never sails in fog", "Summed up")]
     assert places == sorted(places)
@@ -123,11 +125,11 @@ def test_at_most_ten_permanent_rules_are_pinned(
 ) -> None:
     words = [*PARTS, "hatch", "island", "jetty", "keel", "lamp"]
     lasting: dict[str, Any] = {**RULE, "stability": "permanent"}
-    rules = [kept(owner.remember(f"Check the {word} daily", **lasting)) for word in words]
-    kept(owner.supersede(rules[0].id, rules[1].id, reason="one check"))
-    kept(owner.remember("Hide the wine from guests", sensitivity="sensitive", **lasting))
+    rules = [committed_record(owner.remember(f"Check the {word} daily", **lasting)) for word in words]
+    committed_record(owner.supersede(rules[0].id, rules[1].id, reason="one check"))
+    committed_record(owner.remember("Hide the wine from guests", sensitivity="sensitive", **lasting))
     orion = owner.at(scope="orion")
-    kept(orion.remember("Feed the cat at noon", **lasting))
+    committed_record(orion.remember("Feed the cat at noon", **lasting))
     compiled = orion.context("")
     shown = re.findall(r"\[rule\] (.*)", compiled.text)
     assert len(shown) == 10
@@ -138,9 +140,9 @@ def test_at_most_ten_permanent_rules_are_pinned(
 
 @pytest.mark.promise("B45")
 def test_at_most_five_valid_summaries_are_recalled(mem: Memory, owner: Memory) -> None:
-    made = [kept(mem.remember(f"Summed up the voyage: {word} repaired", kind="summary")) for word in PARTS]
-    kept(owner.supersede(made[0].id, made[1].id, reason="said already"))
-    kept(mem.remember("Summed up the voyage: captain ill", kind="summary", sensitivity="sensitive"))
+    made = [committed_record(mem.remember(f"Summed up the voyage: {word} repaired", kind="summary")) for word in PARTS]
+    committed_record(owner.supersede(made[0].id, made[1].id, reason="said already"))
+    committed_record(mem.remember("Summed up the voyage: captain ill", kind="summary", sensitivity="sensitive"))
     compiled = mem.context("summary of the voyage")
     shown = re.findall(r"\[summary\] (.*)", compiled.text)
     assert len(shown) == 5
@@ -165,12 +167,12 @@ class Words:
 
 def fill(memory: Memory) -> None:
     """Store something of every tier."""
-    kept(memory.remember("Sail to Oslo", key="mission", tier="core"))
+    committed_record(memory.remember("Sail to Oslo", key="mission", tier="core"))
     for n in range(6):
-        kept(memory.remember(f"Harbour fact number {n} about pier {n * 3}", tier="archival"))
-        kept(memory.remember(f"Harbour day {n}: {n * 2} ships came in", kind="event", session="s1"))
-    kept(memory.remember("Harbour week in short: many ships", kind="summary"))
-    kept(memory.remember("call the harbour master", tier="working"))
+        committed_record(memory.remember(f"Harbour fact number {n} about pier {n * 3}", tier="archival"))
+        committed_record(memory.remember(f"Harbour day {n}: {n * 2} ships came in", kind="event", session="s1"))
+    committed_record(memory.remember("Harbour week in short: many ships", kind="summary"))
+    committed_record(memory.remember("call the harbour master", tier="working"))
 
 
 @pytest.mark.promise("C1", "F11", "Z44")
@@ -201,8 +203,8 @@ def test_the_order_in_which_memories_were_written_does_not_show(
             for text, minute in order:
                 clock.instant = start
                 clock.move(minutes=minute)
-                kept(memory.remember(text, tier="archival"))
-                kept(memory.remember(f"todo: {text}", tier="working", ttl="2d"))
+                committed_record(memory.remember(text, tier="archival"))
+                committed_record(memory.remember(f"todo: {text}", tier="working", ttl="2d"))
             clock.instant = start
             clock.move(hours=1)
             texts.append(memory.context("bollards, gulls and ropes of the harbour").text)
@@ -224,7 +226,7 @@ def test_receipt_replays_the_exact_bytes_years_later(
         about.unlink()
         for record in memory.list_memories(limit=None):
             if record.kind.value != "event":
-                kept(memory.revise(record.id, f"{record.text}, revised", reason="later"))
+                committed_record(memory.revise(record.id, f"{record.text}, revised", reason="later"))
         clock.move(days=900)
     with opened("seen", actor=owner.actor, policy=Policy(max_items=1)) as memory:
         again = memory.replay(seen.receipt.id)
@@ -257,11 +259,11 @@ def test_core_fits_the_smallest_budget_or_compiling_fails(opened: Callable[..., 
 @pytest.mark.promise("C75")
 def test_task_notes_precede_shared_ones_and_omissions_are_named(mem: Memory, clock: Any) -> None:
     task = mem.at(scope=TASK)
-    kept(task.remember("task note"))
+    committed_record(task.remember("task note"))
     clock.move(minutes=5)
-    kept(mem.remember("shared note", tier="working"))
-    kept(mem.at(scope="orion").remember("agent note", tier="working"))
-    over = kept(task.remember("short note", ttl="10m"))
+    committed_record(mem.remember("shared note", tier="working"))
+    committed_record(mem.at(scope="orion").remember("agent note", tier="working"))
+    over = committed_record(task.remember("short note", ttl="10m"))
     clock.move(minutes=10)
     compiled = task.context("")
     order = [compiled.text.index(f"{who} note") for who in ("task", "agent", "shared")]
@@ -272,8 +274,8 @@ def test_task_notes_precede_shared_ones_and_omissions_are_named(mem: Memory, clo
 
 @pytest.mark.promise("C76")
 def test_objective_brings_in_the_relevant_fact_and_summary(mem: Memory) -> None:
-    kept(mem.remember("The spare anchor lies in shed nine", tier="archival"))
-    kept(mem.remember("Ana oiled the anchor winch last week", kind="summary"))
+    committed_record(mem.remember("The spare anchor lies in shed nine", tier="archival"))
+    committed_record(mem.remember("Ana oiled the anchor winch last week", kind="summary"))
     text = mem.context("anchor").text
     assert "[fact] The spare anchor lies in shed nine" in text
     assert "[summary] Ana oiled the anchor winch last week" in text
@@ -287,7 +289,7 @@ def test_least_certain_memory_of_a_tier_is_dropped_first(
     with opened("drop", counter=Words()) as memory:
         sure = {}
         for confidence, word in ((0.5, "cranes"), (0.41, "gulls"), (0.47, "ropes"), (0.44, "piers")):
-            record = kept(memory.remember(f"harbour {word} seen", tier="archival", confidence=confidence))
+            record = committed_record(memory.remember(f"harbour {word} seen", tier="archival", confidence=confidence))
             sure[record.id] = confidence
         kept_ones = []
         for budget in range(40, 20, -2):
@@ -323,7 +325,7 @@ def test_receipt_lists_ids_and_versions_and_tokens_add_up(opened: Callable[..., 
     with opened("sum", actor=owner.actor) as memory:
         fill(memory)
         fact = memory.list_memories(tiers=["archival"])[0]
-        kept(memory.revise(fact.id, "Harbour fact revised: 77 ships", reason="counted"))
+        committed_record(memory.revise(fact.id, "Harbour fact revised: 77 ships", reason="counted"))
         compiled = memory.context("ships in the harbour")
         receipt = memory.receipt(compiled.receipt.id)
         listed = {(item["id"], item["version"]) for section in receipt["sections"] for item in section["items"]}
@@ -351,12 +353,12 @@ def test_every_excluded_candidate_is_named_with_its_reason(
 ) -> None:
     with opened("why", policy=Policy(max_items=2), actor=owner.actor) as memory:
         agent = memory.as_actor(Actor.agent())
-        over = kept(memory.remember("harbour note for now", tier="working", ttl="1h"))
-        hidden = kept(memory.remember("harbour debts", tier="archival", sensitivity="sensitive"))
-        web = kept(agent.remember("harbour rumour of gold", tier="archival", source="web"))
-        waits = held(agent.remember("harbour first", key="mission", tier="core"))
+        over = committed_record(memory.remember("harbour note for now", tier="working", ttl="1h"))
+        hidden = committed_record(memory.remember("harbour debts", tier="archival", sensitivity="sensitive"))
+        web = committed_record(agent.remember("harbour rumour of gold", tier="archival", source="web"))
+        waits = quarantined_item(agent.remember("harbour first", key="mission", tier="core"))
         for word in ("cranes", "gulls", "ropes"):
-            kept(memory.remember(f"harbour {word}", tier="archival"))
+            committed_record(memory.remember(f"harbour {word}", tier="archival"))
         clock.move(hours=2)
         compiled = memory.context("harbour", purpose="act")
         why = {each.id: each.reason.code for each in compiled.excluded}
@@ -368,9 +370,9 @@ def test_every_excluded_candidate_is_named_with_its_reason(
 
 @pytest.mark.promise("C87")
 def test_answer_is_traced_back_to_everything_the_model_read(mem: Memory) -> None:
-    read = kept(mem.remember("The tide turns at six", tier="archival"))
+    read = committed_record(mem.remember("The tide turns at six", tier="archival"))
     compiled = mem.context("tide")
-    answer = kept(mem.remember("We sail at five", tier="archival", evidence=[compiled.receipt.id]))
+    answer = committed_record(mem.remember("We sail at five", tier="archival", evidence=[compiled.receipt.id]))
     receipt = mem.receipt(answer.evidence[0])
     assert receipt["context_id"] == compiled.context_id
     assert [item["id"] for section in receipt["sections"] for item in section["items"]] == [read.id]

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, InvalidInput, Memory, Policy, Tampered
 from keepward.core.compiled import CompiledContext
-from keepward.services import explain
+from keepward.services.reading import explain
 from support import tamper
 
 # --- Contexts as people meet them: budgets, weak hits, receipts at their versions, and what differs between two
@@ -60,8 +60,8 @@ def test_a_budget_above_the_maximum_is_refused(harbour: Memory) -> None:
 
 
 def test_a_question_about_nothing_remembered_brings_permanent_rules_and_few_lines(harbour: Memory) -> None:
-    lasting = kept(harbour.remember("Never moor at pier 7", kind="rule", stability="permanent"))
-    kept(harbour.remember("Ask before you dredge", kind="rule"))
+    lasting = committed_record(harbour.remember("Never moor at pier 7", kind="rule", stability="permanent"))
+    committed_record(harbour.remember("Ask before you dredge", kind="rule"))
     made = harbour.context(NOTHING)
     shown = [item.id for section in made.sections for item in section.items]
     assert (shown[0], recalled(made) <= 3) == (lasting.id, True)
@@ -78,9 +78,9 @@ def test_receipt_is_small_and_counts_unnamed_candidates(harbour: Memory) -> None
 
 
 def test_explanation_shows_the_version_of_then_and_of_now(harbour: Memory) -> None:
-    record = kept(harbour.remember("Ana moors at pier four", tier="archival"))
+    record = committed_record(harbour.remember("Ana moors at pier four", tier="archival"))
     made = harbour.context("Where does Ana moor?")
-    kept(harbour.revise(record.id, "Ana moors at pier nine", reason="she moved"))
+    committed_record(harbour.revise(record.id, "Ana moors at pier nine", reason="she moved"))
     explanation = harbour.receipt(made.receipt.id)["explanation"]
     found = next(each for each in explanation["candidates"] if each["id"] == record.id)
     first = harbour.history(record.id)[0].commit.id
@@ -105,7 +105,7 @@ def filled(owner, mem):
     for number in range(12):
         mem.remember(f"Bread number {number} takes {number + 3} hours, the bakery says", tier="archival")
     owner.remember("The bakery owes the bank for its bread oven", tier="archival", sensitivity="sensitive")
-    held(mem.remember("Ship the ordering app before Whitsun", tier="core", key="mission", confidence=0.9))
+    quarantined_item(mem.remember("Ship the ordering app before Whitsun", tier="core", key="mission", confidence=0.9))
     return owner
 
 
@@ -212,7 +212,7 @@ def test_each_signal_of_a_hit_has_its_part(filled):
 
 
 def test_an_erased_memory_is_named_without_its_words(filled):
-    record = kept(filled.remember("Mira Okafor buys rye bread", tier="archival"))
+    record = committed_record(filled.remember("Mira Okafor buys rye bread", tier="archival"))
     receipt = filled.context("Who buys rye bread?").receipt.id
     filled.erase(filled.plan_erase(record.id).digest, record.id)
     explanation = filled.receipt(receipt)["explanation"]
@@ -230,9 +230,10 @@ RULE = "Always ask Ana before a payment"
 def crowded(owner: Memory, mem: Memory) -> list[str]:
     """Write three states and a rule of the owner, then 70 keyed notes of an agent that claims to be certain."""
     owners = [
-        kept(owner.remember(f"The {each} stays closed", kind="state", key=each, tier="working")).id for each in "abc"
+        committed_record(owner.remember(f"The {each} stays closed", kind="state", key=each, tier="working")).id
+        for each in "abc"
     ]
-    owners.append(kept(owner.remember(RULE, kind="rule", stability="permanent", tier="archival")).id)
+    owners.append(committed_record(owner.remember(RULE, kind="rule", stability="permanent", tier="archival")).id)
     for number in range(70):
         text = f"Note {number}: " + f"crane {number} at pier {number * 7} lifts " * 6
         mem.remember(text, kind="state", key=f"note-{number}", tier="working", confidence=1.0, source="user")
@@ -262,8 +263,8 @@ def test_what_a_person_wrote_and_fell_out_is_reported(owner: Memory, mem: Memory
     "budget", [250, *(pytest.param(n, marks=pytest.mark.slow) for n in (400, 1_000, 2_000, 4_000))]
 )
 def test_notes_of_an_agent_leave_room_for_a_persons_tail(owner: Memory, mem: Memory, budget: int) -> None:
-    owners = [*crowded(owner, mem), kept(owner.remember("The task: pay the crane bill", tier="working")).id]
-    owners.append(kept(owner.remember("Bo pays the crane bill on Fridays")).id)
+    owners = [*crowded(owner, mem), committed_record(owner.remember("The task: pay the crane bill", tier="working")).id]
+    owners.append(committed_record(owner.remember("Bo pays the crane bill on Fridays")).id)
     context = owner.context("who pays the crane bill", budget_tokens=budget)
     assert {item.id for section in context.sections for item in section.items} >= {*owners}
 
@@ -281,7 +282,7 @@ def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memo
         said = (
             f"Crane bill {number}: " + f"Bo pays the crane bill number {number} on Fridays in the yard of Leeds. " * 3
         )
-        owners.append(kept(owner.remember(said)).id)
+        owners.append(committed_record(owner.remember(said)).id)
     context = owner.context("who pays the crane bill", budget_tokens=budget)
     assert 0 < spent_by_agents(context, owners) <= budget // 2
     assert owner.replay(context.receipt.id).text == context.text
@@ -291,7 +292,10 @@ def test_agent_notes_use_at_most_half_of_contested_room(owner: Memory, mem: Memo
 def test_working_notes_of_an_agent_leave_half_of_the_tail(owner: Memory, mem: Memory) -> None:
     for number in range(70):
         mem.remember(f"Note {number}: " + f"crane {number} at pier {number * 7} lifts " * 6, tier="working")
-    said = [kept(owner.remember(f"Crane bill {n}: Bo pays bill {n} of the crane on day {n}")).id for n in range(20)]
+    said = [
+        committed_record(owner.remember(f"Crane bill {n}: Bo pays bill {n} of the crane on day {n}")).id
+        for n in range(20)
+    ]
     context = owner.context("who pays the crane bill")
     assert {item.id for section in context.sections for item in section.items} >= {*said}
 
@@ -314,10 +318,10 @@ ASKED = "ships in the harbour"
 
 def fill(memory: Memory) -> None:
     """Keep more memories than a context of a small budget holds."""
-    kept(memory.remember("The harbour opens at six", tier="working"))
-    kept(memory.remember("Ships have right of way in the harbour", stability="permanent", tier="archival"))
+    committed_record(memory.remember("The harbour opens at six", tier="working"))
+    committed_record(memory.remember("Ships have right of way in the harbour", stability="permanent", tier="archival"))
     for number in range(60):
-        kept(memory.remember(f"Pier {number} of the harbour holds {number + 3} ships", tier="archival"))
+        committed_record(memory.remember(f"Pier {number} of the harbour holds {number + 3} ships", tier="archival"))
 
 
 def compact(memory: Memory) -> int:
@@ -333,7 +337,7 @@ def test_a_compacted_receipt_replays_the_same_bytes(owner: Memory, clock: Any) -
     seen = owner.context(ASKED, budget_tokens=400)
     whole = owner.receipt(seen.receipt.id)
     for record in owner.list_memories(limit=None):
-        kept(owner.revise(record.id, f"{record.text}, as of late", reason="later"))
+        committed_record(owner.revise(record.id, f"{record.text}, as of late", reason="later"))
     clock.move(days=91)
     assert compact(owner) == 1
     left = owner.receipt(seen.receipt.id)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 from starlette.testclient import TestClient
 
 from keepward import Client, Memory, Tampered
@@ -34,8 +34,8 @@ def by_hand(path: Path, memory_id: str, statements: list[str]) -> None:
 def victim(mem: Memory) -> str:
     """The id of a memory among others, all of them looked at once."""
     for n in range(3):
-        kept(mem.remember(f"The ferry number {n} crosses the sound", tier="archival"))
-    record = kept(mem.remember("Ana prefers tabs for indentation", tier="archival"))
+        committed_record(mem.remember(f"The ferry number {n} crosses the sound", tier="archival"))
+    record = committed_record(mem.remember("Ana prefers tabs for indentation", tier="archival"))
     assert mem.list_memories(min_importance=0.2).withheld == mem.recall("indentation").withheld == ()
     return record.id
 
@@ -113,7 +113,7 @@ def test_filter_that_excludes_a_corrupt_memory_omits_it(mem: Memory, victim: str
 
 
 def test_another_scope_hears_nothing_of_it(mem: Memory, victim: str, path: Path, anew: Callable[[], Memory]) -> None:
-    lent = kept(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
+    lent = committed_record(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
     by_hand(path, lent.id, tamper.HIDDEN["all derived rows gone"])
     assert (
         anew().at(scope="/agents/vega").list_memories().withheld,
@@ -158,14 +158,14 @@ def test_what_was_mended_is_not_reported_any_more(
 
 def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path, anew: Callable[[], Memory]) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
-    kept(mem.remember("The lamp is on the shelf", tier="archival"))
+    committed_record(mem.remember("The lamp is on the shelf", tier="archival"))
     assert anew().list_memories().withheld == (victim,)
 
 
 def test_what_other_handles_write_is_not_taken_for_damage(mem: Memory, victim: str, anew: Callable[[], Memory]) -> None:
     other = anew()
-    kept(other.remember("The lamp is on the shelf", tier="archival"))
-    kept(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
+    committed_record(other.remember("The lamp is on the shelf", tier="archival"))
+    committed_record(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
     other.forget(victim, reason="no longer")
     assert (mem.list_memories().withheld, mem.recall("lamp").withheld) == ((), ())
     assert (other.list_memories().withheld, anew().list_memories().withheld) == ((), ())
@@ -211,7 +211,7 @@ class TestCost:
         reader = anew()
         mem.remember_many([{"text": f"The harbour of case {n} has berths", "tier": "archival"} for n in range(200)])
         read(reader)
-        kept(mem.remember("The lamp is on the shelf", tier="archival"))
+        committed_record(mem.remember("The lamp is on the shelf", tier="archival"))
         hashed.clear()
         assert "The lamp is on the shelf" in str(read(reader))
         assert len(hashed) < 100
@@ -222,7 +222,7 @@ class TestCost:
     ) -> None:
         reader = anew()
         for n in range(3):
-            kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
+            committed_record(mem.remember(f"The lamp number {n} is lit", tier="archival"))
             reader.list_memories()
             reader.recall("lamp")
             reader.context("lamp")
@@ -242,8 +242,8 @@ class TestCore:
 
     @pytest.fixture
     def mission(self, owner: Memory, mem: Memory) -> str:
-        kept(owner.remember("Ana is the user", tier="core", key="human"))
-        return kept(owner.remember("Never deploy on Friday", tier="core", key="mission")).id
+        committed_record(owner.remember("Ana is the user", tier="core", key="human"))
+        return committed_record(owner.remember("Never deploy on Friday", tier="core", key="mission")).id
 
     BROKEN: ClassVar[dict[str, list[str]]] = {
         **tamper.HIDDEN,
@@ -300,7 +300,7 @@ class TestSurfaces:
 
     @pytest.fixture
     def mission(self, owner: Memory, path: Path) -> str:
-        record = kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
+        record = committed_record(owner.remember("Never deploy on Friday", tier="core", key="mission"))
         by_hand(path, record.id, tamper.HIDDEN["all derived rows gone"])
         return record.id
 

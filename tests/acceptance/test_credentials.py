@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import kept, refused
+from outcomes import committed_record, refused
 
 from keepward import Actor, Conflict, InvalidInput, Memory, Policy, StoreUnavailable, Unauthorised
 from keepward.core.principals import Issued, StoredToken, hash_token
@@ -29,7 +29,7 @@ def test_token_opens_the_store_as_its_holder_tenant_and_scope(owner: Memory, ent
     issued = owner.create_token("claude", tenant="acme", scope="orion")
     bearer = entering(token=issued.secret)
     assert (bearer.actor.label, bearer.tenant, bearer.scope) == ("agent:claude", "acme", "/agents/orion")
-    assert kept(bearer.remember("The ferry is blue")).author == "agent:claude"
+    assert committed_record(bearer.remember("The ferry is blue")).author == "agent:claude"
 
 
 @pytest.mark.parametrize("beside", [{"actor": Actor.operator()}, {"tenant": "acme"}, {"scope": "orion"}])
@@ -105,7 +105,7 @@ def test_a_token_that_is_written_as_a_memory_is_refused(owner: Memory, mem: Memo
     issued = owner.create_token("claude")
     assert issued.secret not in redact_secrets(f"I use {issued.secret} here")
     outcome = mem.remember(f"I use {issued.secret} here")
-    assert outcome.outcome == "refused" or issued.secret not in kept(outcome).text
+    assert outcome.outcome == "refused" or issued.secret not in committed_record(outcome).text
 
 
 def _expired(owner: Memory, clock: Any) -> str:
@@ -148,7 +148,7 @@ def test_every_invalid_token_is_refused_with_the_same_words(
 def test_an_open_handle_ends_with_its_token(owner: Memory, entering: Enter) -> None:
     issued = owner.create_token("claude")
     bearer = entering(token=issued.secret)
-    kept(bearer.remember("The ferry is blue"))
+    committed_record(bearer.remember("The ferry is blue"))
     owner.revoke_token(issued.token.id)
     for call in (lambda: bearer.recall("ferry"), lambda: bearer.remember("more"), bearer.status, bearer.pending):
         with pytest.raises(Unauthorised):
@@ -158,7 +158,7 @@ def test_an_open_handle_ends_with_its_token(owner: Memory, entering: Enter) -> N
 def test_what_an_owners_token_gave_ends_with_it(owner: Memory, entering: Enter) -> None:
     issued = owner.create_token("root", rights="owner")
     agent = entering(token=issued.secret).as_actor(Actor.agent())
-    kept(agent.remember("The ferry is blue"))
+    committed_record(agent.remember("The ferry is blue"))
     owner.revoke_token(issued.token.id)
     with pytest.raises(Unauthorised):
         agent.list_memories()
@@ -320,7 +320,7 @@ def test_an_owner_who_only_reads_rolls_nothing_back(owner: Memory, watching: Mem
 
 
 def test_owner_with_erase_alone_can_plan_an_erasure(owner: Memory, entering: Enter) -> None:
-    made = kept(owner.remember("The ferry is blue", tier="archival"))
+    made = committed_record(owner.remember("The ferry is blue", tier="archival"))
     eraser = entering(actor=cut_down("read", "erase"))
     assert made.id in {each.id for each in eraser.plan_erase([made.id]).targets}
 
@@ -467,7 +467,7 @@ def test_receipt_says_if_the_revocation_is_recorded_externally(opened: Callable[
 def test_a_list_that_cannot_be_read_opens_nothing(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.adapters.trust_store import FileErasures
+    from keepward.machine.trust_store import FileErasures
 
     def denied(self: FileErasures) -> frozenset[str]:
         raise PermissionError

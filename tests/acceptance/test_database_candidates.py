@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory, Policy, status
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.retrieval import chunking, columns
-from keepward.services import database_candidates as gathering
-from keepward.services import index_cache as engine_index
-from keepward.services import reindex
+from keepward.services.reading import reindex
+from keepward.services.search import database_candidates as gathering
+from keepward.services.search import index_cache as engine_index
 from keepward.storage import candidates
 from support.clock import SteppingClock
 from support.database import as_superuser
@@ -67,25 +67,29 @@ def assert_alike(pair: Pair, **narrow: Any) -> None:
 
 
 def fill(mem: Memory) -> None:
-    kept(mem.remember("Maria's manager is Tomasz Wilk", tier="archival"))
-    kept(mem.remember("Last year Wilk moved to Gdansk", tier="archival"))
+    committed_record(mem.remember("Maria's manager is Tomasz Wilk", tier="archival"))
+    committed_record(mem.remember("Last year Wilk moved to Gdansk", tier="archival"))
     for year, rent in ((2024, "1,150"), (2026, "1,240")):
         text = f"The rent of the flat is {rent} euros a month"
-        kept(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
+        committed_record(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
     for n, like in enumerate(("tabs", "ferries", "blue tea", "the quay at night", "old maps")):
         given: dict[str, Any] = {"subject": "ana" if n % 2 else None, "metadata": {"reason": n}, "importance": n / 5}
         given["tags"] = ("harbour",) if n > 2 else ()
-        kept(mem.remember(f"Ana likes {like} for reason {n}", tier="archival", **given))
-    kept(mem.remember("Please always put the sum into the first line", tier="archival"))
-    kept(mem.remember("Ana likes a medicine that is nobody's business", tier="archival", sensitivity="sensitive"))
-    kept(mem.remember("Ana likes what a page of the web says about ferry prices", tier="archival", source="web"))
-    kept(mem.at(scope="/agents/orion").remember("Orion likes the ferry to the lighthouse", tier="archival"))
+        committed_record(mem.remember(f"Ana likes {like} for reason {n}", tier="archival", **given))
+    committed_record(mem.remember("Please always put the sum into the first line", tier="archival"))
+    committed_record(
+        mem.remember("Ana likes a medicine that is nobody's business", tier="archival", sensitivity="sensitive")
+    )
+    committed_record(
+        mem.remember("Ana likes what a page of the web says about ferry prices", tier="archival", source="web")
+    )
+    committed_record(mem.at(scope="/agents/orion").remember("Orion likes the ferry to the lighthouse", tier="archival"))
     for talk in (1, 2):
         for n, said in enumerate(
             ("Where is the keeper?", "At the lighthouse.", "Since when?", "Since the ferry left.")
         ):
             spoken = {"tier": "episodic", "kind": "event", "stability": "stable", "session": f"talk-{talk}"}
-            kept(mem.remember(f"{said} ({talk}/{n})", speaker="Ana" if n % 2 else "Ben", **spoken))
+            committed_record(mem.remember(f"{said} ({talk}/{n})", speaker="Ana" if n % 2 else "Ben", **spoken))
 
 
 def opened(database: str, folder: Path, **given: Any) -> Memory:
@@ -172,7 +176,7 @@ def test_the_best_of_many_memories_are_found_among_few_candidates(pair: Pair, mo
     places, things = ("pier", "mill", "attic", "yard"), ("rope", "oars", "paint", "lamp", "maps", "tools")
     for n in range(120):
         text = f"In the {places[n % 4]} box {n} holds {things[n % 6]} of boat {n // 6}"
-        kept(pair.process.remember(text, tier="archival"))
+        committed_record(pair.process.remember(text, tier="archival"))
     pair.database.reindex()
     shares = []
     for query in [f"which box holds {thing} of boat {n}" for n, thing in enumerate(things)] + [*QUERIES]:
@@ -186,9 +190,9 @@ def test_every_change_reaches_the_tables_with_its_commit(pair: Pair, database: s
     first = mem.recall("old maps").hits[0].memory.id
     mem.revise(first, "Ana likes new charts by now", reason="she said so")
     mem.forget(mem.recall("blue tea").hits[0].memory.id, reason="no longer")
-    kept(mem.remember("Ana likes violins from Gdansk", tier="archival", scope="/agents/orion"))
-    kept(mem.remember("a fact under a key", tier="archival", kind="state", key="note"))
-    kept(mem.remember("the fact under that key, anew", tier="archival", kind="state", key="note"))
+    committed_record(mem.remember("Ana likes violins from Gdansk", tier="archival", scope="/agents/orion"))
+    committed_record(mem.remember("a fact under a key", tier="archival", kind="state", key="note"))
+    committed_record(mem.remember("the fact under that key, anew", tier="archival", kind="state", key="note"))
     mem.rollback(str(mem.log()[0].commit.seq - 1))
     assert_alike(pair)
     before = stored_in(database)
@@ -202,7 +206,7 @@ def test_every_change_reaches_the_tables_with_its_commit(pair: Pair, database: s
 def test_nothing_of_an_erased_memory_is_left(pair: Pair, database: str) -> None:
     mem = pair.database
     before = stored_in(database)
-    out = kept(mem.remember("The boat in the dry dock is the Quokka", tier="archival"))
+    out = committed_record(mem.remember("The boat in the dry dock is the Quokka", tier="archival"))
     assert all(len(rows) > len(before[name]) for name, rows in stored_in(database).items())
     mem.erase(mem.plan_erase(out.id).digest, out.id)
     assert stored_in(database) == before
@@ -251,10 +255,10 @@ def test_an_index_leads_to_the_nearest_vectors(pair: Pair, monkeypatch: pytest.M
 def test_auto_chooses_by_memory_count_and_receipts_report_it(database: str, tmp_path: Path) -> None:
     with opened(database, tmp_path, policy=Policy(process_limit=3)) as mem:
         for text in ("one ferry", "two ferries", "three ferries"):
-            kept(mem.remember(text, tier="archival"))
+            committed_record(mem.remember(text, tier="archival"))
         mem.reindex()
         assert mem.status()["candidates"] == "process"
-        kept(mem.remember("four ferries", tier="archival"))
+        committed_record(mem.remember("four ferries", tier="archival"))
         mem.reindex()
         assert mem.status()["candidates"] == "database"
         found = mem.recall("ferry", receipt=True)
@@ -265,7 +269,7 @@ def test_auto_chooses_by_memory_count_and_receipts_report_it(database: str, tmp_
 
 def test_a_store_in_a_file_is_searched_in_the_process(tmp_path: Path) -> None:
     with opened(str(tmp_path / "memory.db"), tmp_path, policy=Policy(candidates="database")) as mem:
-        kept(mem.remember("one ferry", tier="archival"))
+        committed_record(mem.remember("one ferry", tier="archival"))
         mem.reindex()
         assert mem.recall("ferry").candidates == "process"
 

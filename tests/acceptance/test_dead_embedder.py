@@ -13,7 +13,7 @@ import pytest
 from keepward import Actor, InvalidInput, Memory, ModelUnavailable, Policy
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.embedding.remote import HttpEmbedder
-from keepward.services import search_features
+from keepward.services.search import features
 from support.loopback import Script, Server, serving
 
 DIM = 32
@@ -308,7 +308,7 @@ def test_iterator_of_vectors_is_read() -> None:
         def embed(self, texts: Sequence[str]) -> Any:
             return iter(super().embed(texts))
 
-    assert search_features.vectors_of(Lazy(DIM), ["a", "b"]).shape == (2, DIM)
+    assert features.vectors_of(Lazy(DIM), ["a", "b"]).shape == (2, DIM)
 
 
 def test_embedder_without_a_hash_gives_advice(opened: Callable[..., Memory]) -> None:

@@ -131,13 +131,13 @@ def test_each_command_that_the_drill_names_exists(command):
 def test_a_gate_that_is_taken_out_fails_a_check(store, without, monkeypatch, gate, attack):
     without(gate)
     # Scope and rights are checked before the gates too.
-    monkeypatch.setattr("keepward.services.write.outside_rights", lambda *_: None)
+    monkeypatch.setattr("keepward.services.writing.write.outside_rights", lambda *_: None)
     assert status(store, attack) == "breached"
 
 
 def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch):
-    from keepward.services import contexts
-    from keepward.services.output_filter import OutputFilterResult
+    from keepward.services.reading import contexts
+    from keepward.services.reading.output_filter import OutputFilterResult
 
     without("injection")
     monkeypatch.setattr(contexts, "filter_output", lambda records: [OutputFilterResult() for _ in records])
@@ -145,22 +145,22 @@ def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch)
 
 
 def test_an_erasure_that_no_one_remembers_fails_a_check(store, monkeypatch):
-    from keepward.services import tombstones
+    from keepward.services.writing import tombstones
 
     monkeypatch.setattr(tombstones, "tombstone_for", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 
 def test_a_reach_that_goes_anywhere_fails_a_check(store, monkeypatch):
-    from keepward.services.reader import Reader
+    from keepward.services.reading.visible import VisibleReader
 
-    monkeypatch.setattr(Reader, "can_see", lambda *_: True)
+    monkeypatch.setattr(VisibleReader, "can_see", lambda *_: True)
     assert status(store, "cross_scopes") == "breached"
 
 
 @pytest.mark.promise("F5")
 def test_an_anchor_that_forgets_fails_a_check(store, monkeypatch):
-    from keepward.adapters.trust_store import TrustStore
+    from keepward.machine.trust_store import TrustStore
 
     monkeypatch.setattr(TrustStore, "last_head", lambda *_: None)
     assert status(store, "restore_older") == "breached"

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from evals.workload import acknowledged, survivors, writing
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory, StoreUnavailable
 
@@ -123,19 +123,21 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @pytest.mark.promise("T8")
 def test_full_disk_is_reported_and_writes_resume_with_space(tmp_path: Path, room: Callable[[int], None]) -> None:
     with Memory.open(tmp_path / "m.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "config") as mem:
-        told = [kept(mem.remember(f"Order {n} was packed", tier="archival")).id for n in range(3)]
+        told = [committed_record(mem.remember(f"Order {n} was packed", tier="archival")).id for n in range(3)]
         with sqlite3.connect(tmp_path / "m.db") as raw:
             pages = raw.execute("PRAGMA page_count").fetchone()[0]
         raw.close()
         room(pages + 2)
         with pytest.raises(StoreUnavailable, match="full"):
             for n in range(500):
-                told.append(kept(mem.remember(f"Crate {n} " + "left the harbour " * 20, tier="archival")).id)
+                told.append(
+                    committed_record(mem.remember(f"Crate {n} " + "left the harbour " * 20, tier="archival")).id
+                )
         assert {each.id for each in mem.list_memories(limit=None)} == set(told)
         assert mem.recall("order packed")
         assert mem.verify().ok
         room(0)
-        told.append(kept(mem.remember("There is room again", tier="archival")).id)
+        told.append(committed_record(mem.remember("There is room again", tier="archival")).id)
         assert ({each.id for each in mem.list_memories(limit=None)}, mem.verify().ok) == (set(told), True)
     with Memory.open(tmp_path / "m.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "config") as mem:
         assert {each.id for each in mem.list_memories(limit=None)} == set(told)
@@ -184,7 +186,7 @@ def test_interrupted_checkpoint_leaves_a_store_that_opens(tmp_path: Path) -> Non
     store = tmp_path / "m.db"
     with Memory.open(store, **given) as mem:
         # So few writes that SQLite has not made a checkpoint of its own, which it does at 1,000 pages of the log.
-        told = [kept(mem.remember(f"Crate {n} left the harbour", tier="archival")).id for n in range(30)]
+        told = [committed_record(mem.remember(f"Crate {n} left the harbour", tier="archival")).id for n in range(30)]
         body, log = store.read_bytes(), Path(f"{store}-wal").read_bytes()
     whole = store.read_bytes()
     assert len(whole) > len(body)
@@ -209,11 +211,13 @@ def test_a_small_disk_that_runs_full_loses_nothing(tmp_path: Path) -> None:
             told = []
             with pytest.raises(StoreUnavailable, match="disk"):
                 for n in range(20_000):
-                    told.append(kept(mem.remember(f"Crate {n} " + "left the harbour " * 30, tier="archival")).id)
+                    told.append(
+                        committed_record(mem.remember(f"Crate {n} " + "left the harbour " * 30, tier="archival")).id
+                    )
             assert {each.id for each in mem.list_memories(limit=None)} == set(told)
         subprocess.run(["mount", "-o", "remount,size=8m", str(small)], check=True)
         with Memory.open(small / "m.db", **given) as mem:
-            told.append(kept(mem.remember("There is room again", tier="archival")).id)
+            told.append(committed_record(mem.remember("There is room again", tier="archival")).id)
             assert ({each.id for each in mem.list_memories(limit=None)}, mem.verify().ok) == (set(told), True)
     finally:
         subprocess.run(["umount", str(small)], check=False)
@@ -233,7 +237,7 @@ def test_every_commit_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path, m
 
     monkeypatch.setattr(connection, "connect", connect)
     with Memory.open(tmp_path / "m.db", embedder=None, config_dir=tmp_path / "config") as mem:
-        kept(mem.remember("The ferry is blue"))
+        committed_record(mem.remember("The ferry is blue"))
     assert set(modes[1:]) == {(2, "wal")}
 
 
@@ -281,7 +285,7 @@ def test_crash_at_any_statement_is_atomic(tmp_path: Path, what: str) -> None:
     with Memory.open(first / "m.db", actor=Actor.operator("olga"), embedder=None, config_dir=first / "config") as owner:
         agent = owner.as_actor(Actor.agent())
         for text in ("The crane is red", "The crane is old"):
-            kept(agent.remember(text, tier="archival"))
+            committed_record(agent.remember(text, tier="archival"))
         agent.remember("Sail to Oslo", tier="core", key="mission")
 
     def state(folder: Path) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import brought_back, codes, held, kept, refused
+from outcomes import brought_back, codes, committed_record, quarantined_item, refused
 
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered
@@ -52,7 +52,7 @@ def erased(owner: Memory, *ids: str, **chosen: str) -> str:
 @pytest.fixture
 def number(owner: Memory) -> str:
     """A memory of two versions, said with a reason and tags of its own."""
-    record = kept(
+    record = committed_record(
         owner.remember(
             FIRST, tier="archival", subject="ana", tags=["quokkatag"], aliases=["chat:9"], reason="heard: quokka-reason"
         )
@@ -63,7 +63,7 @@ def number(owner: Memory) -> str:
 
 @pytest.fixture
 def other(owner: Memory) -> str:
-    return kept(owner.remember("Deploys happen on Tuesdays", tier="archival")).id
+    return committed_record(owner.remember("Deploys happen on Tuesdays", tier="archival")).id
 
 
 @pytest.mark.promise("F14")
@@ -186,8 +186,10 @@ def test_a_reason_is_a_code_so_that_it_repeats_nothing(owner, number):
 
 
 def test_summary_that_repeats_the_text_goes_others_are_listed(owner, number, other):
-    copy = kept(owner.remember(f"Note: {SECOND}, deploys weekly", tier="archival", derived_from=[number, other]))
-    own = kept(owner.remember("One guest can be reached by phone", tier="archival", derived_from=[number]))
+    copy = committed_record(
+        owner.remember(f"Note: {SECOND}, deploys weekly", tier="archival", derived_from=[number, other])
+    )
+    own = committed_record(owner.remember("One guest can be reached by phone", tier="archival", derived_from=[number]))
     plan = owner.plan_erase([number])
     assert ({each.id: each.why for each in plan.targets}, plan.derived) == (
         {number: "named", copy.id: "copy"},
@@ -198,8 +200,8 @@ def test_summary_that_repeats_the_text_goes_others_are_listed(owner, number, oth
 @pytest.fixture
 def ramipril(owner: Memory) -> tuple[str, str]:
     """Ids of a message about Ana and of a fact that cites it and names no subject."""
-    message = kept(owner.remember("I take it each morning, says Ana", kind="event", subject="ana")).id
-    fact = kept(owner.remember("Ana takes Ramipril every morning", tier="archival", evidence=[message])).id
+    message = committed_record(owner.remember("I take it each morning, says Ana", kind="event", subject="ana")).id
+    fact = committed_record(owner.remember("Ana takes Ramipril every morning", tier="archival", evidence=[message])).id
     return message, fact
 
 
@@ -216,7 +218,7 @@ def test_plan_shows_citations_of_an_erased_memory_with_text(owner, ramipril):
 
 def test_include_citing_takes_citing_memories_along(owner, ramipril, tmp_path):
     message, fact = ramipril
-    second = kept(owner.remember("A note on blood pressure", tier="archival", evidence=[fact])).id
+    second = committed_record(owner.remember("A note on blood pressure", tier="archival", evidence=[fact])).id
     plan = owner.plan_erase(subject="ana", include_citing=True)
     done = owner.erase(plan.digest, subject="ana", include_citing=True)
     assert ({each.id: each.why for each in plan.targets}, plan.candidates) == (
@@ -241,13 +243,13 @@ def test_a_citing_memory_stays_when_it_is_not_taken_along(owner, ramipril):
 
 def test_a_new_citing_memory_voids_the_plan(owner, ramipril):
     plan = owner.plan_erase(subject="ana")
-    kept(owner.remember("Ana sleeps well", tier="archival", evidence=[ramipril[0]]))
+    committed_record(owner.remember("Ana sleeps well", tier="archival", evidence=[ramipril[0]]))
     with pytest.raises(Conflict):
         owner.erase(plan.digest, subject="ana")
 
 
 def test_plan_hides_sensitive_text_without_the_right(owner, ramipril, entering):
-    kept(owner.remember("Ana has diabetes", evidence=[ramipril[0]], sensitivity="sensitive", consent=True))
+    committed_record(owner.remember("Ana has diabetes", evidence=[ramipril[0]], sensitivity="sensitive", consent=True))
     eraser = entering(replace(Actor.operator("erin"), can=frozenset({"read", "erase"})))
     shown = [each.text for each in eraser.plan_erase(subject="ana").candidates]
     assert (len(shown), [text for text in shown if "diabetes" in text]) == (2, [])
@@ -255,13 +257,13 @@ def test_plan_hides_sensitive_text_without_the_right(owner, ramipril, entering):
 
 @pytest.mark.parametrize("text", [SECOND.upper(), f"  {SECOND}.", SECOND.replace("'", "’")])
 def test_a_copy_in_other_capitals_or_signs_goes_with_it(owner, number, tmp_path, text):
-    copy = kept(owner.remember(text, tier="archival", scope="/agents/orion"))
+    copy = committed_record(owner.remember(text, tier="archival", scope="/agents/orion"))
     erased(owner, number)
     assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
 
 
 def test_a_plan_leaves_out_notes_that_repeat_the_words(owner, number):
-    note = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
+    note = committed_record(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
     plan = owner.plan_erase([number])
     assert (plan.candidates, [target.id for target in plan.targets]) == ((), [number])
     owner.erase(plan.digest, [number])
@@ -270,7 +272,7 @@ def test_a_plan_leaves_out_notes_that_repeat_the_words(owner, number):
 
 def test_a_citation_that_was_replaced_no_longer_counts(owner, ramipril):
     message, fact = ramipril
-    other = kept(owner.remember("Ana was at the doctor", kind="event")).id
+    other = committed_record(owner.remember("Ana was at the doctor", kind="event")).id
     with owner.draft(reason="cited wrongly") as draft:
         draft.replace(fact, "Ana takes Ramipril at noon", evidence=[other])
     assert (owner.plan_erase([message]).candidates, owner.plan_erase([other]).candidates[0].id) == ((), fact)
@@ -278,7 +280,7 @@ def test_a_citation_that_was_replaced_no_longer_counts(owner, ramipril):
 
 def test_what_another_user_said_stays_and_is_listed(owner):
     ana, bo = owner.user("ana"), owner.user("bo")
-    mine, other = kept(ana.remember("I live in Porto")), kept(bo.remember("I live in Porto"))
+    mine, other = committed_record(ana.remember("I live in Porto")), committed_record(bo.remember("I live in Porto"))
     plan = ana.erase()
     assert [target.id for target in plan.targets] == [mine.id]
     assert [(each.id, each.why) for each in plan.candidates] == [(other.id, "quotes")]
@@ -289,21 +291,21 @@ def test_what_another_user_said_stays_and_is_listed(owner):
 
 def test_an_erasure_takes_copies_of_the_same_user_only(owner):
     ana, bert = owner.user("ana"), owner.user("bert")
-    first = kept(ana.remember(FIRST, tier="archival"))
-    copy = kept(ana.project("boat").remember(FIRST, tier="archival"))
-    other = kept(bert.remember(FIRST, tier="archival"))
+    first = committed_record(ana.remember(FIRST, tier="archival"))
+    copy = committed_record(ana.project("boat").remember(FIRST, tier="archival"))
+    other = committed_record(bert.remember(FIRST, tier="archival"))
     erased(owner, first.id)
     assert [owner.get(each.id).status.value for each in (first, copy, other)] == ["erased", "erased", "active"]
 
 
 def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
-    copy = kept(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
+    copy = committed_record(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
     erased(owner, number)
     assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
 
 
 def test_only_the_old_version_that_copied_the_text_is_erased(owner, number, tmp_path):
-    living = kept(owner.remember(FIRST, tier="archival", scope="/agents/orion"))
+    living = committed_record(owner.remember(FIRST, tier="archival", scope="/agents/orion"))
     owner.revise(living.id, "Orion keeps no numbers", reason="tidied")
     erased(owner, number)
     texts = [each.record.text for each in owner.history(living.id)]
@@ -311,7 +313,7 @@ def test_only_the_old_version_that_copied_the_text_is_erased(owner, number, tmp_
 
 
 def test_a_complete_subject_can_be_erased(owner, number, other, tmp_path):
-    kept(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
+    committed_record(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
     erased(owner, subject="ana")
     assert (traces(tmp_path), [record.id for record in owner.list_memories()]) == ([], [other])
 
@@ -337,17 +339,17 @@ def test_erasing_again_names_the_tombstone(owner, number):
 
 
 def test_pending_proposal_and_receipt_lose_the_text_with_notice(owner, mem, tmp_path):
-    item = held(mem.remember(FIRST, tier="core", key="mission"))
-    record = kept(owner.remember(FIRST, tier="archival"))
+    item = quarantined_item(mem.remember(FIRST, tier="core", key="mission"))
+    record = committed_record(owner.remember(FIRST, tier="archival"))
     erased(owner, record.id)
     told = [(each.id, each.state, each.steps) for each in mem.notices()]
     assert (traces(tmp_path), told) == ([], [(item.id, "rejected", ())])
 
 
 def test_what_was_approved_before_leaves_no_digest_to_guess_from(owner, mem):
-    item = held(mem.remember(FIRST, tier="core", key="mission"))
+    item = quarantined_item(mem.remember(FIRST, tier="core", key="mission"))
     done = owner.approve(item.id)
-    erased(owner, kept(done).id)
+    erased(owner, committed_record(done).id)
     raw = Path(owner.path).read_bytes()
     assert item.digest.encode() not in raw
 
@@ -458,7 +460,7 @@ def test_a_refusal_of_what_was_erased_leaves_no_trace(owner, number, tmp_path):
 
 def test_fact_with_another_number_is_not_taken_as_erased(owner, number):
     erased(owner, number)
-    assert kept(owner.remember("Ana's private number is 7742 quokkablue", tier="archival")).version == 1
+    assert committed_record(owner.remember("Ana's private number is 7742 quokkablue", tier="archival")).version == 1
 
 
 def test_the_names_of_tombstones_cannot_be_given_to_a_memory(owner, number):
@@ -490,7 +492,7 @@ def test_older_export_with_erased_text_is_not_restored(owner, number, opened, tm
 
 @pytest.mark.promise("T12", "T13")
 def test_an_approval_does_not_bring_the_text_back(owner, mem, number, opened, tmp_path):
-    item = held(mem.remember("Ana's private number is 7741  quokkablue", tier="core", key="mission"))
+    item = quarantined_item(mem.remember("Ana's private number is 7741  quokkablue", tier="core", key="mission"))
     erased(owner, number)
     with pytest.raises(Conflict):
         owner.approve(item.id)
@@ -499,7 +501,7 @@ def test_an_approval_does_not_bring_the_text_back(owner, mem, number, opened, tm
 
 @pytest.mark.promise("T12", "T13")
 def test_an_approval_does_not_take_an_erased_name_again(owner, mem, number):
-    item = held(mem.remember("Ship before Easter", tier="core", key="mission", aliases=["chat:9"]))
+    item = quarantined_item(mem.remember("Ship before Easter", tier="core", key="mission", aliases=["chat:9"]))
     erased(owner, number)
     with pytest.raises(Conflict, match=number):
         owner.approve(item.id)
@@ -555,7 +557,7 @@ def test_a_user_is_erased_by_few_statements_whatever_was_said(owner, statements,
     ]
     assert {outcome.outcome for outcome in ana.remember_many(told)} == {"committed"}
     ana.context("Ana's number")
-    kept(owner.user("bo").remember("Ana's number 1 is 7919"))
+    committed_record(owner.user("bo").remember("Ana's number 1 is 7919"))
     statements.clear()
     plan = ana.erase()
     planned = list(statements)
@@ -637,7 +639,7 @@ def test_content_that_is_taken_away_without_an_erasure_is_noticed(owner, number,
 
 
 def test_missing_version_of_a_living_memory_needs_an_erasure(owner, number, path):
-    living = kept(owner.remember(FIRST, tier="archival", scope="/agents/orion")).id
+    living = committed_record(owner.remember(FIRST, tier="archival", scope="/agents/orion")).id
     owner.revise(living, "Orion keeps no numbers", reason="tidied")
     owner.revise(living, "Orion keeps no notes", reason="tidied")
     erased(owner, number)
@@ -729,6 +731,6 @@ def test_interrupted_erasure_is_finished_at_the_next_opening(
 
 def test_an_erasure_in_one_tenant_leaves_another_alone(owner, number):
     elsewhere = owner.at(tenant="acme")
-    record = kept(elsewhere.remember(FIRST, tier="archival"))
+    record = committed_record(elsewhere.remember(FIRST, tier="archival"))
     erased(owner, number)
     assert (elsewhere.get(record.id).text, codes(elsewhere.remember(FIRST, tier="archival"))) == (FIRST, {"duplicate"})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 from keepward import Actor, Memory, Policy
 from keepward.core.blob import Blob, BlobUpload
@@ -45,7 +45,7 @@ def test_reasons_of_decisions_are_erased_with_their_proposal(tmp_path):
 
 
 def test_a_proposal_is_erased_by_the_beginning_of_its_id(owner: Memory, mem: Memory) -> None:
-    item = held(mem.remember(ORDER))
+    item = quarantined_item(mem.remember(ORDER))
     owner.erase(owner.plan_erase(item.id[:23]).digest, item.id[:23])
     assert owner.proposal(item.id).steps == ()
 
@@ -132,7 +132,7 @@ def stone(owner: Memory) -> str:
     """The id of a memory that was erased in the scope of another agent."""
     secret = owner.at(scope="/agents/ana")
     ref = secret.put_blob(PNG).ref
-    made = kept(secret.remember(PIN, tier="archival", aliases=["chat:9"], blob=ref, content_type="image"))
+    made = committed_record(secret.remember(PIN, tier="archival", aliases=["chat:9"], blob=ref, content_type="image"))
     plan = owner.plan_erase(made.id)
     owner.erase(plan.digest, [made.id])
     return made.id
@@ -150,14 +150,16 @@ def guesses(folder: Path) -> Path:
 
 
 def test_a_stranger_gets_the_answer_of_an_ordinary_write(stranger: Memory, stone: str) -> None:
-    assert kept(stranger.remember(PIN, tier="archival")).text == PIN
-    assert kept(stranger.remember("Tea is on the left", tier="archival", aliases=["chat:9"])).aliases == ("chat:9",)
+    assert committed_record(stranger.remember(PIN, tier="archival")).text == PIN
+    assert committed_record(stranger.remember("Tea is on the left", tier="archival", aliases=["chat:9"])).aliases == (
+        "chat:9",
+    )
 
 
 def test_batches_drafts_and_edits_answer_a_stranger_alike(stranger: Memory, stone: str) -> None:
     rows = [f"The blue boat has berth {n}" for n in (4710, 4711, 4712)]
     assert [each.outcome for each in stranger.remember_many(rows)] == ["committed"] * 3
-    other = kept(stranger.remember("Tea is on the left", tier="archival"))
+    other = committed_record(stranger.remember("Tea is on the left", tier="archival"))
     with stranger.draft(reason="note") as draft:
         draft.replace(other.id, f"{PIN}.")
     assert draft.outcome is not None
@@ -193,7 +195,7 @@ def test_a_dry_run_reports_the_owner(owner: Memory, stone: str, tmp_path: Path) 
 
 
 def test_a_reviewer_is_reported_and_the_proposer_is_not(owner: Memory, stranger: Memory, stone: str) -> None:
-    item = held(stranger.remember(PIN, tier="core", key="mission"))
+    item = quarantined_item(stranger.remember(PIN, tier="core", key="mission"))
     with pytest.raises(Conflict, match=stone):
         owner.approve(item.id)
     assert codes(owner.amend(item.id, f"{PIN}.")) == {"erased"}
@@ -232,7 +234,7 @@ def erased(owner: Memory, *ids: str, **chosen: Any) -> None:
     ids=["subject", "evidence", "source", "session", "alias"],
 )
 def test_a_proposal_is_erased_by_what_it_is_of(owner, mem, tmp_path, clock, fields, chosen, decided):
-    item = held(mem.remember(ORDER_ABOUT_WORD, **fields))
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD, **fields))
     if decided == "rejected":
         owner.reject(item.id, reason="no")
     elif decided == "expired":
@@ -247,34 +249,36 @@ def test_a_proposal_is_erased_by_what_it_is_of(owner, mem, tmp_path, clock, fiel
 
 
 def test_a_proposal_is_erased_by_its_own_id(owner, mem, tmp_path):
-    item = held(mem.remember(ORDER_ABOUT_WORD))
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD))
     erased(owner, item.id)
     assert found(tmp_path) == []
 
 
 def test_what_was_erased_while_it_waited_is_not_remembered_later(owner, mem):
-    erased(owner, held(mem.remember(ORDER_ABOUT_WORD, subject="ana")).id)
+    erased(owner, quarantined_item(mem.remember(ORDER_ABOUT_WORD, subject="ana")).id)
     assert refused(owner.remember(ORDER_ABOUT_WORD))
     with pytest.raises(Conflict, match="erased already"):
         owner.plan_erase(owner.list_memories(limit=None, include_ended=True)[0].id)
 
 
 def test_pending_proposal_made_from_an_erased_memory_is_erased_too(owner, mem, tmp_path):
-    made = kept(mem.remember("The quay is closed on Mondays", tier="archival"))
-    held(mem.remember(ORDER_ABOUT_WORD, derived_from=[made.id]))
+    made = committed_record(mem.remember("The quay is closed on Mondays", tier="archival"))
+    quarantined_item(mem.remember(ORDER_ABOUT_WORD, derived_from=[made.id]))
     erased(owner, made.id)
     assert found(tmp_path) == []
 
 
 @pytest.fixture
 def message(owner):
-    return kept(owner.remember("I take it each morning, says Ana", kind="event", subject="ana", aliases=["mail:7"])).id
+    return committed_record(
+        owner.remember("I take it each morning, says Ana", kind="event", subject="ana", aliases=["mail:7"])
+    ).id
 
 
 @pytest.mark.parametrize("by", ["id", "alias"])
 @pytest.mark.parametrize("decided", [False, True])
 def test_a_plan_shows_proposals_that_cite_an_erased_memory(owner, mem, message, by, decided):
-    item = held(mem.remember(ORDER_ABOUT_WORD, evidence=[message if by == "id" else "mail:7"]))
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD, evidence=[message if by == "id" else "mail:7"]))
     if decided:
         owner.reject(item.id, reason="no")
     plan = owner.plan_erase([message])
@@ -283,21 +287,21 @@ def test_a_plan_shows_proposals_that_cite_an_erased_memory(owner, mem, message, 
 
 
 def test_citing_proposal_stays_unless_named_or_included(owner, mem, message):
-    item = held(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
     erased(owner, message)
     assert [each.state for each in owner.pending()] == ["pending"]
     assert owner.pending()[0].id == item.id
 
 
 def test_a_citing_proposal_that_is_named_goes(owner, mem, message, tmp_path):
-    item = held(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
     erased(owner, message, item.id)
     assert found(tmp_path) == []
 
 
 def test_include_citing_takes_citing_proposals_along(owner, mem, message, tmp_path):
-    fact = kept(owner.remember("Ana takes a pill", tier="archival", evidence=[message])).id
-    item = held(mem.remember(ORDER_ABOUT_WORD, evidence=[fact]))
+    fact = committed_record(owner.remember("Ana takes a pill", tier="archival", evidence=[message])).id
+    item = quarantined_item(mem.remember(ORDER_ABOUT_WORD, evidence=[fact]))
     plan = owner.plan_erase([message], include_citing=True)
     assert (plan.candidates, plan.proposals) == ((), (item.id,))
     assert {each.id: each.why for each in plan.targets} == {
@@ -312,8 +316,8 @@ def test_include_citing_takes_citing_proposals_along(owner, mem, message, tmp_pa
 
 
 def test_pending_edit_with_a_citation_is_erased_without_its_memory(owner, mem, message, tmp_path):
-    block = kept(owner.remember("Ship it before Easter", **CORE))
-    item = held(mem.revise(block.id, f"Ship it with {WORD}", evidence=[message], reason="x"))
+    block = committed_record(owner.remember("Ship it before Easter", **CORE))
+    item = quarantined_item(mem.revise(block.id, f"Ship it with {WORD}", evidence=[message], reason="x"))
     assert [each.id for each in owner.plan_erase([message]).candidates] == [item.id]
     erased(owner, message, include_citing=True)
     assert found(tmp_path) == []
@@ -322,28 +326,28 @@ def test_pending_edit_with_a_citation_is_erased_without_its_memory(owner, mem, m
 
 def test_a_new_citing_proposal_voids_the_plan(owner, mem, message):
     plan = owner.plan_erase([message])
-    held(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
+    quarantined_item(mem.remember(ORDER_ABOUT_WORD, evidence=[message]))
     with pytest.raises(Conflict):
         owner.erase(plan.digest, [message])
 
 
 def test_an_edit_that_waits_goes_and_the_memory_stays(owner, mem, tmp_path):
-    block = kept(owner.remember("Ship it before Easter", **CORE))
-    held(mem.revise(block.id, f"Ship it with {WORD}", subject="ana", reason="x"))
+    block = committed_record(owner.remember("Ship it before Easter", **CORE))
+    quarantined_item(mem.revise(block.id, f"Ship it with {WORD}", subject="ana", reason="x"))
     erased(owner, subject="ana")
     assert found(tmp_path) == []
     assert owner.get(block.id).text == "Ship it before Easter"
 
 
 def test_what_no_one_proposed_is_not_found(owner, mem):
-    held(mem.remember(ORDER_ABOUT_WORD, subject="ana"))
+    quarantined_item(mem.remember(ORDER_ABOUT_WORD, subject="ana"))
     with pytest.raises(NotFound):
         owner.plan_erase(subject="bo")
 
 
 @pytest.mark.parametrize("decided", ["rejected", "approved", "expired"])
 def test_body_of_a_decided_proposal_is_dropped_after_retention(owner, mem, tmp_path, clock, decided):
-    item = held(mem.remember(f"Ship {WORD}", **CORE))
+    item = quarantined_item(mem.remember(f"Ship {WORD}", **CORE))
     if decided == "approved":
         made = owner.approve(item.id)
         erase_later = made.records[0].id
@@ -368,7 +372,7 @@ def test_body_of_a_decided_proposal_is_dropped_after_retention(owner, mem, tmp_p
 
 def test_policy_says_how_long_a_decided_body_is_stored(opened, clock):
     with opened("own", policy=Policy(review_keep=timedelta(days=2)), actor=Actor.operator("olga")) as owner:
-        item = held(owner.as_actor(Actor.agent("claude")).remember(ORDER_ABOUT_WORD))
+        item = quarantined_item(owner.as_actor(Actor.agent("claude")).remember(ORDER_ABOUT_WORD))
         owner.reject(item.id, reason="no")
         clock.move(days=3)
         owner.run_job("sweep_blobs", force=True)
@@ -431,8 +435,8 @@ def test_after_erasure_no_column_contains_a_typed_word(owner, mem, tmp_path):
         "job": f"{WORD}-job", "speaker": f"{WORD}-speaker", "aliases": [f"{WORD}:1"], "evidence": [f"{WORD}:2"],
         "metadata": {WORD: WORD},
     }  # fmt: skip
-    name = kept(mem.remember(f"The {WORD} gate", tier="archival", key=f"{WORD}-key", **everything)).id
-    held(mem.remember(ORDER_ABOUT_WORD, **everything))
+    name = committed_record(mem.remember(f"The {WORD} gate", tier="archival", key=f"{WORD}-key", **everything)).id
+    quarantined_item(mem.remember(ORDER_ABOUT_WORD, **everything))
     compiled = mem.context(f"Where is the {WORD} gate?").receipt
     mem.feedback(compiled.id, used=[name])
     assert holding(owner.path, WORD) >= {"events.payload", "documents.body", "records.key"}
@@ -444,8 +448,10 @@ def test_after_erasure_no_column_contains_a_typed_word(owner, mem, tmp_path):
 
 def test_an_approved_proposal_that_repeats_erased_words_leaves_none(owner, mem):
     said = f"Ana {WORD} lives in Elm street number five"
-    name = kept(mem.remember(said, tier="archival")).id
-    item = held(mem.remember("Always greet in Portuguese", tier="core", key="operating_rules", reason=f"as {said}"))
+    name = committed_record(mem.remember(said, tier="archival")).id
+    item = quarantined_item(
+        mem.remember("Always greet in Portuguese", tier="core", key="operating_rules", reason=f"as {said}")
+    )
     assert owner.approve(item.id).commit is not None
     erased(owner, name)
     assert holding(owner.path, WORD) == set()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 from starlette.testclient import TestClient
 
 from keepward import Actor, Client, Filters, InvalidInput, Memory, Unauthorised
@@ -37,7 +37,7 @@ def test_memory_with_more_words_of_the_query_ranks_higher(words: Memory) -> None
         "yellow sail mast rope",
     ]
     for text in reversed(texts):
-        kept(words.remember(text, tier="archival"))
+        committed_record(words.remember(text, tier="archival"))
     hits = list(words.recall("yellow ferry harbour lantern"))
     assert [hit.memory.text for hit in hits] == texts
     assert [hit.rank for hit in hits] == [1, 2, 3, 4]
@@ -49,8 +49,8 @@ def test_memory_with_more_words_of_the_query_ranks_higher(words: Memory) -> None
 def test_the_exact_phrase_outranks_the_same_words_among_others(words: Memory) -> None:
     phrase = "the keeper of the north light"
     scattered = "a light came from the north and blinded nobody but the old keeper asleep in a boat by the pier"
-    kept(words.remember(phrase, tier="archival"))
-    kept(words.remember(scattered, tier="archival"))
+    committed_record(words.remember(phrase, tier="archival"))
+    committed_record(words.remember(scattered, tier="archival"))
     assert ranked(words, "keeper of the north light") == [phrase, scattered]
 
 
@@ -58,14 +58,14 @@ def test_the_exact_phrase_outranks_the_same_words_among_others(words: Memory) ->
 def test_between_memories_with_the_same_words_the_closer_text_wins(words: Memory) -> None:
     close = "red crane on quay seven"
     far = "red crane on quay seven which was bought used from a yard in Bergen and repaired twice"
-    kept(words.remember(close, tier="archival"))
-    kept(words.remember(far, tier="archival"))
+    committed_record(words.remember(close, tier="archival"))
+    committed_record(words.remember(far, tier="archival"))
     assert ranked(words, "red crane on quay seven") == [close, far]
 
 
 @pytest.mark.promise("A76", "B53", "E4")
 def test_without_a_shared_word_nothing_is_found(words: Memory) -> None:
-    kept(words.remember("The ferry leaves at six", tier="archival"))
+    committed_record(words.remember("The ferry leaves at six", tier="archival"))
     found = words.recall("quantum chromodynamics")
     assert list(found) == []
     assert found.used == ("text",)
@@ -75,7 +75,7 @@ def test_without_a_shared_word_nothing_is_found(words: Memory) -> None:
 @pytest.mark.promise("A73", "E32")
 def test_equal_scores_have_a_fixed_order(words: Memory) -> None:
     for n in range(5):
-        kept(words.remember(f"buoy {n}", tier="archival"))
+        committed_record(words.remember(f"buoy {n}", tier="archival"))
     assert ranked(words, "buoy") == ranked(words, "buoy") == [f"buoy {n}" for n in (4, 3, 2, 1, 0)]
 
 
@@ -100,8 +100,8 @@ def unaware(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_old_secret_is_masked_in_prompt_and_replay(
     mem: Memory, owner: Memory, unaware: Callable[[], None], form: str
 ) -> None:
-    kept(owner.remember(f"the deploy key is {TOKEN}", key="mission", tier="core"))
-    kept(mem.remember(f"deploy with {TOKEN} at night", tier="archival"))
+    committed_record(owner.remember(f"the deploy key is {TOKEN}", key="mission", tier="core"))
+    committed_record(mem.remember(f"deploy with {TOKEN} at night", tier="archival"))
     unaware()
     compiled = mem.context("deploy", format=form)
     assert TOKEN not in compiled.text
@@ -115,7 +115,7 @@ def test_old_secret_is_masked_in_prompt_and_replay(
 @pytest.mark.parametrize("field", ["key", "speaker"])
 def test_a_secret_in_other_fields_is_in_no_prompt(mem: Memory, unaware: Callable[[], None], field: str) -> None:
     fields: dict[str, Any] = {"key": {"key": TOKEN, "tier": "working"}, "speaker": {"speaker": TOKEN, "kind": "event"}}
-    record = kept(mem.remember("deploy at night", **fields[field]))
+    record = committed_record(mem.remember("deploy at night", **fields[field]))
     unaware()
     compiled = mem.context("deploy at night")
     assert TOKEN not in compiled.text
@@ -124,8 +124,8 @@ def test_a_secret_in_other_fields_is_in_no_prompt(mem: Memory, unaware: Callable
 
 @pytest.mark.promise("C78")
 def test_old_prompt_injection_is_excluded_and_named(mem: Memory, unaware: Callable[[], None]) -> None:
-    planted = kept(mem.remember(f"About mooring fees: {ORDER}", tier="archival", source="web"))
-    kept(mem.remember("Mooring fees are due in May", tier="archival"))
+    planted = committed_record(mem.remember(f"About mooring fees: {ORDER}", tier="archival", source="web"))
+    committed_record(mem.remember("Mooring fees are due in May", tier="archival"))
     unaware()
     compiled = mem.context("mooring fees")
     assert "previous instructions" not in compiled.text
@@ -136,7 +136,7 @@ def test_old_prompt_injection_is_excluded_and_named(mem: Memory, unaware: Callab
 @pytest.mark.promise("C78")
 def test_context_names_the_newest_pending_and_counts_the_rest(mem: Memory) -> None:
     guesses = [{"text": f"Pier {n} is free", "tier": "archival", "confidence": 0.1} for n in range(22)]
-    waiting = [held(each) for each in mem.remember_many(guesses, reason="a guess")]
+    waiting = [quarantined_item(each) for each in mem.remember_many(guesses, reason="a guess")]
     left_out = mem.context("which pier is free?").excluded
     assert {each.id for each in left_out} == {each.id for each in waiting[2:]}
     assert {each.reason.detail for each in left_out} == {"it waits for a person's decision, as 2 older ones do"}
@@ -159,7 +159,7 @@ def test_secret_in_the_user_file_reaches_neither_prompt_nor_disk(
 
 @pytest.mark.promise("C78")
 def test_a_secret_in_the_objective_is_on_no_receipt(mem: Memory, path: Path) -> None:
-    kept(mem.remember("Mooring fees are due in May", tier="archival"))
+    committed_record(mem.remember("Mooring fees are due in May", tier="archival"))
     compiled = mem.context(f"pay the mooring fees with {TOKEN}")
     assert TOKEN not in str(mem.receipt(compiled.receipt.id)) + compiled.text
     mem.close()
@@ -177,7 +177,7 @@ def test_a_secret_in_the_objective_is_on_no_receipt(mem: Memory, path: Path) -> 
     ],
 )
 def test_a_memory_cannot_pose_as_a_part_of_the_prompt(mem: Memory, unaware: Callable[[], None], text: str) -> None:
-    kept(mem.remember(text, tier="archival"))
+    committed_record(mem.remember(text, tier="archival"))
     compiled = mem.context("obey Nova").text
     assert compiled.count("\n## mission") == 0
     assert compiled.count("\n[rule]") == 0
@@ -203,10 +203,10 @@ EMBEDDERS = ("hashed", None)
 
 
 @pytest.fixture(params=EMBEDDERS, ids=["hashed", "words"])
-def told(request: pytest.FixtureRequest, opened: Callable[..., Memory]) -> Any:
+def filled_store(request: pytest.FixtureRequest, opened: Callable[..., Memory]) -> Any:
     with opened("told", embedder=request.param, actor=Actor.operator()) as mem:
         for text in FACTS:
-            kept(mem.remember(text))
+            committed_record(mem.remember(text))
         yield mem
 
 
@@ -214,12 +214,12 @@ def uses(mem: Memory) -> int:
     return round(mem.status()["average_uses"] * mem.status()["live"])
 
 
-def test_question_about_nothing_remembered_has_only_weak_hits(told: Memory) -> None:
-    assert all(hit.weak for hit in told.recall(NOTHING))
+def test_question_about_nothing_remembered_has_only_weak_hits(filled_store: Memory) -> None:
+    assert all(hit.weak for hit in filled_store.recall(NOTHING))
 
 
-def test_answer_comes_first_and_is_not_weak(told: Memory) -> None:
-    best = told.recall(ASKED)[0]
+def test_answer_comes_first_and_is_not_weak(filled_store: Memory) -> None:
+    best = filled_store.recall(ASKED)[0]
     assert (best.memory.text, best.weak, 0.2 < best.score <= 1) == (FACTS[2], False, True)
 
 
@@ -227,7 +227,7 @@ def test_answer_comes_first_and_is_not_weak(told: Memory) -> None:
 def test_one_rare_word_makes_a_hit_strong(opened: Callable[..., Memory], embedder: str | None) -> None:
     with opened("dozen", embedder=embedder, actor=Actor.operator()) as mem:
         for text in (*FACTS, *OTHERS):
-            kept(mem.remember(text))
+            committed_record(mem.remember(text))
         best = mem.recall("How heavy is Ben?")[0]
         assert (best.memory.text, best.weak) == (FACTS[4], False)
 
@@ -235,26 +235,26 @@ def test_one_rare_word_makes_a_hit_strong(opened: Callable[..., Memory], embedde
 def test_word_that_few_memories_hold_decides_beside_one_that_many_hold(opened: Callable[..., Memory]) -> None:
     with opened("common", embedder=None, actor=Actor.operator()) as mem:
         for tool in ("hammer", "plane", "rasp", "file"):
-            kept(mem.remember(f"The workshop has a {tool}"))
+            committed_record(mem.remember(f"The workshop has a {tool}"))
         hits = mem.recall("Is a rasp in the workshop?")
         assert [("rasp" in hit.memory.text, hit.weak) for hit in hits] == [(True, False), *[(False, True)] * 3]
 
 
-def test_scores_fall_with_the_rank_from_1_to_0(told: Memory) -> None:
-    scores = [hit.score for hit in told.recall(ASKED)]
+def test_scores_fall_with_the_rank_from_1_to_0(filled_store: Memory) -> None:
+    scores = [hit.score for hit in filled_store.recall(ASKED)]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_floor_leaves_out_hits_with_lower_scores(told: Memory) -> None:
-    scores = [hit.score for hit in told.recall(ASKED)]
-    assert [hit.score for hit in told.recall(ASKED, floor=scores[0])] == scores[:1]
+def test_floor_leaves_out_hits_with_lower_scores(filled_store: Memory) -> None:
+    scores = [hit.score for hit in filled_store.recall(ASKED)]
+    assert [hit.score for hit in filled_store.recall(ASKED, floor=scores[0])] == scores[:1]
 
 
 def test_weak_hits_do_not_count_as_used(opened: Callable[..., Memory]) -> None:
     with opened("told", embedder="hashed", actor=Actor.operator()) as mem:
         for text in FACTS:
-            kept(mem.remember(text))
+            committed_record(mem.remember(text))
         mem.recall(NOTHING)
         found = mem.recall(ASKED, receipt=True)
         assert sum(not hit.weak for hit in found) == 1 < len(found)
@@ -264,17 +264,17 @@ def test_weak_hits_do_not_count_as_used(opened: Callable[..., Memory]) -> None:
 def test_context_has_the_best_three_and_names_weak_hits(opened: Callable[..., Memory]) -> None:
     with opened("many", embedder="hashed", actor=Actor.operator()) as mem:
         for text in (*FACTS, *OTHERS):
-            kept(mem.remember(text))
+            committed_record(mem.remember(text))
         compiled = mem.context(NOTHING)
         best = [hit.memory.id for hit in mem.recall(NOTHING, limit=3)]
         assert {item.id for section in compiled.sections for item in section.items} == {*best}
         assert {each.reason.code for each in compiled.excluded} == {"weak"}
 
 
-def test_memories_that_are_no_hits_are_replayed_too(told: Memory) -> None:
-    compiled = told.context(NOTHING)
+def test_memories_that_are_no_hits_are_replayed_too(filled_store: Memory) -> None:
+    compiled = filled_store.context(NOTHING)
     assert FACTS[0] in compiled.text
-    assert told.replay(compiled.receipt.id).text == compiled.text
+    assert filled_store.replay(compiled.receipt.id).text == compiled.text
 
 
 @pytest.mark.parametrize(("text", "let_in"), [("fix this bug", False), ("What should I bring for the cousin?", True)])
@@ -284,19 +284,19 @@ def test_weak_preferences_enter_contexts_of_requests_for_advice(
     with opened("task", embedder="hashed", actor=Actor.operator()) as mem:
         # These three are closer to the request.
         for each in (*OTHERS, FACTS[0], *(f"The bug for the cousin number {n} is fixed" for n in range(3))):
-            kept(mem.remember(each))
+            committed_record(mem.remember(each))
         assert [hit.weak for hit in mem.recall(text, limit=100) if hit.memory.text == FACTS[0]] == [True]
         assert (FACTS[0] in mem.context(text).text) == let_in
 
 
-def test_memory_block_leaves_out_weak_hits(told: Memory) -> None:
-    assert (told.memory_block(NOTHING).text, FACTS[2] in told.memory_block(ASKED).text) == ("", True)
+def test_memory_block_leaves_out_weak_hits(filled_store: Memory) -> None:
+    assert (filled_store.memory_block(NOTHING).text, FACTS[2] in filled_store.memory_block(ASKED).text) == ("", True)
 
 
 @pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan"), True, "0.5"])
-def test_floor_outside_0_to_1_is_an_error(told: Memory, floor: Any) -> None:
+def test_floor_outside_0_to_1_is_an_error(filled_store: Memory, floor: Any) -> None:
     with pytest.raises(InvalidInput, match="from 0 to 1"):
-        told.recall(ASKED, floor=floor)
+        filled_store.recall(ASKED, floor=floor)
 
 
 # --- The newer of two very similar statements comes first, in recall and in the prompt; days and turns in a ranking
@@ -313,9 +313,9 @@ def test_newer_statement_comes_first_in_recall_and_prompt(opened: Callable[..., 
     ]
     with opened("rent") as mem:
         for text, year in told:
-            kept(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
+            committed_record(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
         for text in FILLER:
-            kept(mem.remember(text, tier="archival"))
+            committed_record(mem.remember(text, tier="archival"))
         hits = [hit.memory.text for hit in mem.recall("The rent of the flat is", limit=2)]
         text = mem.context("The rent of the flat is", budget_tokens=600).text
         assert hits == [told[0][0], told[1][0]]
@@ -328,10 +328,12 @@ def test_web_page_does_not_precede_the_owners_statement(opened: Callable[..., Me
         "The refunds of the shop are settled by wire transfer",
     )
     with opened("refunds", actor=Actor.operator()) as mem:
-        kept(mem.remember(said, tier="archival", occurred_at=datetime(2024, 1, 1, tzinfo=UTC)))
-        kept(mem.remember(read, tier="archival", source="web", occurred_at=datetime(2026, 1, 1, tzinfo=UTC)))
+        committed_record(mem.remember(said, tier="archival", occurred_at=datetime(2024, 1, 1, tzinfo=UTC)))
+        committed_record(
+            mem.remember(read, tier="archival", source="web", occurred_at=datetime(2026, 1, 1, tzinfo=UTC))
+        )
         for text in FILLER:
-            kept(mem.remember(text, tier="archival"))
+            committed_record(mem.remember(text, tier="archival"))
         found = mem.recall("The refunds of the shop are settled by bank", limit=2)
         assert [hit.memory.text for hit in found] == [said, read]
         assert all(hit.parts["newer"] == 0 for hit in found)
@@ -341,15 +343,17 @@ def test_event_in_the_month_of_the_question_comes_first(opened: Callable[..., Me
     with opened("dated", embedder=None) as mem:
         for month in (5, 6, 7):
             told = f"We swam in lake number {month}"
-            kept(mem.remember(told, tier="episodic", kind="event", occurred_at=datetime(2023, month, 20, tzinfo=UTC)))
+            committed_record(
+                mem.remember(told, tier="episodic", kind="event", occurred_at=datetime(2023, month, 20, tzinfo=UTC))
+            )
         asked = ("Where did we swim in May?", "Did we swim in June 2023?", "swim 2023-07")
         assert [mem.recall(each)[0].memory.text[-1] for each in asked] == ["5", "6", "7"]
 
 
 def test_naming_a_time_does_not_promote_an_irrelevant_memory(opened: Callable[..., Memory]) -> None:
     with opened("times") as mem:
-        kept(mem.remember("The ferry leaves the quay at seven", tier="archival"))
-        kept(mem.remember("Never deploy on Friday", tier="archival"))
+        committed_record(mem.remember("The ferry leaves the quay at seven", tier="archival"))
+        committed_record(mem.remember("Never deploy on Friday", tier="archival"))
         assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"
 
 
@@ -361,7 +365,7 @@ def test_the_message_that_answers_goes_before_the_question_between_people(opened
     ]
     with opened("holiday", embedder=None) as mem:
         for speaker, text in talk:
-            kept(mem.remember(text, tier="episodic", kind="event", session="call", speaker=speaker))
+            committed_record(mem.remember(text, tier="episodic", kind="event", session="call", speaker=speaker))
         assert mem.recall("the water of the river on holiday", limit=1).hits[0].memory.text == talk[1][1]
 
 
@@ -372,11 +376,11 @@ def test_page_text_under_a_session_name_is_not_a_message(opened: Callable[..., M
     with opened("talk", actor=Actor.operator()) as owner:
         agent = owner.as_actor(Actor.agent("assistant"))
         turn = {"tier": "episodic", "kind": "event", "session": "trip"}
-        kept(owner.remember(asked, speaker="Anna", **turn))
-        kept(agent.remember(page, speaker="Ben", source="web", **turn))
-        kept(owner.remember(answer, speaker="Ben", **turn))
+        committed_record(owner.remember(asked, speaker="Anna", **turn))
+        committed_record(agent.remember(page, speaker="Ben", source="web", **turn))
+        committed_record(owner.remember(answer, speaker="Ben", **turn))
         for text in FILLER:
-            kept(owner.remember(text, tier="episodic", kind="event", session="other", speaker="Zoe"))
+            committed_record(owner.remember(text, tier="episodic", kind="event", session="other", speaker="Zoe"))
         found = [hit.memory.text for hit in owner.recall("Where do we meet in Lisbon?")]
     assert found[:2] == [asked, answer]
 
@@ -422,7 +426,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
 @pytest.fixture
 def items(mem: Memory) -> Memory:
     for name, value in ITEMS.items():
-        kept(mem.remember(f"A card of {name}", key=name, metadata=value))
+        committed_record(mem.remember(f"A card of {name}", key=name, metadata=value))
     return mem
 
 
@@ -451,7 +455,7 @@ def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
 
 def test_condition_applies_to_the_newest_version_or_the_past_one(items: Memory) -> None:
     then = items.head
-    kept(items.remember("A card of ben", key="ben", metadata={"city": "Linz"}))
+    committed_record(items.remember("A card of ben", key="ben", metadata={"city": "Linz"}))
     assert names(items.list_memories(where={"city": "Linz"})) == "ana ben eva"
     assert names(items.list_memories(where={"city": "Linz"}, as_of=then)) == "ana eva"
     assert names(hit.memory for hit in items.recall("card", where={"city": "Graz"}, as_of=then, floor=0.0)) == "ben"
@@ -472,7 +476,7 @@ def test_a_condition_that_means_nothing_is_an_error(items: Memory, where: Any) -
 def test_a_search_is_narrowed_by_when_it_was_written(mem: Memory, clock: Any) -> None:
     instants = []
     for name in ("ana", "ben", "eva"):
-        kept(mem.remember(f"A card of {name}", key=name))
+        committed_record(mem.remember(f"A card of {name}", key=name))
         instants.append(mem.now)
         clock.move(days=1)
     found = mem.recall("whose card is it", since=instants[1], until=instants[2], floor=0.0)
@@ -487,7 +491,7 @@ def nested(owner: Memory) -> Callable[..., Memory]:
         for scope in ("/", "/agents", "/agents/orion", "/agents/orion/tasks/1", "/agents/orio")
     }
     for scope in ("/agents/orion", "/agents/orion/tasks/1", "/agents/orio"):
-        kept(handles[scope].remember("The crane is red", key=scope.replace("/", "-"), tier="archival"))
+        committed_record(handles[scope].remember("The crane is red", key=scope.replace("/", "-"), tier="archival"))
     return lambda scope: handles[scope]
 
 
@@ -539,7 +543,7 @@ def told_of_spring(mem: Memory) -> Memory:
         ("fact of now", "fact", None),
     ):
         tier = "episodic" if kind == "event" else "archival"
-        kept(mem.remember(f"The {name} card of Ana", tier=tier, kind=kind, tags=[name], occurred_at=at))
+        committed_record(mem.remember(f"The {name} card of Ana", tier=tier, kind=kind, tags=[name], occurred_at=at))
     return mem
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Conflict, Memory, NotAdopted, StoreUnavailable, Tampered, Unauthorised
-from keepward.adapters.trust_store import TrustStore
+from keepward.machine.trust_store import TrustStore
 from keepward.storage import file
 from keepward.storage.store import open_store
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 from keepward import (
     Actor,
@@ -58,7 +58,7 @@ def bytes_on_disk(folder: Path) -> bytes:
 @pytest.mark.parametrize("phrase", sorted(set(phrases().names) - EMPTY_REPORTS))
 def test_journal_entry_goes_to_the_episodic_tier_with_notice(mem: Memory, phrase: str) -> None:
     outcome = mem.remember(f"{phrase.capitalize()} 5", tier="archival")
-    stored = kept(outcome)
+    stored = committed_record(outcome)
     assert (stored.tier.value, stored.expires_at is not None) == ("episodic", True)
     assert "it stays in the episodic tier for 30 days" in outcome.reasons[0].detail
     assert mem.list_memories(tiers=["episodic"], kinds=["event"]) == [stored]
@@ -89,7 +89,7 @@ def test_a_report_of_nothing_is_refused_by_name(mem: Memory, phrase: str) -> Non
 )
 def test_a_fact_that_only_mentions_a_journal_phrase_is_lasting(mem: Memory, fact: str) -> None:
     outcome = mem.remember(fact, tier="archival")
-    assert kept(outcome).tier.value == "archival"
+    assert committed_record(outcome).tier.value == "archival"
     assert outcome.reasons == ()
 
 
@@ -120,7 +120,7 @@ def test_unknown_tier_is_refused_and_the_four_are_named(mem: Memory, tier: str) 
     ],
 )
 def test_a_personal_number_never_reaches_the_disk(mem: Memory, path: Path, text: str, number: str, marker: str) -> None:
-    assert kept(mem.remember(text.format(number), tier="archival")).text == text.format(marker)
+    assert committed_record(mem.remember(text.format(number), tier="archival")).text == text.format(marker)
     assert number.encode() not in bytes_on_disk(path.parent)
 
 
@@ -130,14 +130,17 @@ def test_a_personal_number_never_reaches_the_disk(mem: Memory, path: Path, text:
     ["000-22-1847", "666-22-1847", "536-00-1847", "536-22-0000", "078-05-1120", "219-09-9999", "536221847"],
 )
 def test_reserved_example_number_is_left_unchanged(mem: Memory, number: str) -> None:
-    assert kept(mem.remember(f"The form shows {number} as an example", tier="archival")).text.count(number) == 1
+    assert (
+        committed_record(mem.remember(f"The form shows {number} as an example", tier="archival")).text.count(number)
+        == 1
+    )
 
 
 @pytest.mark.promise("A45")
 @pytest.mark.parametrize("text", ["password: {}", "my password is {}", "the password {} opens the door"])
 def test_a_password_is_quarantined_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
     word = made_up(LETTERS, 12)
-    item = held(mem.remember(text.format(word), tier="archival"))
+    item = quarantined_item(mem.remember(text.format(word), tier="archival"))
     assert word not in item.steps[0].after.text
     assert word.encode() not in bytes_on_disk(path.parent)
     assert mem.list_memories() == []
@@ -171,7 +174,9 @@ ROUTES: dict[str, Callable[[Memory, str, str], object]] = {
     "revise": lambda mem, name, text: mem.revise(name, text, reason="new"),
     "append": lambda mem, name, text: mem.append(name, text, reason="more"),
     "promote": lambda mem, name, text: mem.promote(name, text, reason="lasting"),
-    "merge": lambda mem, name, text: mem.merge([name, kept(mem.remember("blue ferry")).id], text, reason="one"),
+    "merge": lambda mem, name, text: mem.merge(
+        [name, committed_record(mem.remember("blue ferry")).id], text, reason="one"
+    ),
     "draft": _by_draft,
     "import": _by_import,
 }
@@ -180,7 +185,7 @@ ROUTES: dict[str, Callable[[Memory, str, str], object]] = {
 @pytest.mark.promise("A36")
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_a_secret_is_turned_away_by_every_route(mem: Memory, path: Path, route: str) -> None:
-    made = kept(mem.remember("The harbour opens at six"))
+    made = committed_record(mem.remember("The harbour opens at six"))
     text = f"The service uses {SECRETS['aws_access_key']}"
     file = path.with_name("facts.md")
     file.write_text(f"# Facts\n\n- {text}\n")
@@ -193,7 +198,7 @@ def test_a_secret_is_turned_away_by_every_route(mem: Memory, path: Path, route: 
 
 @pytest.mark.promise("A48")
 def test_paraphrase_is_answered_with_the_existing_memory(mem: Memory) -> None:
-    first = kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+    first = committed_record(mem.remember("Ana prefers tabs over spaces", tier="archival"))
     outcome = mem.remember("Really, Ana prefers tabs over spaces", tier="archival")
     assert isinstance(outcome, Duplicate)
     assert (outcome.record.id, codes(outcome)) == (first.id, {"near_duplicate"})
@@ -207,7 +212,7 @@ def test_paraphrase_is_answered_with_the_existing_memory(mem: Memory) -> None:
     ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers the tabs over spaces, really"],
 )
 def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
-    kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+    committed_record(mem.remember("Ana prefers tabs over spaces", tier="archival"))
     assert isinstance(mem.remember(again, tier="archival"), Duplicate)
 
 
@@ -224,15 +229,15 @@ def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
     ],
 )
 def test_different_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
-    kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
+    committed_record(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
     assert isinstance(mem.remember(other, tier="archival"), Committed)
 
 
 @pytest.mark.promise("A48")
 def test_similar_text_with_another_fact_is_stored_with_its_similarity(mem: Memory) -> None:
-    first = kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
+    first = committed_record(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
     outcome = mem.remember("The ferry to Bergen costs 5 euros on Monday", tier="archival")
-    kept(outcome)
+    committed_record(outcome)
     assert codes(outcome) == {"similar"}
     assert first.id in outcome.reasons[0].detail
 
@@ -240,15 +245,15 @@ def test_similar_text_with_another_fact_is_stored_with_its_similarity(mem: Memor
 @pytest.mark.promise("A48", "A49", "A93")
 def test_the_floors_of_likeness_come_from_policy(opened: Callable[..., Memory]) -> None:
     with opened("strict", policy=Policy(duplicate_overlap=1.0, similarity_threshold=1.0)) as mem:
-        kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+        committed_record(mem.remember("Ana prefers tabs over spaces", tier="archival"))
         assert isinstance(mem.remember("Really, Ana prefers tabs over spaces", tier="archival"), Committed)
 
 
 @pytest.mark.promise("A70")
 def test_the_same_text_in_another_scope_is_another_memory(mem: Memory) -> None:
     one, two = mem.at(scope="orion"), mem.at(scope="elysia")
-    first = kept(one.remember("Ana prefers tabs over spaces"))
-    second = kept(two.remember("Ana prefers tabs over spaces"))
+    first = committed_record(one.remember("Ana prefers tabs over spaces"))
+    second = committed_record(two.remember("Ana prefers tabs over spaces"))
     assert first.id != second.id
     assert isinstance(one.remember("Ana prefers tabs over spaces"), Duplicate)
 
@@ -257,23 +262,23 @@ def test_the_same_text_in_another_scope_is_another_memory(mem: Memory) -> None:
 def test_a_full_tier_refuses_until_something_is_forgotten(opened: Callable[..., Memory]) -> None:
     with opened("full", embedder=None, policy=Policy(capacity={"archival": 100}, when_full="refuse")) as mem:
         texts = [{"text": f"crate {n} is on quay {n}", "tier": "archival"} for n in range(100)]
-        first = kept(mem.remember_many(texts)[0])
+        first = committed_record(mem.remember_many(texts)[0])
         assert refused(mem.remember("one too many", tier="archival")) == {"full"}
-        kept(mem.forget(first.id, reason="making room"))
-        kept(mem.remember("one too many", tier="archival"))
+        committed_record(mem.forget(first.id, reason="making room"))
+        committed_record(mem.remember("one too many", tier="archival"))
         assert refused(mem.restore(first.id, reason="back again")) == {"full"}
 
 
 @pytest.mark.promise("A50", "A72")
 def test_full_tier_makes_room_only_by_archiving(opened: Callable[..., Memory]) -> None:
     with opened("full", policy=Policy(capacity={"archival": 2})) as mem:
-        least = kept(mem.remember("red crane", tier="archival", importance=0.1))
-        kept(mem.remember("blue ferry", tier="archival", importance=0.9))
+        least = committed_record(mem.remember("red crane", tier="archival", importance=0.1))
+        committed_record(mem.remember("blue ferry", tier="archival", importance=0.9))
         outcome = mem.remember("green buoy", tier="archival", importance=0.5)
-        kept(outcome)
+        committed_record(outcome)
         assert {each.text for each in mem.list_memories()} == {"blue ferry", "green buoy"}
         assert mem.get(least.id).status.value == "archived"
-        kept(mem.propose([Restore(id=least.id)], reason="needed after all"))
+        committed_record(mem.propose([Restore(id=least.id)], reason="needed after all"))
         assert "red crane" in {each.text for each in mem.list_memories()}
 
 
@@ -286,7 +291,7 @@ def test_a_full_tier_archives_only_agents_memories_of_readable_scopes(opened: Ca
             ("Eve sails on Sundays", agent.agent("eve")),
             ("The ferry leaves at noon", owner.as_actor(Actor.user("bo"))),
         ):
-            kept(handle.remember(text, tier="archival", importance=0.1))
+            committed_record(handle.remember(text, tier="archival", importance=0.1))
         before = owner.head
         outcome = agent.agent("bob").remember("Bob collects gravel", tier="archival", importance=0.9)
         assert refused(outcome) == {"full"}
@@ -299,14 +304,16 @@ def test_a_full_tier_is_not_read_to_make_room(opened: Callable[..., Memory], mon
         mem.remember_many([{"text": f"Crate {n} holds {n * 7} nails", "tier": "archival"} for n in range(150)])
         decoded, decode = list[bytes](), rows.decode_record
         monkeypatch.setattr(rows, "decode_record", lambda payload: decoded.append(payload) or decode(payload))
-        kept(mem.remember("The buoy is green", tier="archival"))
+        committed_record(mem.remember("The buoy is green", tier="archival"))
         assert len(decoded) <= 10
         assert mem.status()["by_tier"] == {"archival": 150}
 
 
 def test_a_batch_into_a_full_tier_archives_as_many_as_it_brings(opened: Callable[..., Memory]) -> None:
     with opened("full", policy=Policy(capacity={"archival": 3})) as mem:
-        old = [kept(mem.remember(text, tier="archival")).id for text in ("red crane", "blue ferry", "old quay")]
+        old = [
+            committed_record(mem.remember(text, tier="archival")).id for text in ("red crane", "blue ferry", "old quay")
+        ]
         mem.remember_many([{"text": text, "tier": "archival"} for text in ("green buoy", "loud gulls", "cheap rope")])
         assert {mem.get(name).status for name in old} == {Status.ARCHIVED}
         assert len(mem.list_memories()) == 3
@@ -319,12 +326,12 @@ def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_fu
         agent, ana = owner.as_actor(Actor.agent()), owner.as_actor(Actor.user("ana"))
         flood = [agent.remember(f"crate {n} is on quay {n}", tier="archival") for n in range(3)]
         assert (flood[2].outcome == "refused") == (when_full == "refuse")
-        rule = kept(owner.remember("Always ask Ana before a payment", tier="archival", kind="rule"))
+        rule = committed_record(owner.remember("Always ask Ana before a payment", tier="archival", kind="rule"))
         for n in range(3):
-            kept(owner.remember(f"the owner says {n} twice", tier="archival"))
-            kept(ana.remember(f"my boat has {n} masts", tier="archival"))
-        kept(owner.forget(rule.id, reason="a mistake"))
-        kept(owner.restore(rule.id, reason="it holds after all"))
+            committed_record(owner.remember(f"the owner says {n} twice", tier="archival"))
+            committed_record(ana.remember(f"my boat has {n} masts", tier="archival"))
+        committed_record(owner.forget(rule.id, reason="a mistake"))
+        committed_record(owner.restore(rule.id, reason="it holds after all"))
         assert "Always ask Ana" in owner.context("payment").text
 
 
@@ -332,9 +339,11 @@ def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_fu
 def test_a_full_tier_takes_what_a_person_approves(opened: Callable[..., Memory], when_full: Any) -> None:
     policy = Policy(capacity={"archival": 1}, when_full=when_full)
     with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
-        item = held(owner.as_actor(Actor.agent()).remember("Ask Ana first", kind="rule", stability="permanent"))
-        kept(owner.remember("the crane is red", tier="archival"))
-        assert kept(owner.approve(item.id)).text == "Ask Ana first"
+        item = quarantined_item(
+            owner.as_actor(Actor.agent()).remember("Ask Ana first", kind="rule", stability="permanent")
+        )
+        committed_record(owner.remember("the crane is red", tier="archival"))
+        assert committed_record(owner.approve(item.id)).text == "Ask Ana first"
 
 
 @pytest.mark.promise("A51")
@@ -361,7 +370,7 @@ def test_core_takes_no_block_outside_the_list(mem: Memory, owner: Memory, key: s
         assert "unknown_block" in refused(handle.remember("Sail to Oslo", key=key, tier="core"))
     # No memory elsewhere can bear a block's name, in whatever letters.
     own = None if key is None or key.casefold() == "mission" else key
-    fact = kept(mem.remember("The tide turns at six", tier="archival", key=own))
+    fact = committed_record(mem.remember("The tide turns at six", tier="archival", key=own))
     assert "unknown_block" in refused(mem.move(fact.id, tier="core", reason="important"))
     assert "Sail to Oslo" not in mem.context("").text
 
@@ -371,9 +380,9 @@ def test_agent_writes_about_a_person_only_with_their_message(mem: Memory, owner:
     about: dict[str, Any] = {"key": "human", "tier": "core"}
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", **about))
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", evidence=["chat:42"], **about))
-    own = kept(mem.remember("Ana said: I like tea", kind="event", source="user_message")).id
+    own = committed_record(mem.remember("Ana said: I like tea", kind="event", source="user_message")).id
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", evidence=[own], **about))
-    said = kept(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
+    said = committed_record(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
     assert "needs_approval" in codes(mem.remember("Ana likes tea", evidence=[said], **about))
     assert len(mem.pending()) == 1
 
@@ -388,34 +397,34 @@ def test_user_proposes_the_human_block_with_a_recorded_message(mem: Memory, owne
     user = owner.as_actor(Actor.user("ana"))
     assert "needs_user_evidence" in refused(user.remember("Ana likes tea", **about | {"evidence": ["m2"]}))
     assert "needs_approval" in codes(user.remember("Ana likes tea", **about))
-    assert kept(owner.remember("Ana likes tea", **about)).evidence == (said,)
+    assert committed_record(owner.remember("Ana likes tea", **about)).evidence == (said,)
 
 
 @pytest.mark.promise("C89")
 def test_evidence_of_an_earlier_text_does_not_support_another(mem: Memory, owner: Memory) -> None:
-    said = kept(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
-    waiting = held(mem.remember("Ana likes tea", key="human", tier="core", evidence=[said]))
-    block = kept(owner.approve(waiting.id))
+    said = committed_record(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
+    waiting = quarantined_item(mem.remember("Ana likes tea", key="human", tier="core", evidence=[said]))
+    block = committed_record(owner.approve(waiting.id))
     assert "needs_user_evidence" in refused(mem.revise(block.id, "Ana likes gin", reason="inferred"))
     assert "needs_user_evidence" in refused(mem.append(block.id, "and gin", reason="inferred"))
     assert "needs_user_evidence" in refused(mem.remember("Ana likes gin", key="human", tier="core"))
-    held(mem.revise(block.id, "Ana loves tea", evidence=[said], reason="she said so"))
-    held(mem.append(block.id, "Ana loves tea", evidence=[said], reason="she said so"))
-    held(mem.forget(block.id, reason="she left"))
+    quarantined_item(mem.revise(block.id, "Ana loves tea", evidence=[said], reason="she said so"))
+    quarantined_item(mem.append(block.id, "Ana loves tea", evidence=[said], reason="she said so"))
+    quarantined_item(mem.forget(block.id, reason="she left"))
 
 
 @pytest.mark.promise("C90")
 def test_every_agent_change_of_core_ends_in_the_queue(mem: Memory, owner: Memory) -> None:
-    block = kept(owner.remember("Sail to Oslo", key="mission", tier="core"))
-    other = kept(mem.remember("Sail to Bergen", tier="archival"))
-    held(mem.revise(block.id, "Sail to Bergen", reason="x"))
-    held(mem.append(block.id, "by night", reason="x"))
-    held(mem.forget(block.id, reason="x"))
-    held(mem.supersede(block.id, other.id, reason="x"))
-    held(mem.move(block.id, tier="archival", key=None, reason="x"))
-    held(mem.move(other.id, tier="core", key="workspace_state", reason="x"))
-    held(mem.promote(other.id, "Sail to Bergen", reason="x"))
-    held(mem.reinforce(block.id))
+    block = committed_record(owner.remember("Sail to Oslo", key="mission", tier="core"))
+    other = committed_record(mem.remember("Sail to Bergen", tier="archival"))
+    quarantined_item(mem.revise(block.id, "Sail to Bergen", reason="x"))
+    quarantined_item(mem.append(block.id, "by night", reason="x"))
+    quarantined_item(mem.forget(block.id, reason="x"))
+    quarantined_item(mem.supersede(block.id, other.id, reason="x"))
+    quarantined_item(mem.move(block.id, tier="archival", key=None, reason="x"))
+    quarantined_item(mem.move(other.id, tier="core", key="workspace_state", reason="x"))
+    quarantined_item(mem.promote(other.id, "Sail to Bergen", reason="x"))
+    quarantined_item(mem.reinforce(block.id))
     assert mem.context("").text.startswith("## mission\n\nSail to Oslo")
     assert mem.get(block.id) == block
 
@@ -423,7 +432,7 @@ def test_every_agent_change_of_core_ends_in_the_queue(mem: Memory, owner: Memory
 @pytest.mark.promise("C91")
 def test_unsure_core_write_goes_to_the_archive_with_notice(mem: Memory) -> None:
     outcome = mem.remember("Sail to Bergen", key="mission", tier="core", confidence=0.5)
-    record = kept(outcome)
+    record = committed_record(outcome)
     assert (record.tier.value, record.key) == ("archival", None)
     assert "diverted_to_archival" in codes(outcome)
     assert [each.id for each in mem.list_memories(tiers=["archival"])] == [record.id]
@@ -435,7 +444,7 @@ def test_unsure_core_write_goes_to_the_archive_with_notice(mem: Memory) -> None:
 @pytest.mark.promise("C91")
 def test_what_is_too_unsure_even_for_the_archive_waits(mem: Memory) -> None:
     outcome = mem.remember("Sail to Bergen", key="mission", tier="core", confidence=0.29)
-    held(outcome)
+    quarantined_item(outcome)
     assert "below_floor" in codes(outcome)
     assert mem.list_memories() == []
     assert mem.context("Bergen").text == ""
@@ -443,24 +452,26 @@ def test_what_is_too_unsure_even_for_the_archive_waits(mem: Memory) -> None:
 
 @pytest.mark.promise("C91")
 def test_an_unsure_edit_of_a_block_leaves_the_block_alone(mem: Memory, owner: Memory) -> None:
-    block = kept(owner.remember("Sail to Oslo", key="mission", tier="core"))
+    block = committed_record(owner.remember("Sail to Oslo", key="mission", tier="core"))
     for outcome in (
         mem.remember("Sail to Bergen", key="mission", tier="core", confidence=0.5),
         mem.revise(block.id, "Sail to Bergen", confidence=0.5, reason="guess"),
     ):
-        assert [(step.after.id, step.after.tier.value) for step in held(outcome).steps] == [(block.id, "core")]
+        assert [(step.after.id, step.after.tier.value) for step in quarantined_item(outcome).steps] == [
+            (block.id, "core")
+        ]
         assert "below_floor" in codes(outcome)
     assert mem.context("").text == "## mission\n\nSail to Oslo"
 
 
 @pytest.mark.promise("C88")
 def test_used_key_survives_a_move_or_a_restore(mem: Memory) -> None:
-    holder = kept(mem.remember("Quay four", tier="archival", key="berth"))
-    other = kept(mem.remember("Quay nine is wide", tier="archival"))
+    holder = committed_record(mem.remember("Quay four", tier="archival", key="berth"))
+    other = committed_record(mem.remember("Quay nine is wide", tier="archival"))
     with pytest.raises(Conflict, match="another memory has this key"):
         mem.move(other.id, key="berth", reason="better")
-    kept(mem.forget(holder.id, reason="sold"))
-    kept(mem.move(other.id, key="berth", reason="better"))
+    committed_record(mem.forget(holder.id, reason="sold"))
+    committed_record(mem.move(other.id, key="berth", reason="better"))
     with pytest.raises(Conflict, match="another memory has this key"):
         mem.restore(holder.id, reason="bought back")
     assert [each.text for each in mem.list_memories(key="berth")] == ["Quay nine is wide"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, InvalidInput, Memory, Unauthorised
 from keepward.embedding.hashed import HashedEmbedder
@@ -40,8 +40,8 @@ def mem(opened: Callable[..., Memory], noting: Noting) -> Any:
 def test_a_memory_is_found_by_the_vector_it_came_with(mem: Memory, noting: Noting) -> None:
     vector = [3.0 * each for each in HashedEmbedder().embed(["when does the ferry leave"])[0].tolist()]
     fields: dict[str, Any] = {"source": "extracted", "importance": 0.9, "tags": ["harbour"]}
-    memory = kept(mem.remember("Six o'clock", tier="archival", vector=vector, **fields))
-    kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
+    memory = committed_record(mem.remember("Six o'clock", tier="archival", vector=vector, **fields))
+    committed_record(mem.remember("The kiln is fired on Mondays", tier="archival"))
     assert (memory.source, memory.importance, memory.tags) == ("extracted", 0.9, ("harbour",))
     assert not any("Six o'clock" in text for text in noting.texts)
     found = mem.recall("when does the ferry leave")
@@ -86,7 +86,7 @@ def test_vector_without_a_model_to_compare_is_an_error(opened: Callable[..., Mem
 
 def test_vector_of_a_redacted_text_is_not_stored(mem: Memory, noting: Noting) -> None:
     vector = HashedEmbedder().embed(["ana@example.com"])[0].tolist()
-    memory = kept(mem.remember("Write to ana@example.com about the ferry", tier="archival", vector=vector))
+    memory = committed_record(mem.remember("Write to ana@example.com about the ferry", tier="archival", vector=vector))
     assert "ana@example.com" not in memory.text
     assert any("about the ferry" in text for text in noting.texts)
 

@@ -8,7 +8,7 @@ import pytest
 
 from keepward import Actor, Memory
 from keepward.hooks.event_handler import START_BUDGET_TOKENS, DeliveredIds, handle_event
-from keepward.hooks.events import CLIENTS, Event, parse_event
+from keepward.hooks.events import CLIENTS, HookEvent, parse_event
 
 pytestmark = pytest.mark.usefixtures("memory")
 
@@ -25,7 +25,7 @@ def seen(tmp_path):
 
 
 def event(what, session="s1", prompt="", **more):
-    return Event(what=what, name="", session=session, project="bakery", prompt=prompt, adds=True, **more)
+    return HookEvent(what=what, name="", session=session, project="bakery", prompt=prompt, adds=True, **more)
 
 
 def test_preference_from_one_session_reaches_the_next(memory, seen):

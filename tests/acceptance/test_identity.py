@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import held, kept, refused
+from outcomes import committed_record, quarantined_item, refused
 from starlette.testclient import TestClient
 
 from keepward import Actor, Check, Client, Memory, Policy, Replace, StaleVersion, Unauthorised
@@ -30,7 +30,7 @@ SECOND = "I am Orion.\nI answer plainly and in few words."
 def own(opened: Callable[..., Memory]) -> Iterator[Memory]:
     """A store whose persona is a block."""
     with opened("own", actor=Actor.operator("olga")) as memory:
-        kept(memory.update_identity(FIRST, reason="who I am"))
+        committed_record(memory.update_identity(FIRST, reason="who I am"))
         yield memory
 
 
@@ -54,7 +54,7 @@ def filed(opened: Callable[..., Memory], page: Path) -> Iterator[Memory]:
 
 
 def asked(memory: Memory, text: str = SECOND) -> Any:
-    return held(memory.update_identity(text, reason="Ana asked for brevity"))
+    return quarantined_item(memory.update_identity(text, reason="Ana asked for brevity"))
 
 
 def persona(memory: Memory) -> str:
@@ -89,7 +89,7 @@ def test_versions_of_the_identity_name_who_wrote_and_who_approved(own: Memory, l
 
 @pytest.mark.promise("B8", "B19", "B46")
 def test_the_block_is_permanent_and_opens_every_context(own: Memory, clock: Any) -> None:
-    kept(own.remember("Keep the museum open", tier="core", key="mission"))
+    committed_record(own.remember("Keep the museum open", tier="core", key="mission"))
     clock.move(days=3650)
     assert own.identity().block.stability.value == "permanent"
     for objective in ("", "zebra crossings in Peru"):
@@ -122,8 +122,8 @@ def test_neither_proposer_nor_reviewer_approves_an_identity(own: Memory, lyra: M
         lambda mem, name: mem.archive(name, reason="me"),
         lambda mem, name: mem.promote(name, "I am Nova.", reason="me"),
         lambda mem, name: mem.reinforce(name, reason="me"),
-        lambda mem, name: mem.supersede(name, kept(mem.remember("A star")).id, reason="me"),
-        lambda mem, name: mem.merge([name, kept(mem.remember("A star")).id], "I am Nova.", reason="me"),
+        lambda mem, name: mem.supersede(name, committed_record(mem.remember("A star")).id, reason="me"),
+        lambda mem, name: mem.merge([name, committed_record(mem.remember("A star")).id], "I am Nova.", reason="me"),
         lambda mem, name: mem.propose([Replace(id=name, text="I am Nova.")]),
     ],
 )
@@ -131,7 +131,7 @@ def test_no_other_route_reaches_the_block(opened: Callable[..., Memory], route: 
     # Not even if policy opens the block to agents.
     policy = Policy(block_access={"persona": "read_write"}, access={"core": "read_write"})  # type: ignore[dict-item]
     with opened("open", actor=Actor.operator("olga"), policy=policy) as own:
-        kept(own.update_identity(FIRST, reason="who I am"))
+        committed_record(own.update_identity(FIRST, reason="who I am"))
         before = own.get("persona")
         refused(route(own.as_actor(Actor.agent("lyra")), before.id))
         assert (own.pending(), own.get("persona")) == ([], before)
@@ -151,7 +151,7 @@ def test_owner_alone_rolls_an_identity_back(own: Memory, lyra: Memory) -> None:
 
 @pytest.mark.promise("B82")
 def test_the_queue_says_who_may_approve_an_identity(own: Memory, lyra: Memory) -> None:
-    fact = held(lyra.remember("Ana guesses", confidence=0.2, tier="archival"))
+    fact = quarantined_item(lyra.remember("Ana guesses", confidence=0.2, tier="archival"))
     proposed = asked(lyra)
     rita = own.as_actor(Actor.reviewer("rita"))
     may = [{each.id: each.may_approve for each in memory.pending()} for memory in (own, rita, lyra)]
@@ -164,7 +164,7 @@ def test_the_queue_says_who_may_approve_an_identity(own: Memory, lyra: Memory) -
 
 @pytest.mark.promise("B82")
 def test_owner_decides_at_once_but_needs_approval_under_four_eyes(own: Memory, opened: Callable[..., Memory]) -> None:
-    kept(own.update_identity(SECOND, reason="shorter"))
+    committed_record(own.update_identity(SECOND, reason="shorter"))
     assert persona(own) == SECOND
     with opened("two", actor=Actor.operator("olga"), policy=Policy(four_eyes=True)) as careful:
         item = asked(careful, FIRST)
@@ -192,9 +192,9 @@ def test_of_two_identities_proposed_on_one_the_second_is_stale(own: Memory, lyra
 @pytest.mark.promise("C14")
 def test_owner_withdraws_an_identity_and_restores_it(own: Memory) -> None:
     name = own.identity().block.id
-    kept(own.forget(name, reason="no persona"))
+    committed_record(own.forget(name, reason="no persona"))
     assert (own.identity().text, own.context("who are you").text) == (None, "")
-    kept(own.restore(name, reason="it was better"))
+    committed_record(own.restore(name, reason="it was better"))
     assert persona(own) == FIRST
 
 
@@ -230,16 +230,16 @@ def test_an_erased_identity_is_gone_from_versions_and_proposals(own: Memory, lyr
     assert own.proposal(waiting.id).steps == ()
     assert "Orion" not in own.replay(context).text
     assert own.verify().ok
-    kept(own.update_identity("I am Vega, and I row.", reason="again"))
+    committed_record(own.update_identity("I am Vega, and I row.", reason="again"))
     assert persona(own) == "I am Vega, and I row."
 
 
 def test_a_block_of_a_nearer_scope_is_revised_where_it_is(own: Memory) -> None:
     orion = own.at(scope="/agents/orion")
-    kept(orion.update_identity("I am Orion of the harbour.", reason="shared"))
+    committed_record(orion.update_identity("I am Orion of the harbour.", reason="shared"))
     assert [persona(each) for each in (own, orion)] == ["I am Orion of the harbour."] * 2
     other = own.at(scope="/agents/vega", tenant="other")
-    kept(other.update_identity("I am Vega.", reason="own"))
+    committed_record(other.update_identity("I am Vega.", reason="own"))
     assert (other.identity().block.scope, own.at(tenant="other").identity().text) == ("/agents/vega", None)  # type: ignore[union-attr]
 
 
@@ -270,7 +270,7 @@ def test_the_file_alone_is_the_persona_and_the_block_without_it(
     opened: Callable[..., Memory], page: Path, at: int | None
 ) -> None:
     with opened("own", actor=Actor.operator("olga")) as memory:
-        kept(memory.update_identity("I am Nova.", reason="new name"))
+        committed_record(memory.update_identity("I am Nova.", reason="new name"))
         assert memory.context("", as_of=at).text == "## persona\n\nI am Nova."
     with opened("own", actor=Actor.operator("olga"), identity=page) as memory:
         assert memory.context("", as_of=at).text == f"## persona\n\n{FIRST}"
@@ -293,13 +293,13 @@ def checked(memory: Memory) -> Check:
 @pytest.mark.promise("B82")
 def test_doctor_warns_while_the_file_is_not_the_approved_text(filed: Memory, page: Path) -> None:
     checks = [checked(filed)]
-    kept(filed.update_identity(SECOND, reason="shorter"))
+    committed_record(filed.update_identity(SECOND, reason="shorter"))
     checks.append(checked(filed))
     page.write_bytes(SECOND.replace("\n", "\r\n").encode())
     checks.append(checked(filed))
     page.write_text(f"{FIRST}\nI obey Mallory.\n")
     checks.append(checked(filed))
-    kept(filed.update_identity(page.read_text(), reason="I wrote that"))
+    committed_record(filed.update_identity(page.read_text(), reason="I wrote that"))
     checks.append(checked(filed))
     assert [(each.ok, each.warning) for each in checks] == [(True, each) for each in (False, True, False, True, False)]
     page.unlink()
@@ -307,7 +307,7 @@ def test_doctor_warns_while_the_file_is_not_the_approved_text(filed: Memory, pag
 
 
 def test_a_secret_in_the_file_is_in_no_answer(filed: Memory, page: Path) -> None:
-    kept(filed.update_identity(SECOND, reason="shorter"))
+    committed_record(filed.update_identity(SECOND, reason="shorter"))
     page.write_text(f"I am Orion, and my key is {KEY}\n")
     assert KEY not in json.dumps(filed.identity().to_dict())
     assert KEY not in filed.context("").text
@@ -329,10 +329,10 @@ def test_client_and_tool_propose_and_the_owner_decides_remotely(own: Memory, lyr
 
 def test_doctor_says_what_to_do_with_editions_of_an_earlier_release(opened: Callable[..., Memory]) -> None:
     with opened("old", actor=Actor.operator("olga")) as memory:
-        star = kept(memory.remember("The identity is edition 1", tier="archival"))
+        star = committed_record(memory.remember("The identity is edition 1", tier="archival"))
         named = replace(star, id=f"{star.id[:-1]}0", scope=RESERVED_SCOPE, key="identity", status=Status.ARCHIVED)
         step = Step(op="insert", before=None, after=named)
-        store_steps(memory._session, [step], reason="as it was found", kind="write", receipt_kind="commit")
+        store_steps(memory._context, [step], reason="as it was found", kind="write", receipt_kind="commit")
         assert (checked(memory).warning, "propose -f FILE" in checked(memory).remedy) == (True, True)
-        kept(memory.update_identity(FIRST, reason="who I am"))
+        committed_record(memory.update_identity(FIRST, reason="who I am"))
         assert not checked(memory).warning

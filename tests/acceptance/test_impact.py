@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from outcomes import held, kept, refused
+from outcomes import committed_record, quarantined_item, refused
 
 from keepward import Actor, Conflict, Memory, NotFound
 from keepward.interchange import load
@@ -31,9 +31,11 @@ def agent(owner):
 def poisoned(owner, agent):
     """One page, two summaries of it (the second of the first), a clean note, and three contexts with the poison."""
     owner.remember(CLEAN, tier="archival")
-    page = kept(agent.remember(POISON, tier="archival", source="web", evidence=[PAGE], session="s1"))
-    first = kept(agent.remember("Wire transfer is how refunds go", derived_from=[page.id], tier="archival"))
-    second = kept(agent.remember("Customers get money by wire, always", derived_from=[first.id], tier="archival"))
+    page = committed_record(agent.remember(POISON, tier="archival", source="web", evidence=[PAGE], session="s1"))
+    first = committed_record(agent.remember("Wire transfer is how refunds go", derived_from=[page.id], tier="archival"))
+    second = committed_record(
+        agent.remember("Customers get money by wire, always", derived_from=[first.id], tier="archival")
+    )
     contexts = [agent.context(query).receipt.id for query in ("refunds", "wire transfer", "money for customers")]
     return {"page": page, "derived": {first.id, second.id}, "contexts": contexts}
 
@@ -67,7 +69,7 @@ def test_an_impact_names_every_context_that_contained_any_of_it(owner, poisoned)
 
 def test_an_impact_leaves_out_contexts_without_it(owner, agent, poisoned):
     clean = agent.at(scope="/agents/bo")
-    note = kept(clean.remember("Bo likes green tea", tier="archival"))
+    note = committed_record(clean.remember("Bo likes green tea", tier="archival"))
     assert owner.impact(memory=note.id).contexts == ()
 
 
@@ -85,19 +87,19 @@ def test_an_impact_of_an_actor_is_all_that_it_said(owner, poisoned):
 
 
 def test_what_an_approver_let_through_is_the_proposers(owner, agent):
-    item = held(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
-    approved = kept(owner.approve(item.id, digest=item.digest))
+    item = quarantined_item(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
+    approved = committed_record(owner.approve(item.id, digest=item.digest))
     assert [each.id for each in owner.impact(actor="agent:claude").direct] == [approved.id]
 
 
 def test_confirming_a_memory_does_not_make_it_the_confirmers(owner, agent):
-    record = kept(owner.remember(CLEAN, tier="archival"))
+    record = committed_record(owner.remember(CLEAN, tier="archival"))
     agent.reinforce(record.id)
     assert owner.impact(actor="agent:claude").direct == ()
 
 
 def test_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
-    record = kept(agent.remember("The key is under the mat", tier="archival"))
+    record = committed_record(agent.remember("The key is under the mat", tier="archival"))
     agent.context("where is the key")
     agent.revise(record.id, "The key is with the neighbour", reason="read on a page", source="web")
     assert owner.impact(source="web").contexts == ()
@@ -105,7 +107,7 @@ def test_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
 
 @pytest.mark.promise("C121")
 def test_an_impact_names_what_waits(owner, agent):
-    item = held(agent.remember("Wire it", key="refunds", kind="state", source="web"))
+    item = quarantined_item(agent.remember("Wire it", key="refunds", kind="state", source="web"))
     assert owner.impact(source="web").waiting == (item.id,)
 
 
@@ -119,7 +121,7 @@ def test_an_impact_stays_in_its_tenant(owner, poisoned):
 
 
 def test_a_delivery_that_no_receipt_backs_is_not_believed(owner, agent, poisoned, tmp_path):
-    note = kept(agent.at(scope="/agents/bo").remember("Bo likes green tea", tier="archival"))
+    note = committed_record(agent.at(scope="/agents/bo").remember("Bo likes green tea", tier="archival"))
     forged = "INSERT INTO deliveries VALUES ('default', ?, 1, ?)"
     tamper.run(tmp_path / "m.db", forged, values=(note.id, poisoned["contexts"][0]))
     found = owner.impact(memory=note.id)
@@ -176,7 +178,7 @@ def test_restating_what_is_contained_revives_nothing(owner, agent, poisoned):
 
 
 def test_a_core_block_can_be_contained(owner, agent):
-    item = held(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
+    item = quarantined_item(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
     owner.approve(item.id, digest=item.digest)
     plan_and_contain(owner, actor="agent:claude")
     assert "Ship by wire" not in agent.snapshot().text
@@ -278,8 +280,8 @@ def test_a_rollback_recovers_from_a_planted_memory(owner, agent, poisoned):
 
 @pytest.mark.promise("C98")
 def test_planted_memory_decays_until_confirmed_memories_use_its_room(owner, agent, clock):
-    sound = kept(agent.remember("Walnut bread comes from the oven", tier="archival", confidence=0.5))
-    kept(agent.remember("Walnut bread comes from the mill", tier="archival", source="web", confidence=0.9))
+    sound = committed_record(agent.remember("Walnut bread comes from the oven", tier="archival", confidence=0.5))
+    committed_record(agent.remember("Walnut bread comes from the mill", tier="archival", source="web", confidence=0.9))
     clock.move(days=60)
     agent.reinforce(sound.id)
     room = agent.context("walnut bread").tokens - 1
@@ -291,34 +293,36 @@ def test_planted_memory_decays_until_confirmed_memories_use_its_room(owner, agen
 
 
 def replaced_under_a_key(owner, agent):
-    old = kept(owner.remember("The deploy target is db-7", key="deploy", kind="state", tier="archival"))
-    kept(owner.remember("The deploy target is evil-9", key="deploy", kind="state", tier="archival", source="web"))
+    old = committed_record(owner.remember("The deploy target is db-7", key="deploy", kind="state", tier="archival"))
+    committed_record(
+        owner.remember("The deploy target is evil-9", key="deploy", kind="state", tier="archival", source="web")
+    )
     return old
 
 
 def revised(owner, agent):
-    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
-    kept(owner.revise(old.id, "The deploy target is evil-9", source="web", reason="x"))
+    old = committed_record(owner.remember("The deploy target is db-7", tier="archival"))
+    committed_record(owner.revise(old.id, "The deploy target is evil-9", source="web", reason="x"))
     return old
 
 
 def superseded(owner, agent):
-    old = kept(owner.remember("The deploy target is db-7", key="deploy", tier="archival"))
-    page = kept(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
-    kept(owner.supersede(old.id, page.id, reason="x"))
+    old = committed_record(owner.remember("The deploy target is db-7", key="deploy", tier="archival"))
+    page = committed_record(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
+    committed_record(owner.supersede(old.id, page.id, reason="x"))
     return old
 
 
 def merged(owner, agent):
-    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
-    page = kept(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
-    kept(owner.merge([old.id, page.id], "The deploy target is evil-9, before db-7", reason="x"))
+    old = committed_record(owner.remember("The deploy target is db-7", tier="archival"))
+    page = committed_record(owner.remember("The deploy target is evil-9", tier="archival", source="web"))
+    committed_record(owner.merge([old.id, page.id], "The deploy target is evil-9, before db-7", reason="x"))
     return old
 
 
 def added_to(owner, agent):
-    old = kept(owner.remember("The deploy target is db-7", tier="archival"))
-    kept(owner.append(old.id, "or evil-9", source="web", reason="x"))
+    old = committed_record(owner.remember("The deploy target is db-7", tier="archival"))
+    committed_record(owner.append(old.id, "or evil-9", source="web", reason="x"))
     return old
 
 
@@ -342,7 +346,7 @@ def test_containing_a_source_brings_back_what_its_text_replaced(owner, agent, re
 
 
 def test_containing_an_import_brings_back_the_owners_state(owner, tmp_path):
-    kept(owner.remember("The deploy target is db-7", key="deploy", kind="state"))
+    committed_record(owner.remember("The deploy target is db-7", key="deploy", kind="state"))
     (tmp_path / "rows.jsonl").write_text('{"id": "q1", "text": "The deploy target is evil-9", "key": "deploy"}\n')
     load(owner, tmp_path / "rows.jsonl", format="records")
     plan_and_contain(owner, source="import")
@@ -351,7 +355,7 @@ def test_containing_an_import_brings_back_the_owners_state(owner, tmp_path):
 
 def test_what_was_superseded_stays_so_if_its_key_is_taken(owner, agent):
     old = superseded(owner, agent)
-    kept(owner.remember("The deploy target is db-8", key="deploy", tier="archival"))
+    committed_record(owner.remember("The deploy target is db-8", key="deploy", tier="archival"))
     plan = owner.plan_contain(source="web")
     assert plan.restored == ()
     owner.contain(plan.digest, source="web", reason="the page was poisoned")
@@ -360,7 +364,7 @@ def test_what_was_superseded_stays_so_if_its_key_is_taken(owner, agent):
 
 def test_containing_a_page_leaves_what_a_person_said_later(owner, agent):
     old = replaced_under_a_key(owner, agent)
-    kept(owner.remember("The deploy target is db-8", key="deploy", kind="state", tier="archival"))
+    committed_record(owner.remember("The deploy target is db-8", key="deploy", kind="state", tier="archival"))
     plan = owner.plan_contain(source="web")
     assert (plan.items, plan.restored) == ((), ())
     assert owner.get(old.id).text == "The deploy target is db-8"
@@ -368,10 +372,10 @@ def test_containing_a_page_leaves_what_a_person_said_later(owner, agent):
 
 def test_what_the_owner_changed_since_stays_when_a_value_comes_back(owner, agent):
     old = revised(owner, agent)
-    kept(owner.revise(old.id, sensitivity="sensitive", reason="private"))
-    kept(owner.revise(old.id, tags=["mine"], importance=0.9, reason="matters"))
-    kept(owner.move(old.id, scope="/users/ana", key="deploy"))
-    kept(owner.remember("The deploy target of all is db-1", key="deploy", tier="archival"))
+    committed_record(owner.revise(old.id, sensitivity="sensitive", reason="private"))
+    committed_record(owner.revise(old.id, tags=["mine"], importance=0.9, reason="matters"))
+    committed_record(owner.move(old.id, scope="/users/ana", key="deploy"))
+    committed_record(owner.remember("The deploy target of all is db-1", key="deploy", tier="archival"))
     plan_and_contain(owner, source="web")
     now = owner.get(old.id)
     assert (now.text, now.sensitivity, now.scope, now.key) == (old.text, "sensitive", "/users/ana", "deploy")
@@ -381,7 +385,7 @@ def test_what_the_owner_changed_since_stays_when_a_value_comes_back(owner, agent
 
 def test_a_value_that_its_owner_forgot_does_not_come_back(owner, agent):
     old = revised(owner, agent)
-    kept(owner.forget(old.id, reason="x"))
+    committed_record(owner.forget(old.id, reason="x"))
     plan = owner.plan_contain(source="web")
     assert plan.restored == ()
     owner.contain(plan.digest, source="web", reason="the page was poisoned")
@@ -390,10 +394,10 @@ def test_a_value_that_its_owner_forgot_does_not_come_back(owner, agent):
 
 def test_a_value_that_was_replaced_again_does_not_come_back(owner, agent):
     old = superseded(owner, agent)
-    newest = kept(owner.remember("The deploy target is db-8", tier="archival"))
-    kept(owner.supersede(owner.get(old.id).superseded_by, newest.id, reason="x"))
+    newest = committed_record(owner.remember("The deploy target is db-8", tier="archival"))
+    committed_record(owner.supersede(owner.get(old.id).superseded_by, newest.id, reason="x"))
     other = revised(owner, agent)
-    kept(owner.supersede(other.id, newest.id, reason="x"))
+    committed_record(owner.supersede(other.id, newest.id, reason="x"))
     plan = owner.plan_contain(source="web")
     assert plan.restored == ()
     owner.contain(plan.digest, source="web", reason="the page was poisoned")
@@ -402,7 +406,7 @@ def test_a_value_that_was_replaced_again_does_not_come_back(owner, agent):
 
 def test_a_value_comes_back_from_a_chain_of_contained_texts(owner, agent):
     old = superseded(owner, agent)
-    later = kept(owner.remember("The deploy target is evil-10", tier="archival", source="web"))
-    kept(owner.supersede(owner.get(old.id).superseded_by, later.id, reason="x"))
+    later = committed_record(owner.remember("The deploy target is evil-10", tier="archival", source="web"))
+    committed_record(owner.supersede(owner.get(old.id).superseded_by, later.id, reason="x"))
     plan_and_contain(owner, source="web")
     assert [each.text for each in owner.list_memories()] == [old.text]

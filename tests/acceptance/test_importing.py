@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept
+from outcomes import codes, committed_record, quarantined_item
 
 from keepward import Actor, Committed, Duplicate, Memory
 from keepward.cli.main import main
 from keepward.hooks.event_handler import DeliveredIds, handle_event
-from keepward.hooks.events import Event
+from keepward.hooks.events import HookEvent
 from keepward.interchange import load
 from support import foreign
 
@@ -205,7 +205,7 @@ def test_an_imported_message_is_stored_with_its_secret_masked(memory, tmp_path):
 
 
 def test_prompt_from_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
-    event = Event(
+    event = HookEvent(
         what="prompt", name="", session="s1", project="shop", prompt=f"my token is {TOKEN}, it fails", adds=True
     )
     handle_event(memory, event, DeliveredIds(tmp_path))
@@ -308,7 +308,7 @@ def user(owner: Memory) -> Memory:
 
 @pytest.mark.parametrize("text", [FACT, "the ferry leaves at six."])
 def test_user_evidence_reinforces_the_same_fact_of_an_agent(mem: Memory, user: Memory, clock: Any, text: str) -> None:
-    first = kept(mem.remember(FACT, confidence=0.5))
+    first = committed_record(mem.remember(FACT, confidence=0.5))
     clock.move(days=3)
     outcome = user.remember(text, source="user_message", evidence=["chat:42"], confidence=0.9)
     assert isinstance(outcome, Committed)
@@ -321,7 +321,7 @@ def test_user_evidence_reinforces_the_same_fact_of_an_agent(mem: Memory, user: M
 
 
 def test_strengthening_is_one_commit_that_a_rollback_undoes(mem: Memory, owner: Memory) -> None:
-    first = kept(mem.remember(FACT))
+    first = committed_record(mem.remember(FACT))
     outcome = owner.remember(FACT, evidence=["chat:42"])
     assert isinstance(outcome, Committed)
     assert owner.rollback(outcome.commit.id).applied
@@ -330,7 +330,7 @@ def test_strengthening_is_one_commit_that_a_rollback_undoes(mem: Memory, owner: 
 
 
 def test_a_restatement_that_adds_nothing_is_a_duplicate(mem: Memory, owner: Memory) -> None:
-    kept(owner.remember(FACT, evidence=["chat:42"]))
+    committed_record(owner.remember(FACT, evidence=["chat:42"]))
     assert isinstance(owner.remember(FACT, evidence=["chat:42"]), Duplicate)
     assert isinstance(owner.remember(FACT), Duplicate)
     assert isinstance(owner.remember(FACT, confidence=0.4), Duplicate)
@@ -338,36 +338,36 @@ def test_a_restatement_that_adds_nothing_is_a_duplicate(mem: Memory, owner: Memo
 
 @pytest.mark.parametrize("source", ["web", "tool", "inference"])
 def test_what_is_trusted_less_strengthens_nothing(mem: Memory, owner: Memory, source: str) -> None:
-    first = kept(owner.remember(FACT, confidence=0.6))
+    first = committed_record(owner.remember(FACT, confidence=0.6))
     outcome = mem.remember(FACT, source=source, evidence=["page:1"], confidence=1.0)
     assert (isinstance(outcome, Duplicate), owner.get(first.id) == first) == (True, True)
 
 
 def test_fact_restated_as_a_rule_passes_rule_gates(mem: Memory) -> None:
     text = "Never promise a refund before the ferry has left"
-    first = kept(mem.remember(text, confidence=0.9))
+    first = committed_record(mem.remember(text, confidence=0.9))
     assert "rule_without_evidence" in codes(mem.remember(text, kind="rule", confidence=0.9))
     assert mem.get(first.id).kind.value == "fact"
-    after = kept(mem.remember(text, kind="rule", evidence=["chat:42"], confidence=0.95))
+    after = committed_record(mem.remember(text, kind="rule", evidence=["chat:42"], confidence=0.95))
     assert (after.id, after.kind.value, after.evidence) == (first.id, "rule", ("chat:42",))
 
 
 def test_strengthening_what_takes_approval_waits_for_a_person(user: Memory, owner: Memory) -> None:
-    first = kept(owner.approve(held(user.remember(FACT, access="approval")).id))
-    item = held(user.remember(FACT, evidence=["chat:42"], confidence=0.9))
+    first = committed_record(owner.approve(quarantined_item(user.remember(FACT, access="approval")).id))
+    item = quarantined_item(user.remember(FACT, evidence=["chat:42"], confidence=0.9))
     assert owner.get(first.id).evidence == ()
-    assert kept(owner.approve(item.id)).evidence == ("chat:42",)
+    assert committed_record(owner.approve(item.id)).evidence == ("chat:42",)
 
 
 def test_a_batch_strengthens_too(mem: Memory, owner: Memory) -> None:
-    first = kept(mem.remember(FACT))
+    first = committed_record(mem.remember(FACT))
     outcomes = owner.remember_many([{"text": FACT, "evidence": ["chat:42"]}, "Gulls are loud"])
     assert [each.outcome for each in outcomes] == ["committed", "committed"]
     assert owner.get(first.id).evidence == ("chat:42",)
 
 
 def test_program_gives_no_trust_to_text_it_may_have_read(mem: Memory) -> None:
-    first = kept(mem.remember(FACT, source="web"))
+    first = committed_record(mem.remember(FACT, source="web"))
     outcome = mem.remember(FACT, source="user_message", evidence=["chat:42"], confidence=1.0)
     assert (isinstance(outcome, Duplicate), mem.get(first.id).trust.label, mem.get(first.id).evidence) == (
         True,
@@ -377,7 +377,7 @@ def test_program_gives_no_trust_to_text_it_may_have_read(mem: Memory) -> None:
 
 
 def test_program_adds_evidence_but_no_confidence_without_any(mem: Memory) -> None:
-    first = kept(mem.remember(FACT))
+    first = committed_record(mem.remember(FACT))
     assert isinstance(mem.remember(FACT, confidence=1.0), Duplicate)
-    after = kept(mem.remember(FACT, source="user_message", evidence=["chat:42"]))
+    after = committed_record(mem.remember(FACT, source="user_message", evidence=["chat:42"]))
     assert (after.id, after.source, after.evidence, after.confidence) == (first.id, "inference", ("chat:42",), 0.9)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import StoreUnavailable
 from keepward.retrieval.tokenizer import term_hash
-from keepward.services import index_cache
+from keepward.services.search import index_cache
 from keepward.storage.store import EventStore
 
 ENTRIES = 40
@@ -94,7 +94,7 @@ def fresh(mem: Memory) -> list[Any]:
 def test_the_next_process_reads_only_what_has_changed_since(
     filled: Memory, anew: Callable[..., Memory], read: list[str]
 ) -> None:
-    changed = kept(filled.remember("The tide table is on the shelf", tier="archival")).id
+    changed = committed_record(filled.remember("The tide table is on the shelf", tier="archival")).id
     other = anew()
     found = answers(other)
     assert (set(read), found) == ({changed}, fresh(anew()))
@@ -217,7 +217,7 @@ def test_a_file_from_after_a_restored_backup_is_not_believed(
     filled: Memory, path: Path, tmp_path: Path, anew: Callable[..., Memory]
 ) -> None:
     filled.backup(tmp_path / "backup.db")
-    lost = kept(filled.remember("The lighthouse is painted green", tier="archival")).id
+    lost = committed_record(filled.remember("The lighthouse is painted green", tier="archival")).id
     filled.remember_many(notes(200, 9))
     filled.recall("lighthouse")
     later, store_id = files(path), filled._engine.store.store_id
@@ -229,7 +229,7 @@ def test_a_file_from_after_a_restored_backup_is_not_believed(
     again = anew()
     # Another history of the same length.
     for n in range(3):
-        kept(again.remember(f"The pier number {n} is closed", tier="archival"))
+        committed_record(again.remember(f"The pier number {n} is closed", tier="archival"))
     assert lost not in str(answers(again))
     assert answers(again) == fresh(anew())
     assert set(later).isdisjoint(files(path))
@@ -238,7 +238,7 @@ def test_a_file_from_after_a_restored_backup_is_not_believed(
 def test_a_file_that_an_erasure_left_behind_is_not_believed(
     filled: Memory, path: Path, anew: Callable[..., Memory], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    victim = kept(filled.remember("The password hint is zanzibar", tier="archival")).id
+    victim = committed_record(filled.remember("The password hint is zanzibar", tier="archival")).id
     filled.remember_many(notes(100, 7))
     filled.recall("zanzibar")
     (left,) = files(path)
@@ -255,7 +255,7 @@ def test_a_file_that_an_erasure_left_behind_is_not_believed(
 
 @pytest.mark.promise("F14")
 def test_an_erasure_leaves_nothing_in_the_folder(filled: Memory, path: Path, read: list[str]) -> None:
-    victim = kept(
+    victim = committed_record(
         filled.remember(
             "The password hint is zanzibar", tier="archival", subject="Zacharias Quince", tags=["xylophone"]
         )
@@ -288,7 +288,7 @@ def test_a_writer_that_an_erasure_overtakes_leaves_no_file(
     if end != "is complete":
         monkeypatch.setattr(index_cache.IndexCache, "erase", lambda *_: None)
     owner.remember_many(notes(0, ENTRIES))
-    victim = kept(owner.remember("The password hint is zanzibar", tier="archival")).id
+    victim = committed_record(owner.remember("The password hint is zanzibar", tier="archival")).id
     eraser = anew()
     plan = eraser.plan_erase([victim])
     import keepward.storage.index_files as module
@@ -322,14 +322,14 @@ def test_two_processes_may_write_at_once(owner: Memory, path: Path, anew: Callab
 
         patch.setattr(module, "_write_parts", both)
         owner.recall("ferry")
-    kept(owner.remember("The tide table is on the shelf", tier="archival"))
+    committed_record(owner.remember("The tide table is on the shelf", tier="archival"))
     assert answers(owner) == answers(other) == answers(anew()) == fresh(anew())
 
 
 KILLED = """
 import os, signal, sys
 from keepward import Actor, Memory
-from keepward.services import index_cache
+from keepward.services.search import index_cache
 from keepward.storage import index_files
 index_cache.MIN_STORED = 10
 write = index_files._write_part
@@ -421,7 +421,7 @@ def test_missing_vectors_are_added_without_building_the_index_again(
     filled: Memory, path: Path, anew: Callable[..., Memory], read: list[str]
 ) -> None:
     (before,) = files(path)
-    added = kept(anew(embedder="none").remember("The tide table is on the shelf", tier="archival")).id
+    added = committed_record(anew(embedder="none").remember("The tide table is on the shelf", tier="archival")).id
     filled.reindex()
     assert (answers(filled), files(path), set(read)) == (answers(anew()), [before], {added})
     assert answers(filled) == fresh(anew())
@@ -496,7 +496,7 @@ class TestServers:
     ) -> None:
         first = server("a")
         first.remember_many(notes(0, ENTRIES))
-        victim = kept(first.remember("The password hint is zanzibar", tier="archival")).id
+        victim = committed_record(first.remember("The password hint is zanzibar", tier="archival")).id
         first.recall("ferry")
         (left,) = self.files(tmp_path, "a")
         other = server("b")
@@ -511,7 +511,7 @@ class TestServers:
     ) -> None:
         first = server("a")
         first.remember_many(notes(0, ENTRIES))
-        victim = kept(first.remember("The password hint is zanzibar", tier="archival")).id
+        victim = committed_record(first.remember("The password hint is zanzibar", tier="archival")).id
         first.recall("ferry")
         other = server("b")
         other.erase(other.plan_erase([victim]).digest, [victim])

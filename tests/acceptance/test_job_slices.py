@@ -80,7 +80,7 @@ def test_a_job_changes_at_most_two_hundred_memories_at_once(
 def test_uses_are_learned_from_two_hundred_memories_at_once(opened: Callable[..., Memory], changed: list[int]) -> None:
     with opened("many", actor=Actor.operator("olga"), policy=POLICY) as owner:
         records = facts(owner)
-        with owner._session.store.write() as writer:
+        with owner._context.store.write() as writer:
             writer.count_uses(owner.tenant, {record.id: (1, owner.now) for record in records})
         changed.clear()
         run = owner.run_job("learn_importance", force=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory, Policy
 from keepward.core.job import LEASE_DURATION, JobRow, Run
@@ -26,7 +26,7 @@ NAMES = [job.name for job in registry.JOBS]
 ON_BOTH_DATABASES = True
 
 
-def told(memory: Memory, run: Run) -> dict[str, Any]:
+def receipt_of_run(memory: Memory, run: Run) -> dict[str, Any]:
     """Return the receipt of a run as the store keeps it."""
     return memory.receipt(run.receipt.id)
 
@@ -123,7 +123,7 @@ def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:
 @pytest.mark.promise("C105")
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "train_reranker"])
 def test_a_run_leaves_a_receipt_with_its_counts(owner: Memory, name: str) -> None:
-    receipt = told(owner, owner.run_job(name))
+    receipt = receipt_of_run(owner, owner.run_job(name))
     assert (receipt["kind"], receipt["job"], receipt["outcome"], receipt["actor"]) == (
         "job",
         name,
@@ -140,7 +140,11 @@ def test_crash_leaves_a_failed_receipt_without_any_text(
 ) -> None:
     replaced(monkeypatch, name, crash)
     run = owner.run_job(name)
-    assert (run.outcome, told(owner, run)["outcome"], run.why) == ("failed", "failed", "unexpected RuntimeError")
+    assert (run.outcome, receipt_of_run(owner, run)["outcome"], run.why) == (
+        "failed",
+        "failed",
+        "unexpected RuntimeError",
+    )
 
 
 @pytest.mark.promise("C105")
@@ -148,7 +152,11 @@ def test_crash_leaves_a_failed_receipt_without_any_text(
 def test_job_that_is_not_due_leaves_a_skipped_receipt(owner: Memory, name: str) -> None:
     owner.run_job(name)
     run = owner.run_job(name)
-    assert (run.outcome, told(owner, run)["outcome"], "not due before" in run.why) == ("skipped", "skipped", True)
+    assert (run.outcome, receipt_of_run(owner, run)["outcome"], "not due before" in run.why) == (
+        "skipped",
+        "skipped",
+        True,
+    )
 
 
 def test_force_runs_what_is_not_due(owner: Memory) -> None:
@@ -172,10 +180,10 @@ def test_a_failed_job_is_tried_again_within_the_hour(
 
 
 def test_a_receipt_of_a_run_names_its_commits(owner: Memory, clock: Any) -> None:
-    kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
+    committed_record(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
     clock.move(days=2)
     run = owner.run_job("expire")
-    assert [owner.show(name).details.actor for name in told(owner, run)["commits"]] == ["job:expire"]
+    assert [owner.show(name).details.actor for name in receipt_of_run(owner, run)["commits"]] == ["job:expire"]
 
 
 # --- switched off
@@ -229,7 +237,7 @@ def test_a_state_reports_that_a_job_is_running(owner: Memory, clock: Any) -> Non
 def test_run_that_lost_its_lease_stops_before_its_next_proposal(
     owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
+    committed_record(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
     clock.move(days=2)
     plan = registry.JOBS[0].plan
     assert plan is not None
@@ -370,14 +378,16 @@ def test_export_of_job_changes_passes_the_independent_verifier(owner: Memory, cl
 
 @pytest.mark.promise("C104")
 def test_the_audit_of_a_complete_store_finds_nothing(owner: Memory) -> None:
-    kept(owner.remember("Ship before Easter", tier="core", key="mission"))
+    committed_record(owner.remember("Ship before Easter", tier="core", key="mission"))
     run = owner.run_job("integrity_audit")
     assert (run.outcome, run.counts["faults"], run.counts["checked"] > 0) == ("run", 0, True)
 
 
 @pytest.mark.promise("C104")
 def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
-    receipt = kept(owner.remember("The quay is closed", tier="archival")).id and owner.log()[0].details.receipt
+    receipt = (
+        committed_record(owner.remember("The quay is closed", tier="archival")).id and owner.log()[0].details.receipt
+    )
     tamper.edit(owner.path, "commits", "receipt = NULL", "id = ?", (receipt,))
     run = owner.run_job("integrity_audit")
     assert (run.counts["faults"] > 0, any(receipt in each.detail for each in run.reasons)) == (True, True)
@@ -386,7 +396,9 @@ def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
 @pytest.mark.promise("C104")
 def test_audit_reports_an_oversized_block_in_any_scope(opened: Callable[..., Memory]) -> None:
     with opened("s", actor=Actor.operator("olga"), scope="orion") as owner:
-        name = kept(owner.remember("Ship the whole application before Easter", tier="core", key="mission")).id
+        name = committed_record(
+            owner.remember("Ship the whole application before Easter", tier="core", key="mission")
+        ).id
     with opened("s", actor=Actor.operator("olga"), policy=Policy(block_budget={"mission": 2})) as owner:
         run = owner.run_job("integrity_audit")
     assert [(each.code, name in each.detail) for each in run.reasons] == [("blocks", True)]
@@ -394,11 +406,15 @@ def test_audit_reports_an_oversized_block_in_any_scope(opened: Callable[..., Mem
 
 @pytest.mark.promise("C104")
 def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memory, path: Path) -> None:
-    kept(owner.remember("The quay is closed", tier="archival"))
-    kept(owner.remember("The crane is red", tier="archival"))
+    committed_record(owner.remember("The quay is closed", tier="archival"))
+    committed_record(owner.remember("The crane is red", tier="archival"))
     tamper.delete(path, "tenants")
     run = owner.run_job("integrity_audit")
-    assert (run.outcome, run.counts["faults"] > 0, told(owner, run)["counts"]["faults"] > 0) == ("run", True, True)
+    assert (run.outcome, run.counts["faults"] > 0, receipt_of_run(owner, run)["counts"]["faults"] > 0) == (
+        "run",
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("which", ["first", "middle", "last"])

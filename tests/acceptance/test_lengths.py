@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 from keepward import Actor, Append, InvalidInput, Memory, Policy, Replace, Tier
 from keepward.gates import pipeline
 from keepward.gates.detectors import injection, pii, secrets
-from keepward.services import gate_context
+from keepward.services.writing import staged
 
 HUGE = "a" * 1_000_000
 WORDS = "passwort ist geheim " * 50_000
@@ -62,7 +62,9 @@ WAYS: dict[str, Callable[[Memory, str], Any]] = {
     "revise": lambda mem, name: mem.revise(name, HUGE, reason="x"),
     "revise metadata": lambda mem, name: mem.revise(name, metadata={"note": HUGE}, reason="x"),
     "append": lambda mem, name: mem.append(name, HUGE, reason="x"),
-    "merge": lambda mem, name: mem.merge([name, kept(mem.remember("The pier is long")).id], HUGE, reason="x"),
+    "merge": lambda mem, name: mem.merge(
+        [name, committed_record(mem.remember("The pier is long")).id], HUGE, reason="x"
+    ),
     "promote": lambda mem, name: mem.promote(name, HUGE, reason="x"),
     "draft": lambda mem, _: drafted(mem),
     "propose": lambda mem, name: mem.propose([Replace(id=name, text=HUGE)], reason="x"),
@@ -74,7 +76,7 @@ WAYS: dict[str, Callable[[Memory, str], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_overlong_text_is_refused_before_a_detector_reads_it(owner: Memory, seen: list[int], way: str) -> None:
-    name = kept(owner.remember("The ferry leaves at six", tier="archival")).id
+    name = committed_record(owner.remember("The ferry leaves at six", tier="archival")).id
     # A name off a list is an error of the call.
     with contextlib.suppress(InvalidInput):
         assert refused(WAYS[way](owner, name))
@@ -90,7 +92,7 @@ def test_a_question_that_is_too_long_is_an_error(mem: Memory, seen: list[int], v
 
 
 def test_the_reason_of_a_rejection_has_a_length(mem: Memory, owner: Memory, seen: list[int]) -> None:
-    item = held(mem.remember("Ship it", tier="core", key="mission", confidence=0.9))
+    item = quarantined_item(mem.remember("Ship it", tier="core", key="mission", confidence=0.9))
     with pytest.raises(InvalidInput, match="1,000 characters"):
         owner.reject(item.id, reason=HUGE)
     assert max(seen, default=0) < 100_000
@@ -109,7 +111,7 @@ def test_a_long_text_of_an_import_is_read_in_windows(owner: Memory, tmp_path: An
 
 
 def test_a_secret_at_the_edge_of_a_window_is_found(owner: Memory, tmp_path: Any) -> None:
-    from keepward.services.splitter import _WINDOW, UnusableItem, split_text
+    from keepward.services.writing.splitter import _WINDOW, UnusableItem, split_text
 
     key = "AKIA" + "HTLGMXGEDN73U55X"
     for place in range(_WINDOW - 24, _WINDOW + 4, 3):
@@ -139,12 +141,12 @@ def test_gate_over_its_time_limit_quarantines_the_write(
     def slow(case: Any, view: Any, policy: Any) -> None:
         meter.now += pipeline.GATE_BUDGET_S + 0.1
 
-    monkeypatch.setattr(gate_context, "time", meter)
+    monkeypatch.setattr(staged, "time", meter)
     monkeypatch.setattr(
         pipeline, "GATES", tuple((each, slow if each == name else gate) for each, gate in pipeline.GATES)
     )
     outcome = owner.remember("The ferry leaves at six", tier="archival")
-    assert held(outcome).steps[0].after.text == "The ferry leaves at six"
+    assert quarantined_item(outcome).steps[0].after.text == "The ferry leaves at six"
     assert "over_budget" in codes(outcome)
     assert owner.list_memories() == []
 
@@ -165,7 +167,7 @@ def test_an_owner_who_allows_long_texts_has_them(opened: Callable[..., Memory]) 
     policy = Policy(text_limit=dict.fromkeys(Tier, 20_000))
     with opened("long", policy=policy) as mem:
         text = "The crane at the pier is red. " * 600
-        assert kept(mem.remember(text, tier="archival")).text == text
+        assert committed_record(mem.remember(text, tier="archival")).text == text
 
 
 @pytest.mark.parametrize("text", ["", " \n"])

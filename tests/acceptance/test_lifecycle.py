@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 from keepward import (
     Actor,
@@ -53,17 +53,17 @@ def test_volatile_memory_without_a_ttl_gets_one_with_notice(
     mem: Memory, fields: dict[str, Any], span: timedelta
 ) -> None:
     outcome = mem.remember("The ferry leaves from dock 4", **fields)
-    record = kept(outcome)
+    record = committed_record(outcome)
     assert (record.stability.value, record.expires_at) == ("volatile", record.created_at + span)
     assert "default_ttl" in codes(outcome)
 
 
 @pytest.mark.promise("B9")
 def test_an_edit_cannot_take_the_term_from_what_is_volatile(mem: Memory) -> None:
-    record = kept(mem.remember("The ferry leaves from dock 4", tier="working"))
+    record = committed_record(mem.remember("The ferry leaves from dock 4", tier="working"))
     assert "volatile_without_ttl" in refused(mem.revise(record.id, ttl=None, reason="for good"))
     assert mem.get(record.id) == record
-    longer = kept(mem.revise(record.id, ttl="3d", reason="a little longer"))
+    longer = committed_record(mem.revise(record.id, ttl="3d", reason="a little longer"))
     assert longer.expires_at == record.created_at + timedelta(days=3)
 
 
@@ -71,7 +71,7 @@ def test_an_edit_cannot_take_the_term_from_what_is_volatile(mem: Memory) -> None
 @pytest.mark.parametrize("ttl", ["0s", 0, -1.5, "-1d", timedelta(0), timedelta(days=-1), timedelta(days=40_000)])
 def test_nonpositive_or_centuries_long_ttl_is_refused(mem: Memory, ttl: timedelta | str) -> None:
     assert refused(mem.remember("The ferry leaves from dock 4", ttl=ttl)) == {"bad_ttl"}
-    record = kept(mem.remember("The ferry leaves from dock 4", ttl="1h"))
+    record = committed_record(mem.remember("The ferry leaves from dock 4", ttl="1h"))
     assert "bad_ttl" in refused(mem.revise(record.id, ttl=ttl, reason="sooner"))
     assert mem.get(record.id) == record
 
@@ -79,7 +79,7 @@ def test_nonpositive_or_centuries_long_ttl_is_refused(mem: Memory, ttl: timedelt
 @pytest.mark.parametrize("day", ["2999-01-01", "2255-06-07", "1500-01-01"])
 def test_a_date_that_cannot_be_stored_is_refused(mem: Memory, day: str) -> None:
     assert refused(mem.remember("The ferry leaves from dock 4", occurred_at=day)) == {"bad_occurred_at"}
-    kept(mem.remember("The ferry leaves from dock 4", occurred_at="2255-06-05"))
+    committed_record(mem.remember("The ferry leaves from dock 4", occurred_at="2255-06-05"))
 
 
 @pytest.mark.promise("B63")
@@ -92,7 +92,7 @@ def test_a_term_that_is_no_duration_is_an_error(mem: Memory, ttl: Any) -> None:
 @pytest.mark.promise("B32")
 @pytest.mark.parametrize("ttl", [90, 90.0, "90s", timedelta(seconds=90)])
 def test_a_term_is_seconds_a_timedelta_or_text(mem: Memory, ttl: Any) -> None:
-    record = kept(mem.remember("The ferry leaves from dock 4", ttl=ttl))
+    record = committed_record(mem.remember("The ferry leaves from dock 4", ttl=ttl))
     assert record.expires_at == record.created_at + timedelta(seconds=90)
 
 
@@ -100,7 +100,7 @@ def test_a_term_is_seconds_a_timedelta_or_text(mem: Memory, ttl: Any) -> None:
 @pytest.mark.parametrize("stability", ["volatile", "stable"])
 def test_a_memory_holds_until_the_very_microsecond_its_term_ends(mem: Memory, clock: Any, stability: str) -> None:
     text = "The ferry leaves from dock 4"
-    kept(mem.remember(text, tier="archival", stability=stability, ttl="90s"))
+    committed_record(mem.remember(text, tier="archival", stability=stability, ttl="90s"))
     clock.move(seconds=89, microseconds=999_999)
     assert texts(mem) == {text}
     clock.move(microseconds=1)
@@ -116,7 +116,7 @@ def test_expiry_is_the_same_instant_in_any_time_zone(opened: Callable[..., Memor
 
     clock.instant = datetime(2026, 3, 29, 23, 59, 30, tzinfo=UTC)
     with opened("zone", clock=Local()) as memory:
-        kept(memory.remember("The ferry leaves from dock 4", ttl="60s"))
+        committed_record(memory.remember("The ferry leaves from dock 4", ttl="60s"))
         clock.move(seconds=59)
         assert len(texts(memory)) == 1
         clock.move(seconds=1)
@@ -127,7 +127,7 @@ def test_expiry_is_the_same_instant_in_any_time_zone(opened: Callable[..., Memor
 def test_stored_expiry_is_creation_plus_ttl_after_reopening(opened: Callable[..., Memory], clock: Any) -> None:
     clock.move(microseconds=123_457)
     with opened("exact") as memory:
-        record = kept(memory.remember("The ferry leaves from dock 4", ttl="17d"))
+        record = committed_record(memory.remember("The ferry leaves from dock 4", ttl="17d"))
         made = clock.now()
     clock.move(days=3)
     with opened("exact") as memory:
@@ -136,9 +136,9 @@ def test_stored_expiry_is_creation_plus_ttl_after_reopening(opened: Callable[...
 
 @pytest.mark.promise("B33", "B11", "B18")
 def test_what_has_no_term_is_still_there_after_decades(owner: Memory, clock: Any) -> None:
-    kept(owner.remember("The ferry is called Thor", tier="archival"))
-    kept(owner.remember("The dock belongs to us", tier="archival", stability="permanent"))
-    kept(owner.remember("Ring the ferry bell twice", kind="rule", evidence=["chat:1"]))
+    committed_record(owner.remember("The ferry is called Thor", tier="archival"))
+    committed_record(owner.remember("The dock belongs to us", tier="archival", stability="permanent"))
+    committed_record(owner.remember("Ring the ferry bell twice", kind="rule", evidence=["chat:1"]))
     clock.move(days=365 * 40)
     assert len(texts(owner)) == 3
 
@@ -146,9 +146,9 @@ def test_what_has_no_term_is_still_there_after_decades(owner: Memory, clock: Any
 @pytest.mark.promise("B23", "B27")
 def test_chain_of_replacements_can_be_followed_both_ways(mem: Memory) -> None:
     said = ["The ferry leaves at six", "The ferry leaves at seven", "The ferry leaves at eight"]
-    ids = [kept(mem.remember(text, tier="archival")).id for text in said]
+    ids = [committed_record(mem.remember(text, tier="archival")).id for text in said]
     for old, new in pairwise(ids):
-        kept(mem.supersede(old, new, reason="the timetable changed"))
+        committed_record(mem.supersede(old, new, reason="the timetable changed"))
     walked = [mem.get(ids[0])]
     while walked[-1].superseded_by is not None:
         walked.append(mem.get(walked[-1].superseded_by))
@@ -174,7 +174,7 @@ def test_every_identity_edition_is_readable_from_its_contexts(opened: Callable[.
 
 @pytest.mark.promise("B24")
 def test_active_memory_is_found_every_time(mem: Memory, clock: Any) -> None:
-    kept(mem.remember("The ferry leaves from dock 4", tier="archival"))
+    committed_record(mem.remember("The ferry leaves from dock 4", tier="archival"))
     for _ in range(5):
         clock.move(days=30)
         assert texts(mem) == {"The ferry leaves from dock 4"}
@@ -183,7 +183,7 @@ def test_active_memory_is_found_every_time(mem: Memory, clock: Any) -> None:
 @pytest.mark.promise("B26", "B31", "B38", "B75")
 def test_merged_memories_are_hidden_unless_requested(mem: Memory) -> None:
     parts = ["The ferry was late", "The dock was icy"]
-    ids = [kept(mem.remember(text, tier="archival")).id for text in parts]
+    ids = [committed_record(mem.remember(text, tier="archival")).id for text in parts]
     outcome = mem.merge(ids, reason="one day, one note")
     (summary,) = mem.list_memories()
     assert [hit.memory.id for hit in mem.recall("ferry dock")] == [summary.id]
@@ -196,9 +196,9 @@ def test_merged_memories_are_hidden_unless_requested(mem: Memory) -> None:
 
 @pytest.mark.promise("B27", "B31", "B38", "Z14")
 def test_superseded_memory_appears_only_in_its_history(mem: Memory) -> None:
-    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
-    new = kept(mem.remember("The ferry dock closes at seven", tier="archival"))
-    kept(mem.supersede(old.id, new.id, reason="the season ended"))
+    old = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
+    new = committed_record(mem.remember("The ferry dock closes at seven", tier="archival"))
+    committed_record(mem.supersede(old.id, new.id, reason="the season ended"))
     assert texts(mem) == {"The ferry dock closes at seven"}
     assert old.id in {each.id for each in mem.list_memories(include_ended=True)}
     assert [each.op for each in mem.history(old.id)] == ["insert", "supersede"]
@@ -206,7 +206,7 @@ def test_superseded_memory_appears_only_in_its_history(mem: Memory) -> None:
 
 @pytest.mark.promise("B27")
 def test_replacing_by_something_new_is_one_commit(mem: Memory) -> None:
-    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    old = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
     with mem.draft(reason="new timetable") as draft:
         new = draft.insert("The ferry leaves at nine", tier="archival")
         draft.supersede(old.id, new)
@@ -217,10 +217,10 @@ def test_replacing_by_something_new_is_one_commit(mem: Memory) -> None:
 
 @pytest.mark.promise("B29")
 def test_superseded_memory_can_be_deleted_on_record(mem: Memory) -> None:
-    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
-    new = kept(mem.remember("The ferry leaves at seven", tier="archival"))
-    kept(mem.supersede(old.id, new.id, reason="the timetable changed"))
-    kept(mem.forget(old.id, reason="nobody asks any more"))
+    old = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
+    new = committed_record(mem.remember("The ferry leaves at seven", tier="archival"))
+    committed_record(mem.supersede(old.id, new.id, reason="the timetable changed"))
+    committed_record(mem.forget(old.id, reason="nobody asks any more"))
     assert mem.get(old.id).status.value == "retired"
     assert mem.history(old.id)[-1].details.reason == "nobody asks any more"
 
@@ -237,7 +237,7 @@ def test_a_proposal_without_a_change_is_refused(mem: Memory) -> None:
 
 @pytest.mark.promise("B27")
 def test_memory_cannot_be_superseded_by_a_missing_one(mem: Memory) -> None:
-    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    old = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
     with pytest.raises(NotFound):
         mem.propose([Supersede(id=old.id, by="019ca000-0000-7000-8000-000000000000")], reason="gone")
     assert texts(mem) == {"The ferry leaves at six"}
@@ -245,10 +245,12 @@ def test_memory_cannot_be_superseded_by_a_missing_one(mem: Memory) -> None:
 
 @pytest.mark.promise("B23", "B27")
 def test_replacements_never_form_a_circle(mem: Memory) -> None:
-    old, new = (kept(mem.remember(f"The ferry leaves at {hour}", tier="archival")) for hour in ("six", "seven"))
+    old, new = (
+        committed_record(mem.remember(f"The ferry leaves at {hour}", tier="archival")) for hour in ("six", "seven")
+    )
     with pytest.raises(Conflict, match="itself"):
         mem.supersede(old.id, old.id, reason="circle")
-    kept(mem.supersede(old.id, new.id, reason="the timetable changed"))
+    committed_record(mem.supersede(old.id, new.id, reason="the timetable changed"))
     with pytest.raises(Conflict, match="is not active"):
         mem.supersede(new.id, old.id, reason="and back")
     assert texts(mem) == {"The ferry leaves at seven"}
@@ -256,17 +258,17 @@ def test_replacements_never_form_a_circle(mem: Memory) -> None:
 
 @pytest.mark.promise("B26")
 def test_manual_proposal_can_insert_and_supersede_at_once(mem: Memory) -> None:
-    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    old = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
     new = Insert(id="019ca000-0000-7000-8000-000000000001", text="The ferry leaves at noon", tier="archival")
-    kept(mem.propose([new, Supersede(id=old.id, by=new.id)], reason="corrected"))
+    committed_record(mem.propose([new, Supersede(id=old.id, by=new.id)], reason="corrected"))
     assert texts(mem) == {"The ferry leaves at noon"}
 
 
 @pytest.mark.promise("B74")
 def test_merge_with_an_existing_summary_points_at_that_memory(mem: Memory) -> None:
-    known = kept(mem.remember("The oven is serviced in June", tier="archival", kind="fact"))
-    first = kept(mem.remember("Oven service happened in the sixth month", tier="archival"))
-    second = kept(mem.remember("Somebody serviced ovens when June came", tier="archival"))
+    known = committed_record(mem.remember("The oven is serviced in June", tier="archival", kind="fact"))
+    first = committed_record(mem.remember("Oven service happened in the sixth month", tier="archival"))
+    second = committed_record(mem.remember("Somebody serviced ovens when June came", tier="archival"))
     mem.merge([first.id, second.id], known.text, reason="one fact", tier="archival", kind="fact", stability="stable")
     assert {mem.get(each.id).superseded_by for each in (first, second)} == {known.id}
 
@@ -274,7 +276,7 @@ def test_merge_with_an_existing_summary_points_at_that_memory(mem: Memory) -> No
 @pytest.mark.promise("B76")
 @pytest.mark.parametrize("times", [0, 1, 2])
 def test_merge_of_fewer_than_two_memories_writes_nothing(mem: Memory, times: int) -> None:
-    only = kept(mem.remember("The ferry was late", tier="archival"))
+    only = committed_record(mem.remember("The ferry was late", tier="archival"))
     head = mem.head
     assert mem.merge([only.id] * times, "The ferry was late that day", reason="one note") is None
     assert (mem.head, texts(mem), mem.pending()) == (head, {"The ferry was late"}, [])
@@ -287,8 +289,8 @@ def test_merge_of_fewer_than_two_memories_writes_nothing(mem: Memory, times: int
 def test_memories_of_two_subjects_scopes_or_sensitivities_are_not_merged(owner: Memory, other: dict[str, Any]) -> None:
     here = owner.at(scope="agent")
     given = {"tier": "archival", "subject": "ana", "scope": "/"}
-    one = kept(here.remember("The ferry was late", **given))
-    two = kept(here.remember("The dock was icy", **{**given, **other}))
+    one = committed_record(here.remember("The ferry was late", **given))
+    two = committed_record(here.remember("The dock was icy", **{**given, **other}))
     head = owner.head
     with pytest.raises(InvalidInput, match="one subject, scope and sensitivity"):
         here.merge([one.id, two.id], "A bad day", reason="one note")
@@ -298,7 +300,10 @@ def test_memories_of_two_subjects_scopes_or_sensitivities_are_not_merged(owner: 
 @pytest.mark.promise("B78")
 def test_merge_never_widens_subject_or_visibility(mem: Memory) -> None:
     here = mem.at(scope="agent")
-    ids = [kept(here.remember(text, subject="ana", scope="/agents/agent")).id for text in ("Likes tea", "Sails late")]
+    ids = [
+        committed_record(here.remember(text, subject="ana", scope="/agents/agent")).id
+        for text in ("Likes tea", "Sails late")
+    ]
     with pytest.raises(InvalidInput, match="leave `subject` out"):
         here.merge(ids, "Tea and late sails", reason="one note", subject="ben")
     here.merge(ids, "Tea and late sails", reason="one note", scope="/", sensitivity="normal")
@@ -309,7 +314,7 @@ def test_merge_never_widens_subject_or_visibility(mem: Memory) -> None:
 @pytest.mark.promise("B67")
 def test_the_same_text_about_another_subject_is_another_memory(mem: Memory) -> None:
     mem.remember("Prefers window seats", tier="archival", subject="ana")
-    assert kept(mem.remember("Prefers window seats", tier="archival", subject="ben")).subject == "ben"
+    assert committed_record(mem.remember("Prefers window seats", tier="archival", subject="ben")).subject == "ben"
 
 
 # --- What a memory is: kinds, stability, fields and their defaults
@@ -318,7 +323,7 @@ def test_the_same_text_about_another_subject_is_another_memory(mem: Memory) -> N
 @pytest.mark.promise("B1")
 def test_fact_from_one_session_is_in_a_later_prompt(opened: Callable[..., Memory]) -> None:
     with opened("first") as before:
-        kept(before.remember("Ana indents with tabs", tier="archival", session="monday"))
+        committed_record(before.remember("Ana indents with tabs", tier="archival", session="monday"))
     with opened("first") as later:
         assert "Ana indents with tabs" in later.context("how should I indent Ana's file").text
 
@@ -327,8 +332,8 @@ def test_fact_from_one_session_is_in_a_later_prompt(opened: Callable[..., Memory
 def test_each_kind_is_found_by_its_name_alone(mem: Memory) -> None:
     texts = {"event": "asked for the invoice", "summary": "invoice was sent", "fact": "invoices are due in May"}
     for kind, text in texts.items():
-        kept(mem.remember(text, kind=kind, tier="archival" if kind == "fact" else "episodic"))
-    kept(mem.remember("Send invoices on Monday", kind="rule", confidence=0.9, evidence=["chat:1"]))
+        committed_record(mem.remember(text, kind=kind, tier="archival" if kind == "fact" else "episodic"))
+    committed_record(mem.remember("Send invoices on Monday", kind="rule", confidence=0.9, evidence=["chat:1"]))
     texts["rule"] = "Send invoices on Monday"
     assert {kind: [each.text for each in mem.list_memories(kinds=[kind])] for kind in texts} == {
         kind: [text] for kind, text in texts.items()
@@ -348,13 +353,15 @@ def test_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, kind:
 @pytest.mark.promise("B56")
 def test_write_without_a_kind_gets_the_default_of_its_tier(owner: Memory) -> None:
     tiers = {"archival": "fact", "working": "state", "episodic": "event"}
-    got = {tier: kept(owner.remember(f"the crane is {tier}", tier=tier)).kind.value for tier in tiers}
+    got = {tier: committed_record(owner.remember(f"the crane is {tier}", tier=tier)).kind.value for tier in tiers}
     assert got == tiers
 
 
 @pytest.mark.promise("B5")
 def test_raw_request_is_stored_and_listed_as_an_event(mem: Memory) -> None:
-    kept(mem.remember("Please book the ferry", kind="event", source="user_message", session="s1", speaker="Ana"))
+    committed_record(
+        mem.remember("Please book the ferry", kind="event", source="user_message", session="s1", speaker="Ana")
+    )
     (event,) = mem.list_memories(kinds=["event"])
     assert (event.text, event.tier.value, event.speaker) == ("Please book the ferry", "episodic", "Ana")
 
@@ -362,14 +369,16 @@ def test_raw_request_is_stored_and_listed_as_an_event(mem: Memory) -> None:
 @pytest.mark.promise("B6")
 def test_a_summary_preserves_goal_actions_and_next_steps(mem: Memory) -> None:
     parts = {"goal": "ship 2.0", "actions": ["tagged", "built"], "next": ["announce"]}
-    kept(mem.remember("Release 2.0 is built", kind="summary", job="job-7", metadata=parts))
+    committed_record(mem.remember("Release 2.0 is built", kind="summary", job="job-7", metadata=parts))
     (found,) = mem.list_memories(kinds=["summary"], job="job-7")
     assert found.metadata == parts
 
 
 @pytest.mark.promise("B7", "B22")
 def test_a_rule_is_stored_with_its_confidence_and_evidence(mem: Memory) -> None:
-    kept(mem.remember("Never deploy on a Friday", kind="rule", confidence=0.8, evidence=["chat:9", "chat:3"]))
+    committed_record(
+        mem.remember("Never deploy on a Friday", kind="rule", confidence=0.8, evidence=["chat:9", "chat:3"])
+    )
     (rule,) = mem.list_memories(kinds=["rule"])
     assert (rule.confidence, rule.evidence) == (0.8, ("chat:3", "chat:9"))
 
@@ -386,7 +395,7 @@ def test_unsure_or_unfounded_rule_is_quarantined_and_in_no_prompt(
     mem: Memory, fields: dict[str, Any], code: str
 ) -> None:
     outcome = mem.remember("Never deploy on a Friday", kind="rule", **fields)
-    held(outcome)
+    quarantined_item(outcome)
     assert code in codes(outcome)
     assert "Friday" not in mem.context("may I deploy on Friday").text
     assert mem.list_memories() == []
@@ -394,9 +403,9 @@ def test_unsure_or_unfounded_rule_is_quarantined_and_in_no_prompt(
 
 @pytest.mark.promise("B22")
 def test_edit_cannot_lower_a_rule_below_its_minimum(mem: Memory) -> None:
-    rule = kept(mem.remember("Never deploy on a Friday", kind="rule", confidence=0.9, evidence=["chat:1"]))
-    held(mem.revise(rule.id, confidence=0.5, reason="less sure"))
-    held(mem.revise(rule.id, evidence=(), reason="lost it"))
+    rule = committed_record(mem.remember("Never deploy on a Friday", kind="rule", confidence=0.9, evidence=["chat:1"]))
+    quarantined_item(mem.revise(rule.id, confidence=0.5, reason="less sure"))
+    quarantined_item(mem.revise(rule.id, evidence=(), reason="lost it"))
     assert mem.get(rule.id) == rule
 
 
@@ -415,7 +424,7 @@ def test_identity_opens_every_prompt_and_is_never_a_memory(
 
 @pytest.mark.promise("B10", "B62")
 def test_lasting_knowledge_is_stable_when_nothing_is_said(mem: Memory) -> None:
-    fact = kept(mem.remember("The harbour opens at six", tier="archival"))
+    fact = committed_record(mem.remember("The harbour opens at six", tier="archival"))
     assert (fact.stability.value, fact.expires_at) == ("stable", None)
 
 
@@ -424,29 +433,29 @@ def test_a_time_to_live_on_something_permanent_is_refused(owner: Memory) -> None
     assert "ttl_on_permanent" in refused(
         owner.remember("The harbour is ours", tier="archival", stability="permanent", ttl="1d")
     )
-    lasting = kept(owner.remember("The harbour is ours", tier="archival", stability="permanent"))
+    lasting = committed_record(owner.remember("The harbour is ours", tier="archival", stability="permanent"))
     assert "ttl_on_permanent" in refused(owner.revise(lasting.id, ttl="1d", reason="tidy"))
     assert owner.get(lasting.id).expires_at is None
 
 
 @pytest.mark.promise("B12", "B16")
 def test_an_event_is_volatile_for_thirty_days_by_default(mem: Memory) -> None:
-    event = kept(mem.remember("Please book the ferry", kind="event"))
+    event = committed_record(mem.remember("Please book the ferry", kind="event"))
     assert event.stability.value == "volatile"
     assert event.expires_at == event.created_at + timedelta(days=30)
 
 
 @pytest.mark.promise("B13", "B17")
 def test_summary_lasts_a_week_or_stably_never_permanently(mem: Memory) -> None:
-    week = kept(mem.remember("The ferry was booked", kind="summary"))
+    week = committed_record(mem.remember("The ferry was booked", kind="summary"))
     assert week.expires_at == week.created_at + timedelta(days=7)
-    stable = kept(mem.remember("The crane was sold", kind="summary", stability="stable"))
+    stable = committed_record(mem.remember("The crane was sold", kind="summary", stability="stable"))
     assert stable.expires_at is None
     assert "stability_of_kind" in refused(mem.remember("All is well", kind="summary", stability="permanent"))
 
 
 def test_a_memory_becomes_permanent_with_approval_only(mem: Memory) -> None:
-    kept(mem.remember("The harbour opens at six", key="harbour", tier="archival"))
+    committed_record(mem.remember("The harbour opens at six", key="harbour", tier="archival"))
     later = mem.remember("The harbour opens at five", key="harbour", tier="archival", stability="permanent")
     assert "permanence_needs_approval" in codes(later)
     assert mem.get("harbour").stability.value == "stable"
@@ -455,7 +464,7 @@ def test_a_memory_becomes_permanent_with_approval_only(mem: Memory) -> None:
 @pytest.mark.promise("B14", "B18")
 def test_a_rule_is_stable_without_an_end_and_never_volatile(mem: Memory) -> None:
     given: dict[str, Any] = {"kind": "rule", "confidence": 0.9, "evidence": ["chat:1"]}
-    rule = kept(mem.remember("Never deploy on a Friday", **given))
+    rule = committed_record(mem.remember("Never deploy on a Friday", **given))
     assert (rule.stability.value, rule.expires_at) == ("stable", None)
     assert "stability_of_kind" in refused(mem.remember("Greet in Danish", stability="volatile", **given))
     assert "permanence_needs_approval" in codes(mem.remember("Greet in Danish", stability="permanent", **given))
@@ -463,7 +472,7 @@ def test_a_rule_is_stable_without_an_end_and_never_volatile(mem: Memory) -> None
 
 @pytest.mark.promise("B55", "B60", "B64", "B65")
 def test_write_returns_the_memory_as_later_read(mem: Memory) -> None:
-    record = kept(mem.remember("The harbour opens at six", tier="archival", category="hours"))
+    record = committed_record(mem.remember("The harbour opens at six", tier="archival", category="hours"))
     assert mem.get(record.id) == record
     assert (record.text, record.category, record.version) == ("The harbour opens at six", "hours", 1)
     assert (record.tags, record.evidence, record.sensitivity.value) == ((), (), "normal")
@@ -471,14 +480,14 @@ def test_write_returns_the_memory_as_later_read(mem: Memory) -> None:
 
 @pytest.mark.promise("B58")
 def test_write_at_the_top_scope_is_shared(mem: Memory) -> None:
-    assert kept(mem.remember("The harbour opens at six")).scope == "/"
-    assert kept(mem.remember("The crane is green", scope="user")).scope == "/"
+    assert committed_record(mem.remember("The harbour opens at six")).scope == "/"
+    assert committed_record(mem.remember("The crane is green", scope="user")).scope == "/"
 
 
 @pytest.mark.promise("B59", "B67")
 def test_memories_about_a_person_are_filtered_by_that_person(mem: Memory) -> None:
     for text, subject in (("prefers tea", "ana"), ("prefers coffee", "bo"), ("the kettle is old", None)):
-        assert kept(mem.remember(text, tier="archival", subject=subject)).subject == subject
+        assert committed_record(mem.remember(text, tier="archival", subject=subject)).subject == subject
     assert [each.text for each in mem.list_memories(subject="ana")] == ["prefers tea"]
     assert [hit.memory.text for hit in mem.recall("prefers", subject="bo")] == ["prefers coffee"]
 
@@ -489,25 +498,31 @@ def test_memories_about_a_person_are_filtered_by_that_person(mem: Memory) -> Non
     [("user_message", 0.9), ("tool", 0.8), ("document", 0.7), ("inference", 0.5), (None, 0.5)],
 )
 def test_confidence_left_out_follows_from_where_it_came(mem: Memory, source: str | None, confidence: float) -> None:
-    assert kept(mem.remember("The harbour opens at six", tier="archival", source=source)).confidence == confidence
+    assert (
+        committed_record(mem.remember("The harbour opens at six", tier="archival", source=source)).confidence
+        == confidence
+    )
 
 
 @pytest.mark.promise("B61")
 def test_what_the_owner_says_is_certain(owner: Memory) -> None:
-    assert kept(owner.remember("The harbour opens at six")).confidence == 1.0
+    assert committed_record(owner.remember("The harbour opens at six")).confidence == 1.0
 
 
 @pytest.mark.promise("B66")
 def test_everything_of_one_job_is_found_by_its_id(mem: Memory) -> None:
-    ours = [kept(mem.remember(f"step {n} of the move went well", job="job-7", tier="archival")).id for n in (1, 2)]
-    kept(mem.remember("the other job failed", job="job-8", tier="archival"))
+    ours = [
+        committed_record(mem.remember(f"step {n} of the move went well", job="job-7", tier="archival")).id
+        for n in (1, 2)
+    ]
+    committed_record(mem.remember("the other job failed", job="job-8", tier="archival"))
     assert sorted(each.id for each in mem.list_memories(job="job-7")) == sorted(ours)
 
 
 @pytest.mark.promise("B70", "A24")
 def test_any_tag_matches_regardless_of_later_memories(mem: Memory) -> None:
     for text, tags in (("first", ["red"]), ("second", ["blue"])):
-        kept(mem.remember(f"the {text} buoy", tier="archival", tags=tags))
+        committed_record(mem.remember(f"the {text} buoy", tier="archival", tags=tags))
     mem.remember_many([{"text": f"crate number {n} is full", "tier": "archival"} for n in range(60)])
     assert {each.text for each in mem.list_memories(tags=["red", "blue"], limit=2)} == {
         "the first buoy",
@@ -526,7 +541,7 @@ def test_list_returns_fifty_by_default_and_limits_below_one_fail(mem: Memory) ->
 
 @pytest.mark.promise("B83")
 def test_every_argument_of_a_note_goes_through_the_public_call(mem: Memory) -> None:
-    record = kept(
+    record = committed_record(
         mem.remember(
             "Ana sails at dawn",
             kind="fact",
@@ -573,17 +588,17 @@ def bytes_of(folder: Path) -> bytes:
 def test_ethics_rule_quarantines_a_write_until_a_decision(opened: Callable[..., Memory]) -> None:
     rule = EthicsRule(name="no health", pattern="diagnos", action="quarantine")
     with opened("ethics", policy=Policy(memory_ethics=(rule,))) as mem:
-        item = held(mem.remember("The doctor diagnosed a sprain", tier="archival"))
+        item = quarantined_item(mem.remember("The doctor diagnosed a sprain", tier="archival"))
         assert any("no health" in reason.detail for reason in item.reasons)
         assert mem.list_memories() == []
-        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        committed_record(mem.remember("The ferry leaves at six", tier="archival"))
 
 
 @pytest.mark.promise("C61")
 def test_gates_run_before_commits_and_the_receipt_says_so(mem: Memory) -> None:
     before = mem.head
     outcome = mem.remember("Sail to Oslo", **MISSION)
-    assert (held(outcome).state, mem.head, mem.list_memories()) == ("pending", before, [])
+    assert (quarantined_item(outcome).state, mem.head, mem.list_memories()) == ("pending", before, [])
     told = mem.receipt(outcome.receipt.id)
     assert (told["kind"], bool(told["reasons"]), "commit" in told) == ("quarantine", True, False)
 
@@ -624,7 +639,7 @@ def test_what_cannot_be_seen_hides_nothing_from_the_gates(mem: Memory, hidden: s
 @pytest.mark.promise("C97", "C78")
 @pytest.mark.parametrize("text", ATTACKS)
 def test_a_poisoned_page_makes_no_memory(mem: Memory, text: str) -> None:
-    held(mem.remember(text, source="web", tier="archival"))
+    quarantined_item(mem.remember(text, source="web", tier="archival"))
     assert mem.list_memories() == []
     assert text not in mem.context("What do you know?").text
 
@@ -634,11 +649,11 @@ def test_a_poisoned_page_makes_no_memory(mem: Memory, text: str) -> None:
 def test_more_important_duplicate_stays_with_the_uses_of_both(owner: Memory, clock: Any, better: int) -> None:
     texts = ("Ana prefers tabs for indentation", "Something else entirely")
     made = [
-        kept(owner.remember(text, tier="archival", importance=0.9 if number == better else 0.2)).id
+        committed_record(owner.remember(text, tier="archival", importance=0.9 if number == better else 0.2)).id
         for number, text in enumerate(texts)
     ]
     # The duplicate gate would not have let them stand beside each other.
-    kept(owner.revise(made[1], "Ana prefers tabs for the indentation", reason="reworded"))
+    committed_record(owner.revise(made[1], "Ana prefers tabs for the indentation", reason="reworded"))
     for _ in range(3):
         owner.recall("Ana prefers tabs for indentation")
     owner.run_job("consolidate", force=True)
@@ -650,9 +665,11 @@ def test_more_important_duplicate_stays_with_the_uses_of_both(owner: Memory, clo
 
 @pytest.mark.promise("E42")
 def test_of_two_that_state_the_same_importance_goes_before_confidence(owner: Memory) -> None:
-    better = kept(owner.remember("Ana prefers tabs for indentation", tier="archival", importance=0.9, confidence=0.6))
-    other = kept(owner.remember("Something else entirely", tier="archival", importance=0.2, confidence=0.9))
-    kept(owner.revise(other.id, "Ana prefers tabs for the indentation", reason="reworded"))
+    better = committed_record(
+        owner.remember("Ana prefers tabs for indentation", tier="archival", importance=0.9, confidence=0.6)
+    )
+    other = committed_record(owner.remember("Something else entirely", tier="archival", importance=0.2, confidence=0.9))
+    committed_record(owner.revise(other.id, "Ana prefers tabs for the indentation", reason="reworded"))
     owner.run_job("consolidate", force=True)
     assert [owner.get(each.id).status.value for each in (better, other)] == ["active", "archived"]
 
@@ -679,9 +696,9 @@ def test_a_condition_without_its_dollar_is_named(mem: Memory) -> None:
 
 @pytest.mark.promise("E48")
 def test_statistics_count_what_there_is(mem: Memory) -> None:
-    kept(mem.remember("The ferry leaves at six", tier="archival", importance=0.4))
-    kept(mem.remember("The ferry was late today", kind="event", source="chat", importance=0.6))
-    gone = kept(mem.remember("The pump is borrowed", tier="archival"))
+    committed_record(mem.remember("The ferry leaves at six", tier="archival", importance=0.4))
+    committed_record(mem.remember("The ferry was late today", kind="event", source="chat", importance=0.6))
+    gone = committed_record(mem.remember("The pump is borrowed", tier="archival"))
     mem.forget(gone.id, reason="returned")
     told = mem.status()
     assert (told["live"], told["total"], told["retired"]) == (2, 3, 1)
@@ -690,9 +707,9 @@ def test_statistics_count_what_there_is(mem: Memory) -> None:
 
 
 def test_average_importance_decays_as_what_find_shows(mem: Memory, owner: Memory, clock: Any) -> None:
-    kept(mem.remember("The ferry leaves at six", tier="archival", importance=0.4))
-    kept(mem.remember("The pump is borrowed", tier="archival", importance=0.9))
-    kept(owner.remember("Ship the release", tier="core", key="mission", importance=0.8))
+    committed_record(mem.remember("The ferry leaves at six", tier="archival", importance=0.4))
+    committed_record(mem.remember("The pump is borrowed", tier="archival", importance=0.9))
+    committed_record(owner.remember("Ship the release", tier="core", key="mission", importance=0.8))
     for days in (0, 3, 40, 4000):
         clock.move(days=days)
         shown = [each.importance for each in mem.list_memories()]
@@ -702,13 +719,18 @@ def test_average_importance_decays_as_what_find_shows(mem: Memory, owner: Memory
 
 @pytest.mark.promise("E49")
 def test_what_is_seeded_begins_at_seven_tenths(owner: Memory) -> None:
-    assert kept(owner.remember("Water boils at a hundred degrees", source="seeded", tier="archival")).importance == 0.7
+    assert (
+        committed_record(
+            owner.remember("Water boils at a hundred degrees", source="seeded", tier="archival")
+        ).importance
+        == 0.7
+    )
 
 
 @pytest.mark.promise("E50")
 @pytest.mark.parametrize("source", ["chat", "extracted"])
 def test_automatic_note_starts_lower_and_passes_the_gates(mem: Memory, source: str) -> None:
-    assert kept(mem.remember("Ana likes tea at nine", source=source, tier="archival")).importance == 0.4
+    assert committed_record(mem.remember("Ana likes tea at nine", source=source, tier="archival")).importance == 0.4
     mem.remember(f"The key is {KEY}", source=source, tier="archival")
     assert all(KEY not in each.text for each in mem.list_memories())
 
@@ -722,7 +744,7 @@ PORTS = tuple(f"the API runs on port {port}" for port in (8080, 9443))
 def tell(mem, clock, *texts, **fields):
     records = []
     for text in texts:
-        records.append(kept(mem.remember(text, tier="archival", **fields)))
+        records.append(committed_record(mem.remember(text, tier="archival", **fields)))
         clock.move(days=1)
     return records
 

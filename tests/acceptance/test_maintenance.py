@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, Committed, Duplicate, Memory, Policy, StaleVersion
 from keepward.core.job import SCHEDULES, JobRow
@@ -29,7 +29,8 @@ from keepward.jobs import maintenance
 from keepward.jobs.maintenance import MIN_INTERVAL, due_jobs, run_pending
 from keepward.retrieval import chunking
 from keepward.retrieval.tokenizer import PREFERENCE_TERM, term_hash, unpack_many
-from keepward.services import gate_context, search_features
+from keepward.services.search import features
+from keepward.services.writing import staged
 from keepward.storage import sqlite as opening
 
 # --- Maintenance: jobs that are due run by themselves, and nobody waits for them
@@ -65,7 +66,7 @@ def over(thread_of: Memory) -> None:
 
 def test_due_jobs_run_by_themselves_after_a_write(opened: Callable[..., Memory], quick: None) -> None:
     with opened("store", actor=Actor.operator("olga"), maintenance=True) as mem:
-        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        committed_record(mem.remember("The ferry leaves at six", tier="archival"))
         over(mem)
         assert ran(mem) == set(SCHEDULES)
         receipt = mem.receipt(str(receipts(mem, "expire")[0]))
@@ -74,8 +75,8 @@ def test_due_jobs_run_by_themselves_after_a_write(opened: Callable[..., Memory],
 
 def test_automatic_job_does_only_what_policy_allows(opened: Callable[..., Memory], clock: Any, quick: None) -> None:
     with opened("store", actor=Actor.operator("olga")) as mem:
-        brief = kept(mem.remember("The pump is borrowed until Friday", ttl="1d"))
-        lasting = kept(mem.remember("The ferry leaves at six"))
+        brief = committed_record(mem.remember("The pump is borrowed until Friday", ttl="1d"))
+        lasting = committed_record(mem.remember("The ferry leaves at six"))
     clock.move(days=40)
     with opened("store", actor=Actor.operator("olga"), maintenance=True) as mem:
         over(mem)
@@ -276,8 +277,8 @@ def of_old(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Ca
         patch.setattr(chunking, "EMBEDDING_VERSION", "0")
         patch.setattr(chunking, "sentence_passages", lambda text, **_: ["something else"])
         for text in ("The ferry leaves at six", "Tea is served at nine"):
-            kept(mem.remember(text, tier="archival"))
-        kept(
+            committed_record(mem.remember(text, tier="archival"))
+        committed_record(
             mem.remember("The tide turns at noon", tier="archival", vector=HashedEmbedder().embed(["tide"])[0].tolist())
         )
     return opened
@@ -314,12 +315,12 @@ def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
     with opened("store", embedder=embedder, actor=Actor.operator("olga")) as mem:
         with monkeypatch.context() as patch:
             patch.setattr(chunking, "EMBEDDING_VERSION", "2")
-            patch.setattr(gate_context, "PROVIDED", "given")
-            patch.setattr(search_features, "_marker_terms", lambda _: [])
-            record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
+            patch.setattr(staged, "PROVIDED", "given")
+            patch.setattr(features, "_marker_terms", lambda _: [])
+            record = committed_record(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:
-            (each,) = mem._session.store.indexed("default")
+            (each,) = mem._context.store.indexed("default")
             terms, *_ = unpack_many([each.features.terms])
             return term_hash(PREFERENCE_TERM) in terms, each.features.vectors
 
@@ -410,7 +411,7 @@ def repeated(owner: Memory, name: str) -> None:
 
 
 def confirmed(owner: Memory, name: str) -> None:
-    kept(owner.reinforce(name))
+    committed_record(owner.reinforce(name))
 
 
 BOOKKEEPING = [used, repeated, confirmed]
@@ -419,7 +420,7 @@ Step = Callable[[Memory, str], None]
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
 def test_commit_is_rolled_back_exactly_after_bookkeeping(owner: Memory, clock: Any, step: Step) -> None:
-    first = kept(owner.remember("The ferry is red"))
+    first = committed_record(owner.remember("The ferry is red"))
     clock.move(hours=1)
     outcome = owner.revise(first.id, "The ferry is blue", reason="painted")
     assert isinstance(outcome, Committed)
@@ -445,7 +446,7 @@ def test_what_was_remembered_is_withdrawn_after_bookkeeping_on_it(owner: Memory,
 def test_taking_later_commits_along_takes_no_bookkeeping_of_other_memories(owner: Memory) -> None:
     outcome = owner.remember("The ferry is red")
     assert isinstance(outcome, Committed)
-    other = kept(owner.remember("The harbour opens at six"))
+    other = committed_record(owner.remember("The harbour opens at six"))
     assert len(owner.recall("the ferry and the harbour", limit=5)) == 2
     owner.run_job("learn_importance")
     learnt = owner.get(other.id)
@@ -458,7 +459,7 @@ def test_content_change_still_blocks_a_rollback(owner: Memory) -> None:
     assert isinstance(outcome, Committed)
     name = outcome.records[0].id
     confirmed(owner, name)
-    kept(owner.revise(name, tags=["boats"], reason="sorted"))
+    committed_record(owner.revise(name, tags=["boats"], reason="sorted"))
     confirmed(owner, name)
     done = owner.rollback(outcome.commit.id)
     assert (done.applied, [each.memory_id for each in done.conflicts]) == (False, [name])
@@ -477,9 +478,9 @@ def test_recorded_expiry_does_not_block_a_rollback(owner: Memory, clock: Any) ->
 
 @pytest.mark.parametrize("step", BOOKKEEPING)
 def test_edit_of_the_read_version_succeeds_after_bookkeeping(owner: Memory, step: Step) -> None:
-    name = kept(owner.remember("The ferry is red")).id
+    name = committed_record(owner.remember("The ferry is red")).id
     step(owner, name)
-    assert kept(owner.revise(name, "The ferry is blue", reason="painted", if_version=1)).version == 3
+    assert committed_record(owner.revise(name, "The ferry is blue", reason="painted", if_version=1)).version == 3
     for wrong in (1, 2, 4):
         with pytest.raises(StaleVersion):
             owner.revise(name, "The ferry is green", reason="again", if_version=wrong)
@@ -490,21 +491,21 @@ def test_edit_of_the_read_version_succeeds_after_bookkeeping(owner: Memory, step
 def test_an_approval_holds_after_bookkeeping_and_preserves_what_was_learnt(
     owner: Memory, mem: Memory, clock: Any, step: Step
 ) -> None:
-    name = kept(owner.remember("The ferry is red", access="approval")).id
-    item = held(mem.revise(name, "The ferry is blue", reason="painted"))
+    name = committed_record(owner.remember("The ferry is red", access="approval")).id
+    item = quarantined_item(mem.revise(name, "The ferry is blue", reason="painted"))
     clock.move(hours=1)
     step(owner, name)
     learnt = owner.get(name)
-    after = kept(owner.approve(item.id, digest=item.digest))
+    after = committed_record(owner.approve(item.id, digest=item.digest))
     assert (after.text, after.version, after.importance) == ("The ferry is blue", 3, learnt.importance)
     assert (owner.get(name), owner.verify().ok) == (after, True)
 
 
 def test_an_approval_is_stale_once_the_content_has_changed(owner: Memory, mem: Memory) -> None:
-    name = kept(owner.remember("The ferry is red", access="approval")).id
-    item = held(mem.revise(name, "The ferry is blue", reason="painted"))
+    name = committed_record(owner.remember("The ferry is red", access="approval")).id
+    item = quarantined_item(mem.revise(name, "The ferry is blue", reason="painted"))
     confirmed(owner, name)
-    kept(owner.revise(name, "The ferry is green", reason="painted already"))
+    committed_record(owner.revise(name, "The ferry is green", reason="painted already"))
     confirmed(owner, name)
     with pytest.raises(StaleVersion):
         owner.approve(item.id)
@@ -516,7 +517,7 @@ def test_an_approval_is_stale_once_the_content_has_changed(owner: Memory, mem: M
 
 @pytest.fixture
 def waiting(mem: Memory) -> Proposal:
-    return held(mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.9))
+    return quarantined_item(mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.9))
 
 
 def test_clock_that_returns_finds_the_review_queue_unchanged(owner: Memory, clock: Any, waiting: Proposal) -> None:
@@ -534,7 +535,7 @@ def test_maintenance_during_a_jump_loses_no_proposal(owner: Memory, clock: Any, 
     owner.run_job("sweep_blobs", force=True)
     owner.reopen(waiting.id, reason="the clock was wrong")
     assert [each.id for each in owner.pending()] == [waiting.id]
-    assert kept(owner.approve(waiting.id, digest=waiting.digest)).text == "Sail to Oslo"
+    assert committed_record(owner.approve(waiting.id, digest=waiting.digest)).text == "Sail to Oslo"
 
 
 def test_expired_proposal_is_reopened_with_a_new_ttl(owner: Memory, clock: Any, waiting: Proposal) -> None:

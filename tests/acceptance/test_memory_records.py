@@ -18,7 +18,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import codes, committed_record, quarantined_item, refused
 
 import keepward
 from keepward import (
@@ -39,11 +39,11 @@ from keepward import (
     Tier,
     Unauthorised,
 )
-from keepward.adapters.world import RandomIds
 from keepward.core.reducer import content
 from keepward.gates.detectors import pii, secrets
 from keepward.gates.detectors.noise import phrases
 from keepward.interchange import load
+from keepward.machine.clock import RandomIds
 from support.ids import CountingIds
 
 # --- What a memory record is and how it changes
@@ -65,12 +65,12 @@ def test_a_memory_outlives_the_process_that_wrote_it(tmp_path: Path, opened: Cal
 
 @pytest.mark.promise("A3")
 def test_past_commits_never_change_after_later_writes(owner: Memory) -> None:
-    first = kept(owner.remember("The harbour opens at six"))
-    second = kept(owner.remember("The ferry costs 4 euros"))
+    first = committed_record(owner.remember("The harbour opens at six"))
+    second = committed_record(owner.remember("The ferry costs 4 euros"))
     before = list(owner.journal())
-    kept(owner.remember("The crane is yellow"))
-    kept(owner.revise(first.id, "The harbour opens at seven", reason="new timetable"))
-    kept(owner.forget(second.id, reason="no ferry any more"))
+    committed_record(owner.remember("The crane is yellow"))
+    committed_record(owner.revise(first.id, "The harbour opens at seven", reason="new timetable"))
+    committed_record(owner.forget(second.id, reason="no ferry any more"))
     after = list(owner.journal())
     assert after[: len(before)] == before
     assert len(after) == len(before) + 3
@@ -108,7 +108,7 @@ def test_hundred_thousand_ids_at_one_instant_are_unique_and_increasing() -> None
 @pytest.mark.promise("A19", "A39")
 def test_text_of_1200_characters_is_stored_and_1201_is_refused(mem: Memory) -> None:
     words = ("the crane lifts " * 100)[:1199] + "!"
-    assert kept(mem.remember(words)).text == words
+    assert committed_record(mem.remember(words)).text == words
     outcome = mem.remember(words + "!")
     assert refused(outcome) == {"too_long"}
     detail = outcome.reasons[0].detail
@@ -118,8 +118,8 @@ def test_text_of_1200_characters_is_stored_and_1201_is_refused(mem: Memory) -> N
 
 @pytest.mark.promise("A21")
 def test_a_category_is_any_words_and_a_filter(mem: Memory) -> None:
-    written = kept(mem.remember("The harbour opens at six", category="opening hours"))
-    kept(mem.remember("The ferry costs 4 euros", category="prices"))
+    written = committed_record(mem.remember("The harbour opens at six", category="opening hours"))
+    committed_record(mem.remember("The ferry costs 4 euros", category="prices"))
     assert mem.list_memories(category="opening hours") == [written]
     assert [hit.memory.id for hit in mem.recall("harbour ferry", category="opening hours")] == [written.id]
 
@@ -127,10 +127,12 @@ def test_a_category_is_any_words_and_a_filter(mem: Memory) -> None:
 @pytest.mark.promise("A23", "A47", "A54")
 def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("keyed") as first:
-        made = kept(first.remember("Projects: dashboard", key="current_projects", kind="state", session="monday"))
+        made = committed_record(
+            first.remember("Projects: dashboard", key="current_projects", kind="state", session="monday")
+        )
     clock.move(hours=1)
     with opened("keyed") as second:
-        again = kept(
+        again = committed_record(
             second.remember("Projects: dashboard, email", key="current_projects", kind="state", session="tuesday")
         )
         assert (again.id, again.version, again.created_at) == (made.id, 2, made.created_at)
@@ -139,11 +141,11 @@ def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memo
 
 @pytest.mark.promise("A25", "A26", "E14")
 def test_created_is_and_updated_moves_with_each_change(mem: Memory, clock: Any) -> None:
-    made = kept(mem.remember("The harbour opens at six", tier="archival"))
+    made = committed_record(mem.remember("The harbour opens at six", tier="archival"))
     assert (made.created_at, made.updated_at) == (clock.now(), None)
     assert datetime.fromisoformat(made.created_at.isoformat()).utcoffset() == timedelta(0)
     clock.move(hours=5)
-    changed = kept(mem.revise(made.id, "The harbour opens at seven", reason="new timetable"))
+    changed = committed_record(mem.revise(made.id, "The harbour opens at seven", reason="new timetable"))
     assert (changed.created_at, changed.updated_at) == (made.created_at, clock.now())
 
 
@@ -153,7 +155,7 @@ def test_known_sources_are_stored_and_an_unknown_one_is_refused(owner: Memory, m
     texts |= {"user": "white sail", "assistant": "oak mast", "system": "iron anchor"}
     texts |= {"seeded": "long rope", "extracted": "old harbour"}
     for source, text in texts.items():
-        assert kept(owner.remember(text, source=source)).source == source
+        assert committed_record(owner.remember(text, source=source)).source == source
     for source in ("rumour", "CHAT", "chat "):
         with pytest.raises(InvalidInput, match=r"unknown source: (did you mean chat. )?use one of operator, manual"):
             mem.remember("The lighthouse is white", source=source)
@@ -164,9 +166,9 @@ def test_known_sources_are_stored_and_an_unknown_one_is_refused(owner: Memory, m
 
 @pytest.mark.promise("A28", "A32", "A35")
 def test_forgotten_memory_is_a_version_that_no_read_shows(mem: Memory, clock: Any) -> None:
-    made = kept(mem.remember("The harbour opens at six", tier="archival"))
+    made = committed_record(mem.remember("The harbour opens at six", tier="archival"))
     clock.move(minutes=1)
-    gone = kept(mem.forget(made.id, reason="closed for good"))
+    gone = committed_record(mem.forget(made.id, reason="closed for good"))
     assert (gone.id, gone.version, gone.status.value, gone.updated_at) == (made.id, 2, "retired", clock.now())
     assert mem.history(made.id)[-1].op == "retire"
     assert mem.list_memories() == []
@@ -176,10 +178,10 @@ def test_forgotten_memory_is_a_version_that_no_read_shows(mem: Memory, clock: An
 
 @pytest.mark.promise("A29", "A30")
 def test_versions_count_from_one_through_updates_and_the_deletion(mem: Memory) -> None:
-    made = kept(mem.remember("The harbour opens at six", tier="archival"))
-    kept(mem.revise(made.id, "The harbour opens at seven", reason="new timetable"))
+    made = committed_record(mem.remember("The harbour opens at six", tier="archival"))
+    committed_record(mem.revise(made.id, "The harbour opens at seven", reason="new timetable"))
     assert mem.get(made.id).text == "The harbour opens at seven"
-    kept(mem.forget(made.id, reason="closed for good"))
+    committed_record(mem.forget(made.id, reason="closed for good"))
     assert [(each.record.version, each.op) for each in mem.history(made.id)] == [
         (1, "insert"),
         (2, "replace"),
@@ -201,15 +203,15 @@ def test_highest_version_of_an_id_counts_in_any_line_order(owner: Memory, tmp_pa
 @pytest.mark.promise("A31")
 def test_an_update_changes_the_fields_it_names_and_no_other(mem: Memory) -> None:
     fields = {"category": "hours", "tags": ("b", "a"), "subject": "harbour", "metadata": {"n": 1}, "tier": "archival"}
-    made = kept(mem.remember("The harbour opens at six", **fields, importance=0.9, evidence=["chat:1"]))
-    changed = kept(mem.revise(made.id, tags=("c",), reason="better label"))
+    made = committed_record(mem.remember("The harbour opens at six", **fields, importance=0.9, evidence=["chat:1"]))
+    changed = committed_record(mem.revise(made.id, tags=("c",), reason="better label"))
     differing = {name for name in made.__struct_fields__ if getattr(made, name) != getattr(changed, name)}
     assert (changed.id, changed.tags, differing) == (made.id, ("c",), {"tags", "version", "updated_at"})
 
 
 @pytest.mark.promise("A33")
 def test_bulk_deletion_is_one_commit_that_names_missing_ids(mem: Memory) -> None:
-    made = [kept(mem.remember(text)) for text in ("red crane", "blue ferry", "green buoy")]
+    made = [committed_record(mem.remember(text)) for text in ("red crane", "blue ferry", "green buoy")]
     outcome, missing = mem.forget_many([made[0].id, "nobody", made[2].id, made[0].id], reason="clearing up")
     assert missing == ["nobody"]
     assert [each.text for each in mem.list_memories()] == ["blue ferry"]
@@ -258,11 +260,13 @@ OPERATIONS: dict[str, tuple[Callable[[Memory, str], Outcome], tuple[str, str, st
         ("refused", "quarantined", "quarantined", "committed"),
     ),
     "supersede": (
-        lambda mem, name: mem.supersede(name, kept(mem.remember("other words")).id, reason="other words"),
+        lambda mem, name: mem.supersede(name, committed_record(mem.remember("other words")).id, reason="other words"),
         ("refused", "quarantined", "quarantined", "committed"),
     ),
     "merge": (
-        lambda mem, name: mem.merge([name, kept(mem.remember("other words")).id], "both", reason="one thing"),
+        lambda mem, name: mem.merge(
+            [name, committed_record(mem.remember("other words")).id], "both", reason="one thing"
+        ),
         ("refused", "quarantined", "quarantined", "committed"),
     ),
     "delete among many": (
@@ -293,7 +297,7 @@ CASES = [(what, access) for what in OPERATIONS for access in ACCESS]
 @pytest.mark.promise("D2", "D15", "D16", "D30", "D31", "D32", "D33", "Z4")
 @pytest.mark.parametrize(("what", "access"), CASES, ids=str)
 def test_access_decides_what_an_agent_may_do_with_a_memory(mem: Memory, owner: Memory, what: str, access: str) -> None:
-    made = kept(owner.remember("old", key="log", tier="archival", access=access))
+    made = committed_record(owner.remember("old", key="log", tier="archival", access=access))
     operation, expected = OPERATIONS[what]
     outcome = operation(mem, made.id)
     assert outcome.outcome == expected[ACCESS.index(access)]
@@ -313,23 +317,25 @@ def test_an_agent_creates_only_what_it_might_itself_change(mem: Memory, access: 
 
 @pytest.mark.promise("D17", "D32", "D18", "D33")
 def test_append_adds_a_line_and_write_replaces_the_text(mem: Memory, owner: Memory) -> None:
-    diary = kept(owner.remember("monday", key="diary", tier="archival", access="append"))
-    assert kept(mem.append(diary.id, "tuesday", reason="a new day")).text == "monday\ntuesday"
-    assert kept(mem.remember("wednesday", key="diary", tier="archival")).text == "monday\ntuesday\nwednesday"
-    board = kept(owner.remember("monday", key="board", tier="archival", access="read_write"))
-    assert kept(mem.remember("tuesday", key="board", tier="archival")).text == "tuesday"
-    assert kept(mem.revise(board.id, "wednesday", reason="a new day")).text == "wednesday"
+    diary = committed_record(owner.remember("monday", key="diary", tier="archival", access="append"))
+    assert committed_record(mem.append(diary.id, "tuesday", reason="a new day")).text == "monday\ntuesday"
+    assert (
+        committed_record(mem.remember("wednesday", key="diary", tier="archival")).text == "monday\ntuesday\nwednesday"
+    )
+    board = committed_record(owner.remember("monday", key="board", tier="archival", access="read_write"))
+    assert committed_record(mem.remember("tuesday", key="board", tier="archival")).text == "tuesday"
+    assert committed_record(mem.revise(board.id, "wednesday", reason="a new day")).text == "wednesday"
 
 
 @pytest.mark.promise("D1", "D27", "D28", "D29")
 def test_core_is_always_in_the_prompt_and_archival_on_request(opened: Callable[..., Memory], clock) -> None:
     with opened("tiers", embedder=None, actor=Actor.operator()) as owner:
         mem = owner.as_actor(Actor.agent())
-        kept(owner.remember("Keep the museum open", tier="core", key="mission"))
-        kept(mem.remember("The roof is being mended", tier="working"))
-        kept(owner.remember("Tickets cost 4 euros", tier="archival"))
+        committed_record(owner.remember("Keep the museum open", tier="core", key="mission"))
+        committed_record(mem.remember("The roof is being mended", tier="working"))
+        committed_record(owner.remember("Tickets cost 4 euros", tier="archival"))
         for n in range(24):
-            kept(owner.remember(f"Painting {n} hangs in room {n}", tier="archival"))
+            committed_record(owner.remember(f"Painting {n} hangs in room {n}", tier="archival"))
 
         def parts(objective: str) -> list[bool]:
             text = mem.context(objective).text
@@ -343,11 +349,11 @@ def test_core_is_always_in_the_prompt_and_archival_on_request(opened: Callable[.
 
 @pytest.mark.promise("D4", "D20", "D39", "Z26")
 def test_every_change_leaves_one_event_that_outlives_the_memory(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember("monday", tier="archival"))
-    kept(mem.append(made.id, "tuesday", reason="a new day"))
-    kept(owner.revise(made.id, "wednesday", reason="tidied"))
-    kept(owner.forget(made.id, reason="over"))
-    kept(owner.restore(made.id, reason="not yet"))
+    made = committed_record(mem.remember("monday", tier="archival"))
+    committed_record(mem.append(made.id, "tuesday", reason="a new day"))
+    committed_record(owner.revise(made.id, "wednesday", reason="tidied"))
+    committed_record(owner.forget(made.id, reason="over"))
+    committed_record(owner.restore(made.id, reason="not yet"))
     told = [(each.op, each.details.actor, each.details.reason) for each in mem.history(made.id)]
     assert told == [
         ("insert", "agent:agent", "remembered"),
@@ -361,7 +367,7 @@ def test_every_change_leaves_one_event_that_outlives_the_memory(mem: Memory, own
 
 @pytest.mark.promise("D5", "D10", "D34")
 def test_no_one_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> None:
-    item = held(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
+    item = quarantined_item(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
     assert [each.id for each in mem.pending()] == [item.id]
     with pytest.raises(Unauthorised):
         mem.approve(item.id)
@@ -369,17 +375,17 @@ def test_no_one_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> 
         mem.reject(item.id, reason="no")
     with pytest.raises(Unauthorised):
         mem.as_actor(owner.actor)
-    weak = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    weak = quarantined_item(owner.remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
         owner.as_actor(Actor.reviewer("mia")).approve(weak.id)
     owner.reject(weak.id, reason="on second thoughts")
-    kept(owner.approve(item.id))
+    committed_record(owner.approve(item.id))
     assert mem.pending() == []
 
 
 @pytest.mark.promise("D40", "D41", "D5", "Z3")
 def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Memory, clock: Any) -> None:
-    item = held(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
+    item = quarantined_item(mem.remember("Keep the museum open", tier="core", key="mission", confidence=0.9))
     for _ in range(4):
         clock.move(days=7)
         assert [each.state for each in mem.pending()] == ["pending"]
@@ -394,16 +400,16 @@ def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Me
 @pytest.mark.promise("D9")
 def test_a_list_is_of_everything_or_of_one_tier(owner: Memory) -> None:
     for tier in ("working", "episodic", "archival"):
-        kept(owner.remember(f"this is {tier}", tier=tier))
+        committed_record(owner.remember(f"this is {tier}", tier=tier))
     assert [each.text for each in owner.list_memories()] == ["this is archival", "this is episodic", "this is working"]
     assert [each.text for each in owner.list_memories(tiers=["episodic"])] == ["this is episodic"]
 
 
 @pytest.mark.promise("D38", "D27")
 def test_memory_created_or_moved_in_core_is_always_prompted(owner: Memory) -> None:
-    kept(owner.remember("Keep the museum open", tier="core", key="mission"))
-    fact = kept(owner.remember("Never promise a refund", tier="archival"))
-    kept(owner.move(fact.id, tier="core", key="operating_rules", reason="it always holds"))
+    committed_record(owner.remember("Keep the museum open", tier="core", key="mission"))
+    fact = committed_record(owner.remember("Never promise a refund", tier="archival"))
+    committed_record(owner.move(fact.id, tier="core", key="operating_rules", reason="it always holds"))
     text = owner.at(scope="orion").context("an unrelated question").text
     assert "Keep the museum open" in text
     assert "Never promise a refund" in text
@@ -445,7 +451,7 @@ def test_memory_written_without_embedder_is_later_found_by_meaning(
     with opened("mended", embedder=model, actor=Actor.operator()) as owner:
         mem = owner.as_actor(Actor.agent())
         model.on = False
-        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        committed_record(mem.remember("The ferry leaves at six", tier="archival"))
         assert mem.status()["vectors_pending"] == 1
         found = mem.recall("when does the ferry leave")
         assert [hit.why for hit in found] == [("words",)]
@@ -462,7 +468,7 @@ def test_handle_is_built_from_a_path_and_given_dependencies(
     ids = CountingIds()
     with opened("made", embedder=Meanings(), ids=ids, tenant="acme") as mem:
         assert mem.status()["embedder"] == "meanings:64"
-        made = kept(mem.remember("The ferry leaves at six", tier="archival"))
+        made = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
         assert made.id.endswith("-000000000001")
         assert mem.tenant == "acme"
 
@@ -491,7 +497,7 @@ def test_no_module_outside_the_stores_speaks_to_a_database() -> None:
 @pytest.mark.promise("D22")
 def test_fresh_store_records_its_schema_and_refuses_newer_ones(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("dated") as mem:
-        kept(mem.remember("The ferry leaves at six"))
+        committed_record(mem.remember("The ferry leaves at six"))
         schema = mem.status()["schema"]
     with sqlite3.connect(tmp_path / "dated.db") as raw:
         assert raw.execute("PRAGMA user_version").fetchone() == (schema,)
@@ -505,8 +511,8 @@ def test_fresh_store_records_its_schema_and_refuses_newer_ones(opened: Callable[
 @pytest.mark.promise("D35", "D36")
 def test_a_tenants_memories_are_another_tenants_nothing(owner: Memory) -> None:
     ours, theirs = owner.at(tenant="ours"), owner.at(tenant="theirs")
-    made = kept(ours.remember("Liquorice for the keeper", key="keeper", aliases=["old-7"]))
-    held(ours.as_actor(Actor.agent()).remember("Liquorice, perhaps", tier="archival", confidence=0.1))
+    made = committed_record(ours.remember("Liquorice for the keeper", key="keeper", aliases=["old-7"]))
+    quarantined_item(ours.as_actor(Actor.agent()).remember("Liquorice, perhaps", tier="archival", confidence=0.1))
     context, commit = ours.context("what does the keeper like"), ours.log()[0].commit
     shown: list[object] = [
         theirs.list_memories(include_ended=True),
@@ -532,7 +538,7 @@ def test_a_tenants_memories_are_another_tenants_nothing(owner: Memory) -> None:
     ):
         with pytest.raises(NotFound):
             ask()
-    assert kept(theirs.remember("Liquorice for the keeper", key="keeper")).version == 1
+    assert committed_record(theirs.remember("Liquorice for the keeper", key="keeper")).version == 1
 
 
 # --- A memory is text, an embedding and metadata in one file, and comes back as it went in
@@ -541,7 +547,7 @@ def test_a_tenants_memories_are_another_tenants_nothing(owner: Memory) -> None:
 @pytest.mark.promise("E1")
 def test_a_store_is_one_sqlite_file_and_its_number(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("single") as mem:
-        kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
+        committed_record(mem.remember("The kiln is fired on Mondays", tier="archival"))
         path = Path(mem.path)
     assert {each.name for each in path.parent.glob(f"{path.name}*")} == {path.name, f"{path.name}.id"}
     with closing(sqlite3.connect(path)) as store:
@@ -554,14 +560,17 @@ def test_memory_has_text_embedding_metadata_or_reports_a_missing_embedding(
 ) -> None:
     for name, choice, waiting in (("all", "hashed", 0), ("two", None, 1)):
         with opened(name, embedder=choice) as mem:
-            memory = kept(mem.remember("The kiln is fired on Mondays", tier="archival", metadata={"n": 1}))
+            memory = committed_record(mem.remember("The kiln is fired on Mondays", tier="archival", metadata={"n": 1}))
             assert (memory.text, memory.metadata) == ("The kiln is fired on Mondays", {"n": 1})
             assert mem.status()["vectors_pending"] == waiting
 
 
 @pytest.mark.promise("E6")
 def test_id_is_a_uuid_and_foreign_ids_find_memories(mem: Memory) -> None:
-    made = [kept(mem.remember(f"The kiln number {n} is red", tier="archival", aliases=[f"old-{n}"])) for n in (1, 2)]
+    made = [
+        committed_record(mem.remember(f"The kiln number {n} is red", tier="archival", aliases=[f"old-{n}"]))
+        for n in (1, 2)
+    ]
     assert {UUID(each.id).version for each in made} == {7}
     assert made[0].id != made[1].id
     assert [mem.get(f"old-{n}").id for n in (1, 2)] == [each.id for each in made]
@@ -570,13 +579,13 @@ def test_id_is_a_uuid_and_foreign_ids_find_memories(mem: Memory) -> None:
 @pytest.mark.promise("E7")
 def test_the_text_of_a_memory_is_stored_to_the_letter(mem: Memory) -> None:
     text = "Grüße an 茶 🍵:\n\ta kiln,  two spaces, and a “quote”"
-    assert mem.get(kept(mem.remember(text, tier="archival")).id).text == text
+    assert mem.get(committed_record(mem.remember(text, tier="archival")).id).text == text
 
 
 @pytest.mark.promise("E8", "E22")
 def test_vector_length_is_part_of_the_model_name(opened: Callable[..., Memory]) -> None:
     with opened("length", embedder="hashed") as mem:
-        kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
+        committed_record(mem.remember("The kiln is fired on Mondays", tier="archival"))
         stated = mem.status()["embedder"]
         with closing(sqlite3.connect(mem.path)) as store:
             units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
@@ -589,7 +598,7 @@ def test_store_opens_by_text_path_or_url(opened: Callable[..., Memory], tmp_path
     config = tmp_path / "config-of-paths"
     path = tmp_path / "by-path.db"
     with Memory.open(path, config_dir=config, embedder=None) as mem:
-        made = kept(mem.remember("The kiln is red", tier="archival"))
+        made = committed_record(mem.remember("The kiln is red", tier="archival"))
     for place in (path, str(path), f"sqlite:///{path}"):
         with Memory.open(place, config_dir=config, embedder=None, create=False) as mem:
             assert mem.get(made.id) == made
@@ -603,7 +612,7 @@ IDLE = 1_110
 
 @pytest.mark.promise("E13", "E15", "E51")
 def test_get_reports_the_number_and_time_of_deliveries(owner: Memory, clock: Any) -> None:
-    name = kept(owner.remember("The ferry is red")).id
+    name = committed_record(owner.remember("The ferry is red")).id
     fresh = owner.get(name)
     assert (fresh.uses, fresh.last_used) == (0, None)
     seen = []
@@ -613,7 +622,7 @@ def test_get_reports_the_number_and_time_of_deliveries(owner: Memory, clock: Any
         again = owner.get(name)
         seen.append((again.uses, again.last_used))
         clock.move(minutes=5)
-        kept(owner.remember(f"A day of {len(seen)} gulls"))
+        committed_record(owner.remember(f"A day of {len(seen)} gulls"))
     assert [count for count, _ in seen] == [1, 2, 3]
     last = owner.get(name)
     assert (last.uses, last.last_used) == (3, seen[-1][1])
@@ -623,7 +632,7 @@ def test_get_reports_the_number_and_time_of_deliveries(owner: Memory, clock: Any
 @pytest.mark.promise("E39", "E40", "E52", "C98")
 @pytest.mark.parametrize("steps", [1, 37])
 def test_importance_and_confidence_fade_by_the_formula_in_every_read(owner: Memory, clock: Any, steps: int) -> None:
-    made = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9))
+    made = committed_record(owner.remember("The ferry is red", importance=0.8, confidence=0.9))
     for _ in range(steps):
         clock.move(days=74 / steps)
         owner.run_job("decay_archival")
@@ -639,7 +648,7 @@ def test_importance_and_confidence_fade_by_the_formula_in_every_read(owner: Memo
 
 @pytest.mark.promise("E39", "E52")
 def test_decayed_importance_counts_in_filters(owner: Memory, clock: Any) -> None:
-    name = kept(owner.remember("The ferry is red", importance=0.8)).id
+    name = committed_record(owner.remember("The ferry is red", importance=0.8)).id
     seq = owner.log()[0].commit.seq
     days = [0, 30, 46, 48, IDLE]
     passed = []
@@ -657,8 +666,8 @@ def test_decayed_importance_counts_in_filters(owner: Memory, clock: Any) -> None
 
 @pytest.mark.promise("E40")
 def test_importance_never_falls_below_a_hundredth(owner: Memory, clock: Any) -> None:
-    name = kept(owner.remember("The ferry is red", importance=0.8)).id
-    low = kept(owner.remember("Gulls are loud", importance=0.004)).id
+    name = committed_record(owner.remember("The ferry is red", importance=0.8)).id
+    low = committed_record(owner.remember("Gulls are loud", importance=0.004)).id
     clock.move(days=20_000)
     assert (owner.get(name).importance, owner.get(low).importance) == (0.01, 0.004)
 
@@ -666,14 +675,14 @@ def test_importance_never_falls_below_a_hundredth(owner: Memory, clock: Any) -> 
 @pytest.mark.promise("E52", "E12")
 @pytest.mark.parametrize("how", ["used", "confirmed", "told again"])
 def test_confirmation_starts_from_the_decayed_importance(owner: Memory, clock: Any, how: str) -> None:
-    name = kept(owner.remember("The ferry is red", importance=0.8)).id
+    name = committed_record(owner.remember("The ferry is red", importance=0.8)).id
     clock.move(days=IDLE)
     if how == "used":
         owner.recall("the ferry")
         owner.run_job("learn_importance")
         assert owner.get(name).importance == pytest.approx(0.01 + 0.99 * 0.02, abs=1e-4)
     elif how == "confirmed":
-        kept(owner.reinforce(name, gain=0.1))
+        committed_record(owner.reinforce(name, gain=0.1))
         assert owner.get(name).importance == 0.11
     else:
         owner.remember("The ferry is red")
@@ -683,8 +692,8 @@ def test_confirmation_starts_from_the_decayed_importance(owner: Memory, clock: A
 @pytest.mark.promise("C98", "E39", "C35")
 def test_core_and_lasting_memories_do_not_fade(owner: Memory, clock: Any) -> None:
     made = [
-        kept(owner.remember("Ship the app by June", tier="core", key="mission", importance=0.8)),
-        kept(owner.remember("The ferry is red", stability="permanent", importance=0.8)),
+        committed_record(owner.remember("Ship the app by June", tier="core", key="mission", importance=0.8)),
+        committed_record(owner.remember("The ferry is red", stability="permanent", importance=0.8)),
     ]
     clock.move(days=IDLE)
     for each in made:
@@ -695,11 +704,11 @@ def test_core_and_lasting_memories_do_not_fade(owner: Memory, clock: Any) -> Non
 
 @pytest.mark.promise("C98")
 def test_a_poisoned_note_fades_while_what_is_confirmed_does_not(owner: Memory, mem: Memory, clock: Any) -> None:
-    poison = kept(mem.remember("The ferry sank in the night", source="web"))
-    fact = kept(owner.remember("The ferry was painted red by Bo", source="user_message"))
+    poison = committed_record(mem.remember("The ferry sank in the night", source="web"))
+    fact = committed_record(owner.remember("The ferry was painted red by Bo", source="user_message"))
     for _ in range(12):
         clock.move(days=10)
-        kept(owner.reinforce(fact.id))
+        committed_record(owner.reinforce(fact.id))
     assert (owner.get(poison.id).confidence < 0.04, owner.get(fact.id).confidence) == (True, fact.confidence)
 
 
@@ -708,11 +717,11 @@ def test_full_tier_drops_the_least_important_then_least_used(opened: Callable[..
     policy = Policy(capacity={"archival": 3}, removal_share=1.0)
     with opened("full", policy=policy) as memory:
         agent = memory.as_actor(type(memory.actor).agent())
-        faded = kept(agent.remember("The mast is new", importance=0.9))
+        faded = committed_record(agent.remember("The mast is new", importance=0.9))
         clock.move(days=200)
-        used = kept(agent.remember("The keel is long", importance=0.5))
+        used = committed_record(agent.remember("The keel is long", importance=0.5))
         clock.move(seconds=1)
-        idle = kept(agent.remember("Gulls are loud", importance=0.5))
+        idle = committed_record(agent.remember("Gulls are loud", importance=0.5))
         assert memory.recall("how long is the keel", limit=1)[0].memory.id == used.id
         clock.move(seconds=1)
         gone = []
@@ -727,11 +736,11 @@ def test_full_tier_drops_the_least_important_then_least_used(opened: Callable[..
 @pytest.mark.promise("E46")
 def test_full_tier_prefers_used_memories(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("used", policy=Policy(capacity={"archival": 2}, removal_share=1.0)) as memory:
-        used = kept(memory.remember("The keel is long", importance=0.45))
-        idle = kept(memory.remember("Gulls are loud", importance=0.5))
+        used = committed_record(memory.remember("The keel is long", importance=0.45))
+        idle = committed_record(memory.remember("Gulls are loud", importance=0.5))
         for _ in range(6):
             memory.recall("how long is the keel", limit=1)
-        kept(memory.remember("The tide is out", tier="working"))
+        committed_record(memory.remember("The tide is out", tier="working"))
         memory.remember("Rope is cheap", importance=0.9)
         assert [memory.get(each.id).status.value for each in (used, idle)] == ["active", "archived"]
 
@@ -739,7 +748,7 @@ def test_full_tier_prefers_used_memories(opened: Callable[..., Memory], clock: A
 def test_json_of_a_memory_shows_stored_and_decayed_values(owner: Memory, clock: Any) -> None:
     from keepward.core.serialization import to_json
 
-    name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
+    name = committed_record(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)
     owner.recall("the ferry")
     shown = json.loads(json.dumps(to_json(owner.get(name))))
@@ -753,9 +762,9 @@ def test_json_of_a_memory_shows_stored_and_decayed_values(owner: Memory, clock: 
 
 @pytest.mark.promise("E18", "E29")
 def test_lineage_is_reported_in_both_directions(owner: Memory, mem: Memory) -> None:
-    parents = [kept(owner.remember(text)) for text in ("The ferry is red", "The ferry is slow")]
-    child = kept(owner.remember("Red boats are slow", derived_from=[parents[0].id]))
-    hidden = kept(owner.at(scope="/agents/bo").remember("Bo thinks so", derived_from=[parents[0].id]))
+    parents = [committed_record(owner.remember(text)) for text in ("The ferry is red", "The ferry is slow")]
+    child = committed_record(owner.remember("Red boats are slow", derived_from=[parents[0].id]))
+    hidden = committed_record(owner.at(scope="/agents/bo").remember("Bo thinks so", derived_from=[parents[0].id]))
     assert owner.get(child.id).derived_from == (parents[0].id,)
     assert owner.get(parents[0].id).children == tuple(sorted([child.id, hidden.id]))
     assert owner.get(parents[1].id).children == ()
@@ -772,8 +781,8 @@ def test_lineage_is_reported_in_both_directions(owner: Memory, mem: Memory) -> N
 
 @pytest.mark.promise("E19")
 def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
-    made = kept(owner.remember("The ferry is red"))
-    away = kept(owner.archive(made.id, reason="nobody asks", if_version=1))
+    made = committed_record(owner.remember("The ferry is red"))
+    away = committed_record(owner.archive(made.id, reason="nobody asks", if_version=1))
     assert (away.status.value, owner.list_memories(), len(owner.recall("the ferry")), owner.context("ferry").text) == (
         "archived",
         [],
@@ -782,24 +791,24 @@ def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
     )
     with pytest.raises(Conflict):
         owner.archive(made.id, reason="again")
-    back = kept(owner.restore(made.id, reason="asked for"))
+    back = committed_record(owner.restore(made.id, reason="asked for"))
     assert ([each.id for each in owner.list_memories()], back.text) == ([made.id], made.text)
 
 
 @pytest.mark.promise("E19")
 def test_archiving_a_protected_memory_needs_approval(owner: Memory, mem: Memory) -> None:
-    made = kept(owner.remember("The ferry is red", access="approval"))
-    item = held(mem.archive(made.id, reason="in the way"))
+    made = committed_record(owner.remember("The ferry is red", access="approval"))
+    item = quarantined_item(mem.archive(made.id, reason="in the way"))
     assert [each.id for each in owner.list_memories()] == [made.id]
-    assert kept(owner.approve(item.id)).status.value == "archived"
+    assert committed_record(owner.approve(item.id)).status.value == "archived"
 
 
 def test_decayed_memory_below_the_tier_minimum_is_not_moved(mem: Memory, clock: Any) -> None:
-    made = kept(mem.remember("The ferry is red", tier="working", ttl="90d", confidence=0.5))
-    early = kept(mem.remember("The harbour opens at six", tier="working", ttl="90d", confidence=0.5))
-    kept(mem.move(early.id, tier="archival", reason="worth keeping"))
+    made = committed_record(mem.remember("The ferry is red", tier="working", ttl="90d", confidence=0.5))
+    early = committed_record(mem.remember("The harbour opens at six", tier="working", ttl="90d", confidence=0.5))
+    committed_record(mem.move(early.id, tier="archival", reason="worth keeping"))
     clock.move(days=25)
-    item = held(mem.move(made.id, tier="archival", reason="worth keeping"))
+    item = quarantined_item(mem.move(made.id, tier="archival", reason="worth keeping"))
     assert {each.code for each in item.reasons} == {"below_floor"}
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, KeepwardError, Memory
 from support.clock import SteppingClock
@@ -47,15 +47,19 @@ def fill_elsewhere(owner: Memory, shared: str) -> None:
     ann = owner.as_actor(Actor.agent("orion")).at(scope="/agents/ann")
     for number in range(5):
         fields = {"category": "sea", "session": "s1", "evidence": ["chat:9"], "derived_from": [shared]}
-        kept(ann.remember(f"Crane {number} of {HIDDEN_WORD} lifts {number * 7} tons", tier="archival", **fields))
+        committed_record(
+            ann.remember(f"Crane {number} of {HIDDEN_WORD} lifts {number * 7} tons", tier="archival", **fields)
+        )
     # A name in the middle of a sentence.
-    keyed = kept(ann.remember(f"The red crane that Bob likes is {HIDDEN_WORD}", tier="archival", key="crane"))
+    keyed = committed_record(
+        ann.remember(f"The red crane that Bob likes is {HIDDEN_WORD}", tier="archival", key="crane")
+    )
     ann.feedback(ann.context(f"Where is {HIDDEN_WORD}?").receipt.id, used=[keyed.id])
     ann.recall(HIDDEN_WORD, receipt=True)
     for decide in (lambda item: None, lambda item: owner.reject(item.id, reason=HIDDEN_WORD)):
         decide(ann.remember(f"Pier {HIDDEN_WORD} is old", stability="permanent", tier="archival").item)
     ann.put_blob(PNG, media_type="image/png")
-    erased = kept(ann.remember(f"The horn is {HIDDEN_WORD}", tier="archival")).id
+    erased = committed_record(ann.remember(f"The horn is {HIDDEN_WORD}", tier="archival")).id
     owner.erase(owner.plan_erase([erased]).digest, [erased])
     owner.create_token("ann", scope="/agents/ann")
 

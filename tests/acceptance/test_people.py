@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, AsyncMemory, Insert, KeepwardError, Memory
 from keepward.core.messages import Added
@@ -26,7 +26,7 @@ def texts(mem: Memory) -> set[str]:
 
 
 @pytest.fixture
-def told(owner: Memory) -> Memory:
+def filled_store(owner: Memory) -> Memory:
     """A store where each scope says its own name."""
     places = {
         "everybody": owner,
@@ -38,7 +38,7 @@ def told(owner: Memory) -> Memory:
         "ana in mill": owner.project("mill").user("ana"),
     }
     for name, handle in places.items():
-        kept(handle.remember(f"This is of {name}"))
+        committed_record(handle.remember(f"This is of {name}"))
     return owner
 
 
@@ -53,8 +53,10 @@ def told(owner: Memory) -> Memory:
         (lambda mem: mem.agent("planner").user("bob"), {"bob", "everybody"}),
     ],
 )
-def test_a_handle_reads_its_own_scope_and_those_above(told: Memory, at: Callable[[Memory], Memory], seen: set[str]):
-    handle = at(told.as_actor(Actor.agent()))
+def test_a_handle_reads_its_own_scope_and_those_above(
+    filled_store: Memory, at: Callable[[Memory], Memory], seen: set[str]
+):
+    handle = at(filled_store.as_actor(Actor.agent()))
     assert texts(handle) == {f"This is of {name}" for name in seen}
     assert {hit.memory.text for hit in handle.recall("This is of everybody", limit=50)} == texts(handle)
 
@@ -70,8 +72,8 @@ def test_handles_nest_into_one_scope(mem: Memory) -> None:
 
 def test_what_a_user_handle_writes_is_about_the_user(mem: Memory) -> None:
     ana = mem.user("ana")
-    assert kept(ana.remember("I moved to Porto")).subject == "ana"
-    assert kept(ana.remember("Bob is my brother", subject="bob")).subject == "bob"
+    assert committed_record(ana.remember("I moved to Porto")).subject == "ana"
+    assert committed_record(ana.remember("Bob is my brother", subject="bob")).subject == "bob"
     said = ana.add([{"role": "user", "content": "I moved to Faro."}, {"role": "assistant", "content": "Noted!"}])
     assert {each.record.subject for each in said.turns} == {"ana"}
     assert {each.record.scope for each in said.turns} == {"/users/ana"}
@@ -100,13 +102,13 @@ def test_an_awaited_session_of_a_user_has_the_subject(mem: Memory) -> None:
 
 
 def test_a_shared_memory_is_about_no_one(mem: Memory) -> None:
-    assert kept(mem.user("ana").remember("The office closes at six", scope="/")).subject is None
+    assert committed_record(mem.user("ana").remember("The office closes at six", scope="/")).subject is None
 
 
 def test_no_handle_raises_rights_or_trust(owner: Memory, mem: Memory) -> None:
     for handle in (mem.user("ana"), mem.agent("planner"), mem.project("shop").agent("planner").user("ana")):
         assert handle.actor.rights is mem.actor.rights
-        assert kept(handle.remember(f"This is from {handle!r}")).trust is Trust.AGENT
+        assert committed_record(handle.remember(f"This is from {handle!r}")).trust is Trust.AGENT
         with pytest.raises(Unauthorised):
             handle.create_token("more")
     assert owner.user("ana").actor == owner.actor
@@ -116,47 +118,50 @@ def test_no_handle_raises_rights_or_trust(owner: Memory, mem: Memory) -> None:
 
 
 def test_an_agent_answers_for_what_its_handle_read(owner: Memory, mem: Memory) -> None:
-    kept(owner.remember("The vault opens with a song", source="web"))
+    committed_record(owner.remember("The vault opens with a song", source="web"))
     assert mem.recall("How does the vault open?").hits
-    assert kept(mem.agent("other").remember("The vault opens with a song, they say")).effective_trust is Trust.WEB
+    assert (
+        committed_record(mem.agent("other").remember("The vault opens with a song, they say")).effective_trust
+        is Trust.WEB
+    )
 
 
 def test_a_project_block_is_nearer_than_one_of_the_user(owner: Memory) -> None:
     handle = owner.project("a").user("a-very-long-name")
     for each, text in ((owner.user("a-very-long-name"), "of the user"), (owner.project("a"), "of the project")):
-        kept(each.remember(f"This block is {text}", tier="core", key="mission"))
+        committed_record(each.remember(f"This block is {text}", tier="core", key="mission"))
     assert handle.get("mission").text == "This block is of the project"
     assert "This block is of the project" in handle.snapshot().text
     assert handle.status()["blocks"]["mission"]["id"] == handle.get("mission").id
 
 
-def test_users_and_projects_are_listed_with_counts(told: Memory, entering: Enter) -> None:
-    assert [(each.name, each.memories) for each in told.users()] == [("ana", 3), ("bob", 2)]
-    assert [(each.name, each.memories) for each in told.projects()] == [("mill", 1), ("shop", 3)]
-    assert [(each.name, each.memories) for each in told.project("shop").users()] == [("ana", 1), ("bob", 1)]
-    token = entering(token=told.user("ana").create_token("ana").secret)
+def test_users_and_projects_are_listed_with_counts(filled_store: Memory, entering: Enter) -> None:
+    assert [(each.name, each.memories) for each in filled_store.users()] == [("ana", 3), ("bob", 2)]
+    assert [(each.name, each.memories) for each in filled_store.projects()] == [("mill", 1), ("shop", 3)]
+    assert [(each.name, each.memories) for each in filled_store.project("shop").users()] == [("ana", 1), ("bob", 1)]
+    token = entering(token=filled_store.user("ana").create_token("ana").secret)
     assert [(each.name, each.memories) for each in token.users()] == [("ana", 1)]
     assert token.projects() == []
 
 
-def test_erasing_a_user_includes_citing_memories(told: Memory) -> None:
-    ana = told.user("ana")
-    theirs = kept(ana.remember("I take insulin twice a day"))
-    about = kept(told.remember("Ana sits by the window", subject="ana"))
-    citing = kept(told.remember("Order a fridge for the office", evidence=[theirs.id]))
+def test_erasing_a_user_includes_citing_memories(filled_store: Memory) -> None:
+    ana = filled_store.user("ana")
+    theirs = committed_record(ana.remember("I take insulin twice a day"))
+    about = committed_record(filled_store.remember("Ana sits by the window", subject="ana"))
+    citing = committed_record(filled_store.remember("Order a fridge for the office", evidence=[theirs.id]))
     plan = ana.erase()
     assert {theirs.id, about.id, citing.id} < {each.id for each in plan.targets}
     assert ana.get(theirs.id) == theirs
     ana.erase(plan.digest)
-    assert texts(told.user("ana")) == {"This is of everybody"}
-    assert [each.name for each in told.users()] == ["bob"]
-    assert "This is of shop" in texts(told.project("shop").user("ana"))
+    assert texts(filled_store.user("ana")) == {"This is of everybody"}
+    assert [each.name for each in filled_store.users()] == ["bob"]
+    assert "This is of shop" in texts(filled_store.project("shop").user("ana"))
     with pytest.raises(Conflict):
         ana.erase()
     with pytest.raises(InvalidInput, match="say what to erase"):
-        told.erase()
+        filled_store.erase()
     with pytest.raises(Unauthorised):
-        told.as_actor(Actor.agent()).user("bob").erase()
+        filled_store.as_actor(Actor.agent()).user("bob").erase()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "ana@example.com", "Zoë", "x" * 65, None])
@@ -231,13 +236,13 @@ def test_500_calls_with_tokens_of_users_leak_and_write_nothing(owner: Memory, en
     """Each token of Ana's tries each call from each place that it can name; none sees Bob's, none writes elsewhere."""
     secret = "lighthouse of Bob"
     at = {
-        "bob": kept(owner.user("bob").remember(f"The {secret} is in Sagres", key="light")).id,
-        "shared": kept(owner.remember("A lighthouse is white")).id,
-        "ana": kept(owner.user("ana").remember("My lighthouse is red")).id,
+        "bob": committed_record(owner.user("bob").remember(f"The {secret} is in Sagres", key="light")).id,
+        "shared": committed_record(owner.remember("A lighthouse is white")).id,
+        "ana": committed_record(owner.user("ana").remember("My lighthouse is red")).id,
     }
-    kept(owner.project("shop").remember(f"The {secret} is on the sign of the shop"))
-    kept(owner.project("shop").user("bob").remember(f"The {secret} is a till"))
-    kept(owner.project("shop").user("ana").remember(f"The {secret} is Ana's till"))
+    committed_record(owner.project("shop").remember(f"The {secret} is on the sign of the shop"))
+    committed_record(owner.project("shop").user("bob").remember(f"The {secret} is a till"))
+    committed_record(owner.project("shop").user("ana").remember(f"The {secret} is Ana's till"))
     others = {each.id: each for each in owner.list_memories(limit=None, below=True) if each.scope != "/users/ana"}
     rights = (None, ["read"], ["read", "propose", "sensitive", "consent"])
     tokens = [entering(token=owner.user("ana").create_token("ana", can=can).secret) for can in rights]
@@ -262,13 +267,13 @@ def test_500_calls_with_tokens_of_users_leak_and_write_nothing(owner: Memory, en
     ]
 
 
-def test_a_project_token_reads_no_users_own_memories(told: Memory, entering: Enter) -> None:
-    shop = entering(token=told.project("shop").create_token("shop").secret)
+def test_a_project_token_reads_no_users_own_memories(filled_store: Memory, entering: Enter) -> None:
+    shop = entering(token=filled_store.project("shop").create_token("shop").secret)
     assert texts(shop.user("ana")) == {"This is of ana in shop", "This is of shop", "This is of everybody"}
-    both = entering(token=told.project("shop").user("ana").create_token("both").secret)
+    both = entering(token=filled_store.project("shop").user("ana").create_token("both").secret)
     assert "This is of ana" in texts(both)
     assert both.remember("This is new", scope="/users/ana").outcome == "refused"
-    wide = entering(token=told.create_token("wide").secret)
+    wide = entering(token=filled_store.create_token("wide").secret)
     assert "This is of ana" in texts(wide.project("shop").user("ana"))
 
 
@@ -283,15 +288,15 @@ def test_i_the_user_and_the_name_are_one_person(opened: Callable[..., Memory], s
     with opened("persons", embedder="minilm", actor=Actor.operator("olga")) as owner:
         for person in ("bob", "eve"):
             for text in ("I keep two cats", f"{person.capitalize()} keeps two dogs", "The user keeps two goats"):
-                kept(owner.remember(f"{text} in {person.capitalize()}'s barn", subject=person))
-        hens = kept(owner.remember(stored, subject="ana"))
+                committed_record(owner.remember(f"{text} in {person.capitalize()}'s barn", subject=person))
+        hens = committed_record(owner.remember(stored, subject="ana"))
         ana = owner.user("ana", names=["Ana Silva"])
         assert ana.recall(asked, limit=1).hits[0].memory == ana.get(hens.id)
         assert ana.get(hens.id).text == stored
 
 
 def test_names_of_a_user_find_nothing_by_themselves(owner: Memory) -> None:
-    kept(owner.remember("Silva is a river in Galicia"))
+    committed_record(owner.remember("Silva is a river in Galicia"))
     ana = owner.user("ana", names=["Ana Silva"])
     assert all(hit.weak for hit in ana.recall("Which car do I drive?").hits)
 

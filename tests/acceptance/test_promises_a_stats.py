@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import brought_back, kept
+from outcomes import brought_back, committed_record
 
 from keepward import Memory, Policy
 from keepward.interchange import load, write_vault
@@ -28,13 +28,13 @@ def lines(owner: Memory) -> list[dict[str, Any]]:
 @pytest.fixture
 def filled(owner: Memory) -> Memory:
     """Five memories in two scopes and three tiers, one of them changed and one forgotten."""
-    changed = kept(owner.remember("The ferry costs 4 euros", category="prices"))
-    kept(owner.remember("Ana is in the office", tier="working", category="people"))
-    kept(owner.remember("Projects: dashboard", key="current_projects", kind="state", tier="archival"))
-    kept(owner.remember("The crane is red", tier="episodic", scope="orion"))
-    gone = kept(owner.remember("The buoy is green", category="prices"))
-    kept(owner.revise(changed.id, "The ferry costs 5 euros", reason="dearer"))
-    kept(owner.forget(gone.id, reason="sunk"))
+    changed = committed_record(owner.remember("The ferry costs 4 euros", category="prices"))
+    committed_record(owner.remember("Ana is in the office", tier="working", category="people"))
+    committed_record(owner.remember("Projects: dashboard", key="current_projects", kind="state", tier="archival"))
+    committed_record(owner.remember("The crane is red", tier="episodic", scope="orion"))
+    gone = committed_record(owner.remember("The buoy is green", category="prices"))
+    committed_record(owner.revise(changed.id, "The ferry costs 5 euros", reason="dearer"))
+    committed_record(owner.forget(gone.id, reason="sunk"))
     return owner
 
 
@@ -71,7 +71,7 @@ def test_what_has_run_out_is_no_longer_counted_as_live(filled: Memory, clock: An
 def test_status_shows_limit_and_use_of_each_tier(opened: Callable[..., Memory]) -> None:
     with opened("small", policy=Policy(capacity={"archival": 8, "working": 100})) as mem:
         for name in ("red", "blue", "green"):
-            kept(mem.remember(f"the {name} crane", tier="archival"))
+            committed_record(mem.remember(f"the {name} crane", tier="archival"))
         assert mem.status()["capacity"] == {
             "archival": {"live": 3, "max": 8, "utilisation": 0.375},
             "working": {"live": 0, "max": 100, "utilisation": 0.0},
@@ -80,7 +80,7 @@ def test_status_shows_limit_and_use_of_each_tier(opened: Callable[..., Memory]) 
 
 @pytest.mark.promise("A13", "A14", "A15", "A16")
 def test_each_write_adds_one_line_and_changes_no_other(owner: Memory) -> None:
-    made = kept(owner.remember("The ferry costs 4 euros"))
+    made = committed_record(owner.remember("The ferry costs 4 euros"))
     steps: list[Callable[[], object]] = [
         lambda: owner.remember("The crane is red"),
         lambda: owner.revise(made.id, "The ferry costs 5 euros", reason="dearer"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, Conflict, InvalidInput, Memory, Policy, Unauthorised
 
@@ -14,8 +14,8 @@ MISSION: dict[str, Any] = {"key": "mission", "tier": "core"}
 
 @pytest.mark.promise("C62")
 def test_approved_text_is_in_the_next_prompt_byte_for_byte(mem: Memory, owner: Memory) -> None:
-    waiting = held(mem.remember("Sail to Oslo, ünder flag", **MISSION))
-    record = kept(owner.approve(waiting.id, digest=waiting.digest))
+    waiting = quarantined_item(mem.remember("Sail to Oslo, ünder flag", **MISSION))
+    record = committed_record(owner.approve(waiting.id, digest=waiting.digest))
     assert mem.context("").text == "## mission\n\nSail to Oslo, ünder flag"
     assert mem.get(record.id) == record == waiting.steps[0].after
     assert mem.pending() == []
@@ -23,8 +23,8 @@ def test_approved_text_is_in_the_next_prompt_byte_for_byte(mem: Memory, owner: M
 
 @pytest.mark.promise("C63", "Z2", "D10", "D40")
 def test_rejected_text_is_in_no_prompt_and_has_a_receipt(mem: Memory, owner: Memory) -> None:
-    first = kept(owner.remember("Sail to Oslo", **MISSION))
-    waiting = held(mem.remember("Sail to Bergen", **MISSION))
+    first = committed_record(owner.remember("Sail to Oslo", **MISSION))
+    waiting = quarantined_item(mem.remember("Sail to Bergen", **MISSION))
     receipt = owner.reject(waiting.id, reason="Oslo it is")
     assert owner.receipt(receipt.id)["kind"] == "rejection"
     assert owner.receipt(receipt.id)["proposal"] == waiting.id
@@ -38,7 +38,7 @@ def test_rejected_text_is_in_no_prompt_and_has_a_receipt(mem: Memory, owner: Mem
 
 @pytest.mark.promise("C65")
 def test_queue_shows_change_reason_proposer_and_evidence(mem: Memory, owner: Memory) -> None:
-    held(
+    quarantined_item(
         owner.as_actor(Actor.agent("orion")).remember(
             "Sail to Oslo", source="inference", evidence=["chat:42"], reason="the captain said so", **MISSION
         )
@@ -56,7 +56,7 @@ def test_queue_shows_change_reason_proposer_and_evidence(mem: Memory, owner: Mem
 
 
 def test_reopened_proposal_is_approved_unchanged(mem: Memory, owner: Memory) -> None:
-    waiting = held(mem.remember("Sail to Oslo", **MISSION))
+    waiting = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     rita, rob = (owner.as_actor(Actor.reviewer(name)) for name in ("rita", "rob"))
     rita.reject(waiting.id, reason="no ship")
     receipt = owner.receipt(rob.reopen(waiting.id, reason="there is one").id)
@@ -65,12 +65,12 @@ def test_reopened_proposal_is_approved_unchanged(mem: Memory, owner: Memory) -> 
         waiting.id,
         "there is one",
     )
-    kept(rita.approve(waiting.id, digest=waiting.digest))
+    committed_record(rita.approve(waiting.id, digest=waiting.digest))
     assert mem.context("").text == "## mission\n\nSail to Oslo"
 
 
 def test_only_a_rejected_decidable_proposal_is_reopened(mem: Memory, owner: Memory, clock: Any) -> None:
-    waiting = held(mem.remember("Sail to Oslo", **MISSION))
+    waiting = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Conflict, match="only one that was rejected"):
         owner.reopen(waiting.id, reason="x")
     owner.reject(waiting.id, reason="no")
@@ -86,11 +86,11 @@ def test_only_a_rejected_decidable_proposal_is_reopened(mem: Memory, owner: Memo
 
 @pytest.mark.promise("C66", "C67")
 def test_reviewer_approves_one_rejects_another_and_the_journal_names_both(mem: Memory, owner: Memory) -> None:
-    good = held(mem.remember("Sail to Oslo", **MISSION))
-    bad = held(mem.remember("Crash into Oslo", key="workspace_state", tier="core"))
+    good = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
+    bad = quarantined_item(mem.remember("Crash into Oslo", key="workspace_state", tier="core"))
     reviewer = owner.as_actor(Actor.reviewer("rita"))
     approval = reviewer.approve(good.id)
-    kept(approval)
+    committed_record(approval)
     reviewer.reject(bad.id, reason="dangerous")
     details = mem.show(approval.commit.id).details  # type: ignore[union-attr]
     assert (details.actor, details.approved_by, details.proposal) == ("operator:rita", "operator:rita", good.id)
@@ -101,8 +101,8 @@ def test_reviewer_approves_one_rejects_another_and_the_journal_names_both(mem: M
 @pytest.fixture
 def waiting(mem: Memory, owner: Memory) -> Any:
     """Return a proposal of an agent to change a core block."""
-    kept(owner.remember("Sail to Oslo", **MISSION))
-    return held(mem.remember("Sail to Bergn", **MISSION))
+    committed_record(owner.remember("Sail to Oslo", **MISSION))
+    return quarantined_item(mem.remember("Sail to Bergn", **MISSION))
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def reviewer(owner: Memory) -> Memory:
 
 def test_amended_text_is_in_the_prompt_as_the_reviewers(mem: Memory, reviewer: Memory, waiting: Any) -> None:
     done = reviewer.amend(waiting.id, "Sail to Bergen", tags=["plan"], digest=waiting.digest)
-    record = kept(done)
+    record = committed_record(done)
     closed = reviewer.proposal(waiting.id)
     assert mem.context("").text == "## mission\n\nSail to Bergen"
     assert (record.tags, record.source, record.trust.label) == (("plan",), "operator", "user")
@@ -163,7 +163,7 @@ def test_neither_an_agent_nor_the_proposer_amends(mem: Memory, owner: Memory, wa
 
 def test_under_four_eyes_no_one_amends_core_alone(tmp_path: Any) -> None:
     with Memory.open(":memory:", actor=Actor.operator("olga"), embedder=None, policy=Policy(four_eyes=True)) as owner:
-        item = held(owner.as_actor(Actor.agent()).remember("Sail to Bergn", **MISSION))
+        item = quarantined_item(owner.as_actor(Actor.agent()).remember("Sail to Bergn", **MISSION))
         refused = owner.amend(item.id, "Sail to Bergen")
         assert refused.reasons[0].code == "four_eyes"
         assert owner.proposal(item.id).state == "pending"
@@ -173,7 +173,7 @@ def test_an_amendment_of_one_of_several_texts_names_it(owner: Memory, mem: Memor
     with mem.draft(reason="a plan") as draft:
         first = draft.insert("Sail to Bergn", **MISSION)
         draft.insert("Berth three", key="workspace_state", tier="core")
-    item = held(draft.outcome)
+    item = quarantined_item(draft.outcome)
     with pytest.raises(InvalidInput, match="several"):
         owner.amend(item.id, "Sail to Bergen")
     texts = {each.key: each.text for each in owner.amend(item.id, "Sail to Bergen", memory=first).records}
@@ -181,7 +181,7 @@ def test_an_amendment_of_one_of_several_texts_names_it(owner: Memory, mem: Memor
 
 
 def test_impact_by_proposer_and_reviewer_names_amended_memories(reviewer: Memory, waiting: Any) -> None:
-    record = kept(reviewer.amend(waiting.id, "Sail to Bergen"))
+    record = committed_record(reviewer.amend(waiting.id, "Sail to Bergen"))
     proposer, editor = (reviewer.impact(actor=who) for who in (waiting.proposer.label, "operator:rita"))
     assert ([each.id for each in proposer.corrected], [each.id for each in editor.direct]) == ([record.id], [record.id])
 
@@ -201,7 +201,7 @@ def test_a_reviewer_sees_which_contexts_the_old_text_reached(mem: Memory, review
 
 def test_similar_sensitive_memory_is_hidden_without_the_right(owner: Memory, mem: Memory) -> None:
     owner.remember("The captain takes pills for his heart", tier="archival", sensitivity="sensitive")
-    item = held(mem.remember("The captain takes pills", tier="core", key="mission"))
+    item = quarantined_item(mem.remember("The captain takes pills", tier="core", key="mission"))
     seen = {each.memory.text for each in owner.proposal(item.id).review_context.similar}
     plain = owner.with_token(owner.create_token("rita", rights="reviewer").secret)
     assert ("The captain takes pills for his heart" in seen, plain.proposal(item.id).review_context.similar) == (
@@ -211,8 +211,8 @@ def test_similar_sensitive_memory_is_hidden_without_the_right(owner: Memory, mem
 
 
 def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory) -> None:
-    first = held(mem.remember("Sail to Oslo", **MISSION))
-    second = held(mem.remember("Berth three", tier="core", key="workspace_state"))
+    first = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
+    second = quarantined_item(mem.remember("Berth three", tier="core", key="workspace_state"))
     assert [each.id for each in owner.pending()] == [first.id, second.id]
     owner.reject(first.id, reason="no")
     assert ([each.id for each in owner.pending()], owner.pending(state="rejected").total) == ([second.id], 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, InvalidInput, Memory, Policy, Trust
 
@@ -23,7 +23,7 @@ def excluded(context: Any, memory_id: str) -> list[tuple[str, str]]:
 @pytest.mark.promise("T22")
 @pytest.mark.parametrize("source", sorted(SOURCES))
 def test_what_came_from_elsewhere_answers_and_never_acts(mem: Memory, source: str) -> None:
-    made = kept(mem.remember(REFUNDS, tier="archival", source=source))
+    made = committed_record(mem.remember(REFUNDS, tier="archival", source=source))
     answer, act = (mem.context("how are refunds settled", purpose=purpose) for purpose in ("answer", "act"))
     assert (REFUNDS in answer.text, REFUNDS in act.text) == (True, False)
     ((code, detail),) = excluded(act, made.id)
@@ -36,11 +36,11 @@ def test_what_came_from_elsewhere_answers_and_never_acts(mem: Memory, source: st
 def test_pinned_memory_of_low_trust_is_excluded_from_acts(mem: Memory, owner: Memory, where: str) -> None:
     fields: dict[str, Any] = {"tier": "working", "source": "web"}
     if where == "state":
-        item = held(mem.remember(REFUNDS, kind="state", key="refunds", **fields))
+        item = quarantined_item(mem.remember(REFUNDS, kind="state", key="refunds", **fields))
         assert REFUNDS not in mem.context("refunds", purpose="answer").text
         owner.reject(item.id, reason="hearsay")
         return
-    made = kept(mem.remember(REFUNDS, kind="fact", **fields))
+    made = committed_record(mem.remember(REFUNDS, kind="fact", **fields))
     assert REFUNDS in mem.context("refunds").text
     act = mem.context("refunds", purpose="act")
     assert REFUNDS not in act.text
@@ -48,8 +48,8 @@ def test_pinned_memory_of_low_trust_is_excluded_from_acts(mem: Memory, owner: Me
 
 
 def test_core_purpose_includes_human_statements_not_agent_inferences(mem: Memory, owner: Memory) -> None:
-    inferred = kept(mem.remember("Refunds seem slow", tier="archival"))
-    said = kept(owner.as_actor(Actor.user("ana")).remember("Refunds annoy me", tier="archival"))
+    inferred = committed_record(mem.remember("Refunds seem slow", tier="archival"))
+    said = committed_record(owner.as_actor(Actor.user("ana")).remember("Refunds annoy me", tier="archival"))
     core = mem.context("refunds", purpose="core")
     assert ("Refunds annoy me" in core.text, "Refunds seem slow" in core.text) == (True, False)
     assert [code for code, _ in excluded(core, inferred.id)] == ["trust"]
@@ -58,9 +58,9 @@ def test_core_purpose_includes_human_statements_not_agent_inferences(mem: Memory
 
 DERIVED: dict[str, Callable[[Memory, str, str], str]] = {
     "a summary": lambda mem, low, high: (
-        kept(
+        committed_record(
             mem.merge(
-                [low, kept(mem.remember("Refunds are slow", tier="archival", source="web")).id],
+                [low, committed_record(mem.remember("Refunds are slow", tier="archival", source="web")).id],
                 "Refunds: by wire, within a week",
                 reason="tidy",
             )
@@ -68,10 +68,10 @@ DERIVED: dict[str, Callable[[Memory, str, str], str]] = {
         mem.list_memories(kinds=["summary"])[0].id,
     )[1],
     "a derived note": lambda mem, low, high: (
-        kept(mem.remember("Refunds go by wire within a week", tier="archival", derived_from=[low, high])).id
+        committed_record(mem.remember("Refunds go by wire within a week", tier="archival", derived_from=[low, high])).id
     ),
     "a derived note that names the user": lambda mem, low, high: (
-        kept(
+        committed_record(
             mem.remember(
                 "Refunds go by wire within a week", tier="archival", derived_from=[low, high], source="user_message"
             )
@@ -81,25 +81,25 @@ DERIVED: dict[str, Callable[[Memory, str, str], str]] = {
         mem.remember(REFUNDS, tier="archival", source="user_message"),
         low,
     )[1],
-    "a tag": lambda mem, low, high: kept(mem.revise(low, tags=["verified"], reason="checked")).id,
-    "another confidence": lambda mem, low, high: kept(mem.revise(low, confidence=1.0, reason="checked")).id,
+    "a tag": lambda mem, low, high: committed_record(mem.revise(low, tags=["verified"], reason="checked")).id,
+    "another confidence": lambda mem, low, high: committed_record(mem.revise(low, confidence=1.0, reason="checked")).id,
     "a new text": lambda mem, low, high: (
-        kept(mem.revise(low, REFUNDS + ", always", source="user_message", reason="he said")).id
+        committed_record(mem.revise(low, REFUNDS + ", always", source="user_message", reason="he said")).id
     ),
-    "an addition": lambda mem, low, high: kept(mem.append(low, "always", reason="he said")).id,
-    "a move": lambda mem, low, high: kept(mem.move(low, tier="working", reason="there")).id,
+    "an addition": lambda mem, low, high: committed_record(mem.append(low, "always", reason="he said")).id,
+    "a move": lambda mem, low, high: committed_record(mem.move(low, tier="working", reason="there")).id,
     "a retirement and its return": lambda mem, low, high: (
-        kept(mem.forget(low, reason="old")),
-        kept(mem.restore(low, reason="new")).id,
+        committed_record(mem.forget(low, reason="old")),
+        committed_record(mem.restore(low, reason="new")).id,
     )[1],
-    "a confirmation": lambda mem, low, high: kept(mem.reinforce(low, gain=0.5)).id,
+    "a confirmation": lambda mem, low, high: committed_record(mem.reinforce(low, gain=0.5)).id,
 }
 
 
 @pytest.mark.parametrize("way", sorted(DERIVED))
 def test_no_agent_action_raises_trust_of_what_it_read(mem: Memory, owner: Memory, way: str) -> None:
-    low = kept(mem.remember(REFUNDS, tier="archival", source="web")).id
-    high = kept(owner.remember("Refunds take a week", tier="archival")).id
+    low = committed_record(mem.remember(REFUNDS, tier="archival", source="web")).id
+    high = committed_record(owner.remember("Refunds take a week", tier="archival")).id
     made = DERIVED[way](mem, low, high)
     assert mem.get(made).trust is Trust.WEB
     assert made not in [hit.memory.id for hit in mem.recall("refunds wire week", purpose="act")]
@@ -110,26 +110,30 @@ def test_no_agent_action_raises_trust_of_what_it_read(mem: Memory, owner: Memory
 @pytest.mark.parametrize("claim", ["operator", "manual", "user_message", "user", "seeded", "system", "promotion"])
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.importer()], ids=lambda each: each.label)
 def test_a_claim_never_raises_trust(owner: Memory, actor: Actor, claim: str) -> None:
-    made = kept(owner.as_actor(actor).remember(REFUNDS, tier="archival", source=claim))
+    made = committed_record(owner.as_actor(actor).remember(REFUNDS, tier="archival", source=claim))
     assert made.trust is (Trust.AGENT if actor == Actor.agent() else Trust.IMPORT)
 
 
 def test_an_approval_raises_trust_and_says_whose(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember(REFUNDS, tier="archival", source="web"))
-    item = held(mem.promote(made.id, REFUNDS, reason="the contract says so"))
+    made = committed_record(mem.remember(REFUNDS, tier="archival", source="web"))
+    item = quarantined_item(mem.promote(made.id, REFUNDS, reason="the contract says so"))
     assert REFUNDS not in mem.context("refunds", purpose="act").text
-    kept(owner.approve(item.id))
+    committed_record(owner.approve(item.id))
     assert mem.get(made.id).trust >= Trust.USER
     assert mem.history(made.id)[-1].details.approved_by == "operator:olga"
     assert REFUNDS in mem.context("refunds", purpose="act").text
 
 
 def test_what_is_derived_takes_over_every_label_of_its_parents(mem: Memory, owner: Memory, clock: Any) -> None:
-    low = kept(mem.remember("a" * 3 + " ferry", tier="archival", source="tool", evidence=["log:1"], ttl="2h")).id
-    high = kept(
+    low = committed_record(
+        mem.remember("a" * 3 + " ferry", tier="archival", source="tool", evidence=["log:1"], ttl="2h")
+    ).id
+    high = committed_record(
         owner.remember("Debts of the ferry", tier="archival", sensitivity="sensitive", confidence=0.6, evidence=["m:2"])
     ).id
-    child = kept(owner.remember("The ferry and its debts", tier="archival", derived_from=[low, high], confidence=1.0))
+    child = committed_record(
+        owner.remember("The ferry and its debts", tier="archival", derived_from=[low, high], confidence=1.0)
+    )
     assert (child.trust, child.sensitivity.value, child.confidence, set(child.evidence), child.expires_at) == (
         Trust.TOOL,
         "sensitive",
@@ -140,20 +144,20 @@ def test_what_is_derived_takes_over_every_label_of_its_parents(mem: Memory, owne
 
 
 def test_approver_of_a_move_does_not_certify_the_text(mem: Memory, owner: Memory) -> None:
-    made = kept(owner.remember(REFUNDS, tier="archival", source="web", access="approval"))
+    made = committed_record(owner.remember(REFUNDS, tier="archival", source="web", access="approval"))
     for change in (
         lambda: mem.move(made.id, tier="episodic", reason="there"),
         lambda: mem.revise(made.id, tags=["verified"], reason="checked"),
         lambda: mem.forget(made.id, reason="old"),
         lambda: mem.restore(made.id, reason="new"),
     ):
-        kept(owner.approve(held(change()).id))
+        committed_record(owner.approve(quarantined_item(change()).id))
         assert mem.get(made.id).trust is Trust.WEB
 
 
 def test_web_text_does_not_become_keyed_state_by_a_move(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember(REFUNDS, tier="working", source="web"))
-    item = held(mem.move(made.id, key="refund_policy", reason="useful"))
+    made = committed_record(mem.remember(REFUNDS, tier="working", source="web"))
+    item = quarantined_item(mem.move(made.id, key="refund_policy", reason="useful"))
     assert "untrusted_origin" in {each.code for each in item.reasons}
     assert owner.list_memories(key="refund_policy") == []
 
@@ -168,8 +172,8 @@ def test_an_unknown_purpose_is_an_error_and_not_the_widest(mem: Memory, purpose:
 def test_policy_says_the_least_trust_of_each_purpose(opened: Callable[..., Memory]) -> None:
     policy = Policy(least_trust={"answer": Trust.TOOL, "act": Trust.OWNER, "core": Trust.OWNER})
     with opened("strict", policy=policy, embedder=None) as mem:
-        web = kept(mem.remember(REFUNDS, tier="archival", source="web"))
-        tool = kept(mem.remember("Refunds were checked", tier="archival", source="tool"))
+        web = committed_record(mem.remember(REFUNDS, tier="archival", source="web"))
+        tool = committed_record(mem.remember("Refunds were checked", tier="archival", source="tool"))
         context = mem.context("refunds")
         assert ("wire" in context.text, "checked" in context.text) == (False, True)
         assert excluded(context, web.id)[0][0] == "trust"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory
 from keepward.embedding.hashed import HashedEmbedder
@@ -41,8 +41,8 @@ def apart() -> Apart:
 @pytest.fixture
 def mem(opened: Callable[..., Memory], apart: Apart) -> Iterator[Memory]:
     with opened("apart", embedder=apart, actor=Actor.operator("olga")) as memory:
-        kept(memory.remember("apple", tier="archival"))
-        kept(memory.remember("hammer", tier="archival"))
+        committed_record(memory.remember("apple", tier="archival"))
+        committed_record(memory.remember("hammer", tier="archival"))
         apart.documents.clear()
         yield memory
 
@@ -90,8 +90,8 @@ def test_both_wordings_of_a_question_are_one_request(opened: Callable[..., Memor
 
 def test_texts_have_the_vectors_of_documents(mem: Memory, apart: Apart) -> None:
     apart.queries.clear()
-    memory = kept(mem.remember("a pear", tier="archival"))
-    kept(mem.revise(memory.id, "a ripe pear", reason="it is June"))
+    memory = committed_record(mem.remember("a pear", tier="archival"))
+    committed_record(mem.revise(memory.id, "a ripe pear", reason="it is June"))
     mem.add([{"role": "user", "content": "The saw is blunt."}], session="s1")
     assert {"a pear", "a ripe pear"} <= set(apart.documents)
     assert apart.queries == []
@@ -103,7 +103,7 @@ def test_embedder_without_the_method_embeds_queries_as_documents(opened: Callabl
         embed = staticmethod(HashedEmbedder(64).embed)
 
     with opened("one", embedder=One()) as memory:
-        kept(memory.remember("apple", tier="archival"))
+        committed_record(memory.remember("apple", tier="archival"))
         assert "vector" in memory.recall("apple").used
 
 
@@ -125,7 +125,7 @@ def test_vectors_with_other_prefixes_are_never_compared(opened: Callable[..., Me
     name = f"{server.url}#multilingual-e5-small"
     given: dict[str, Any] = {"embedder": name, "actor": Actor.operator("olga")}
     with opened("e5", embedder_prefixes="none", **given) as memory:
-        kept(memory.remember("The ferry leaves at six", tier="archival"))
+        committed_record(memory.remember("The ferry leaves at six", tier="archival"))
         assert memory.recall("ferry").used == ("text", "vector")
     with opened("e5", **given) as memory:
         found = memory.recall("ferry")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
 from keepward.cli.main import main
@@ -28,12 +28,16 @@ PAGE = 4_096
 def full(owner: Memory, mem: Memory) -> dict[str, str]:
     """A closed store of 120 commits: texts by id, with versions, a key, a core block and another tenant."""
     for n in range(110):
-        kept(mem.remember(f"The ferry number {n} crosses the sound at {n} past six", tier="archival", key=f"f{n}"))
-    kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
-    kept(mem.revise(mem.list_memories(key="f3")[0].id, text="The ferry number 3 is in the dock", reason="news"))
+        committed_record(
+            mem.remember(f"The ferry number {n} crosses the sound at {n} past six", tier="archival", key=f"f{n}")
+        )
+    committed_record(owner.remember("Never deploy on Friday", tier="core", key="mission"))
+    committed_record(
+        mem.revise(mem.list_memories(key="f3")[0].id, text="The ferry number 3 is in the dock", reason="news")
+    )
     mem.forget(mem.list_memories(key="f4")[0].id, reason="sold")
-    kept(mem.remember("The chart is in the drawer", tier="archival", blob=mem.put_blob(b"a chart").ref))
-    kept(owner.at(tenant="elsewhere").remember("The lamp is on the shelf", tier="archival"))
+    committed_record(mem.remember("The chart is in the drawer", tier="archival", blob=mem.put_blob(b"a chart").ref))
+    committed_record(owner.at(tenant="elsewhere").remember("The lamp is on the shelf", tier="archival"))
     texts = {each.id: each.text for each in owner.list_memories(limit=None)}
     owner.close()
     return texts

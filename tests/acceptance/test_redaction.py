@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept, refused
+from outcomes import committed_record, refused
 from starlette.testclient import TestClient
 
 from keepward import Actor, Client, Committed, Duplicate, InvalidInput, Memory, ModelUnavailable
@@ -33,7 +33,7 @@ def test_the_outcome_names_what_was_replaced(mem: Memory) -> None:
 
 def test_with_consent_nothing_is_replaced(owner: Memory) -> None:
     done = owner.remember(TEXT, tier="archival", consent=True)
-    assert (done.redacted, kept(done).text) == ((), TEXT)
+    assert (done.redacted, committed_record(done).text) == ((), TEXT)
 
 
 def test_what_is_quarantined_says_it_too(mem: Memory) -> None:
@@ -80,20 +80,21 @@ def test_two_people_never_share_a_marker_as_their_name(owner: Memory) -> None:
 
 
 def test_a_name_given_with_consent_makes_the_memory_sensitive(owner: Memory) -> None:
-    done = kept(owner.remember("Ana prefers tabs", tier="archival", subject=ADDRESS, consent=True))
+    done = committed_record(owner.remember("Ana prefers tabs", tier="archival", subject=ADDRESS, consent=True))
     assert (done.subject, done.sensitivity.value) == (ADDRESS, "sensitive")
 
 
 @pytest.mark.parametrize("session", ["2026-03-01-1234567890", "019ca8a0-3e80-77cc-b9c0-e323d1cad773", "run 4711"])
 def test_an_id_is_no_personal_identifier(mem: Memory, session: str) -> None:
     assert (
-        kept(mem.remember("Ana prefers tabs", tier="archival", session=session, evidence=[session])).session == session
+        committed_record(mem.remember("Ana prefers tabs", tier="archival", session=session, evidence=[session])).session
+        == session
     )
 
 
 def test_revision_preserves_a_name_given_with_consent(owner: Memory) -> None:
-    record = kept(owner.remember("Ana prefers tabs", tier="archival", subject=ADDRESS, consent=True))
-    assert kept(owner.revise(record.id, text="Ana prefers spaces", reason="news")).subject == ADDRESS
+    record = committed_record(owner.remember("Ana prefers tabs", tier="archival", subject=ADDRESS, consent=True))
+    assert committed_record(owner.revise(record.id, text="Ana prefers spaces", reason="news")).subject == ADDRESS
 
 
 class TestSurfaces:
@@ -159,7 +160,7 @@ def test_what_it_finds_is_a_marker_before_anything_is_stored(opened: Callable[..
         done = mem.remember(
             f"{NAME} lives by the quay, {address}", tier="archival", speaker=NAME, metadata={"by": NAME}
         )
-        record = kept(done)
+        record = committed_record(done)
         assert (record.text, record.speaker) == ("[PERSON] lives by the quay, [EMAIL]", "[PERSON]")
         assert set(done.redacted) == {"person", "email"}
     assert all(NAME.encode() not in each.read_bytes() for each in tmp_path.glob("named.db*"))
@@ -168,7 +169,10 @@ def test_what_it_finds_is_a_marker_before_anything_is_stored(opened: Callable[..
 @pytest.mark.promise("C94")
 def test_without_one_the_built_in_detectors_go_by_form_alone(opened: Callable[..., Memory]) -> None:
     with opened("plain") as mem:
-        assert kept(mem.remember(f"{NAME} lives by the quay", tier="archival")).text == f"{NAME} lives by the quay"
+        assert (
+            committed_record(mem.remember(f"{NAME} lives by the quay", tier="archival")).text
+            == f"{NAME} lives by the quay"
+        )
 
 
 def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Memory], tmp_path: Path) -> None:
@@ -180,15 +184,15 @@ def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Me
 
 def test_consent_preserves_what_it_finds(opened: Callable[..., Memory]) -> None:
     with opened("kept", redactor=Names(), actor=Actor.agent(also=["consent"])) as mem:
-        record = kept(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
+        record = committed_record(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
         assert (record.text, record.sensitivity.value) == (f"{NAME} lives by the quay", "sensitive")
 
 
 def test_a_revision_is_asked_about_as_well(opened: Callable[..., Memory]) -> None:
     with opened("revised", redactor=Names()) as mem:
-        record = kept(mem.remember("Somebody lives by the quay", tier="archival"))
+        record = committed_record(mem.remember("Somebody lives by the quay", tier="archival"))
         assert (
-            kept(mem.revise(record.id, text=f"{NAME} lives there", reason=f"{NAME} said so")).text
+            committed_record(mem.revise(record.id, text=f"{NAME} lives there", reason=f"{NAME} said so")).text
             == "[PERSON] lives there"
         )
 
@@ -211,8 +215,8 @@ def test_redactor_is_asked_about_text_changed_by_another_commit(
             return super().find(text)
 
     with opened("raced", redactor=Slow()) as mem, opened("raced") as other:
-        made = kept(mem.remember("The ferry leaves at six", tier="archival"))
-        text = kept(mem.append(made.id, f"so says {NAME}", reason="heard")).text
+        made = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
+        text = committed_record(mem.append(made.id, f"so says {NAME}", reason="heard")).text
     assert text == "The ferry leaves at six\n[PERSON] comes at seven\nso says [PERSON]"
     assert text.replace("[PERSON]", NAME) in asked
 
@@ -227,7 +231,7 @@ CRANE = "The crane on the north quay was repaired"
 
 
 def test_two_texts_that_are_redacted_to_one_are_one_memory(owner: Memory) -> None:
-    first = kept(owner.remember(ANA, tier="archival"))
+    first = committed_record(owner.remember(ANA, tier="archival"))
     second = owner.remember(BEN, tier="archival")
     assert isinstance(second, Duplicate)
     assert second.record.id == first.id
@@ -240,11 +244,11 @@ def test_two_texts_redacted_to_one_become_one_memory(owner: Memory) -> None:
 
 @pytest.mark.parametrize("tier", ["archival", "episodic"])
 def test_a_fact_may_say_what_an_event_says(owner: Memory, tier: str) -> None:
-    kept(owner.remember(CRANE, tier=tier, kind="event"))
-    assert kept(owner.remember(CRANE, tier=tier, kind="fact")).text == CRANE
+    committed_record(owner.remember(CRANE, tier=tier, kind="event"))
+    assert committed_record(owner.remember(CRANE, tier=tier, kind="fact")).text == CRANE
 
 
 def test_what_is_diverted_to_another_tier_twice_is_one_memory(owner: Memory) -> None:
-    first = kept(owner.remember(**MISSION))
+    first = committed_record(owner.remember(**MISSION))
     second = owner.remember(**MISSION)
     assert (first.tier.value, type(second).__name__) == ("archival", "Duplicate")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept, refused
+from outcomes import committed_record, quarantined_item, refused
 
 from keepward import (
     Access,
@@ -38,8 +38,8 @@ def prompt(mem: Memory, objective: str = "where do we sail") -> str:
 @pytest.mark.promise("Z1")
 @pytest.mark.parametrize("objective", ["", "Bergen", "where do we sail"])
 def test_a_quarantined_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, objective: str) -> None:
-    kept(owner.remember("Sail to Oslo", **MISSION))
-    item = held(mem.remember("Sail to Bergen", **MISSION))
+    committed_record(owner.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Bergen", **MISSION))
     text = prompt(owner, objective or "Oslo")
     assert ("Oslo" in text, "Bergen" in text) == (True, False)
     assert [each.memory.text for each in owner.recall("Bergen")] == ["Sail to Oslo"] or not owner.recall("Bergen")
@@ -48,8 +48,8 @@ def test_a_quarantined_core_edit_is_in_no_prompt(mem: Memory, owner: Memory, obj
 
 @pytest.mark.promise("Z4")
 def test_a_restore_obeys_access(mem: Memory, owner: Memory) -> None:
-    locked = kept(owner.remember("The crane is red", tier="archival", access="read_only"))
-    kept(owner.forget(locked.id, reason="sold"))
+    locked = committed_record(owner.remember("The crane is red", tier="archival", access="read_only"))
+    committed_record(owner.forget(locked.id, reason="sold"))
     assert "read_only" in refused(mem.restore(locked.id, reason="x"))
     assert prompt(mem, "crane").count("red") == 0
 
@@ -106,12 +106,12 @@ def test_secret_in_any_field_is_in_no_file(
 
 @pytest.mark.promise("Z6", "T23")
 def test_secret_in_an_edit_or_rejection_is_in_no_file(mem: Memory, owner: Memory, tmp_path: Path) -> None:
-    made = kept(mem.remember("The crane is red", tier="archival"))
+    made = committed_record(mem.remember("The crane is red", tier="archival"))
     mem.revise(made.id, f"now {SECRET}", reason="x")
     mem.append(made.id, f"and {SECRET}", reason=f"told {SECRET}")
     mem.promote(made.id, f"always {SECRET}", reason="x")
     mem.forget(made.id, reason=f"leaked {SECRET}")
-    item = held(mem.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(KeepwardError):
         owner.reject(item.id, reason=f"it says {SECRET}")
     owner.close()
@@ -135,14 +135,14 @@ def test_the_gates_read_a_text_before_any_embedder_does(opened: Callable[..., Me
         mem.remember(f"the key is {SECRET}")
         mem.remember(f"the key is {SECRET}", **MISSION)
         mem.remember("The crane is red", tags=[SECRET])
-        kept(mem.remember("The ferry is blue"))
+        committed_record(mem.remember("The ferry is blue"))
     assert any("ferry" in text for text in model.heard)
     assert SECRET not in repr(model.heard)
 
 
 @pytest.mark.promise("Z7", "C94")
 def test_what_is_stored_is_the_redacted_text(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember("Write to ines.silva@mail.example.org about the crane", tier="archival"))
+    made = committed_record(mem.remember("Write to ines.silva@mail.example.org about the crane", tier="archival"))
     assert ("ines.silva" in made.text, "crane" in made.text) == (False, True)
     stored = [event.payload for _, events in owner.journal() for event in events]
     assert all(b"ines.silva" not in payload for payload in stored if payload)
@@ -161,39 +161,43 @@ SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
         owner, owner.as_actor(READER).remember("Ana owes 60", key="debt", tier="archival")
     ),
     "merge": lambda owner, name: _merged(owner, name),
-    "promotion": lambda owner, name: kept(owner.promote(name, "Ana owes 50", reason="x")).id,
+    "promotion": lambda owner, name: committed_record(owner.promote(name, "Ana owes 50", reason="x")).id,
     "derived note": lambda owner, name: (
-        kept(owner.remember("Somebody owes something", tier="archival", derived_from=[name])).id
+        committed_record(owner.remember("Somebody owes something", tier="archival", derived_from=[name])).id
     ),
-    "move": lambda owner, name: kept(owner.move(name, tier="working", reason="x")).id,
+    "move": lambda owner, name: committed_record(owner.move(name, tier="working", reason="x")).id,
     "retirement and return": lambda owner, name: (
-        kept(owner.forget(name, reason="x")),
-        kept(owner.restore(name, reason="x")).id,
+        committed_record(owner.forget(name, reason="x")),
+        committed_record(owner.restore(name, reason="x")).id,
     )[1],
 }
 
 
 def _approved(owner: Memory, outcome: Outcome) -> str:
-    return kept(owner.approve(held(outcome).id)).id
+    return committed_record(owner.approve(quarantined_item(outcome).id)).id
 
 
 def _merged(owner: Memory, name: str) -> str:
-    other = kept(owner.remember("Ana owes the museum", tier="archival", sensitivity="sensitive", subject="Ana")).id
-    kept(owner.merge([name, other], "Ana owes a lot", reason="x"))
+    other = committed_record(
+        owner.remember("Ana owes the museum", tier="archival", sensitivity="sensitive", subject="Ana")
+    ).id
+    committed_record(owner.merge([name, other], "Ana owes a lot", reason="x"))
     return owner.list_memories(kinds=["summary"])[0].id
 
 
 @pytest.mark.promise("Z8", "B39")
 @pytest.mark.parametrize("way", sorted(SENSITIVE))
 def test_sensitivity_survives(owner: Memory, way: str) -> None:
-    made = kept(owner.remember("Ana owes 40", tier="archival", key="debt", sensitivity="sensitive", subject="Ana"))
+    made = committed_record(
+        owner.remember("Ana owes 40", tier="archival", key="debt", sensitivity="sensitive", subject="Ana")
+    )
     assert owner.get(SENSITIVE[way](owner, made.id)).sensitivity.value == "sensitive"
     assert "owes" not in prompt(owner, "what does Ana owe")
 
 
 @pytest.mark.promise("Z8")
 def test_sensitivity_survives_export_and_import(owner: Memory, opened: Callable[..., Memory], tmp_path: Path) -> None:
-    kept(owner.remember("Ana owes 40", tier="archival", sensitivity="sensitive"))
+    committed_record(owner.remember("Ana owes 40", tier="archival", sensitivity="sensitive"))
     write_vault(owner, tmp_path / "vault.jsonl")
     for name, actor in (("owned", Actor.operator("olga")), ("other", Actor.agent(also=["sensitive"]))):
         with opened(name, actor=actor) as copy:
@@ -204,9 +208,9 @@ def test_sensitivity_survives_export_and_import(owner: Memory, opened: Callable[
 
 @pytest.mark.promise("Z9")
 def test_expiry_survives_a_merge(mem: Memory, clock: Any) -> None:
-    first = kept(mem.remember("The crane is out of order", tier="archival", ttl="2h"))
-    second = kept(mem.remember("The crane has a new rope", tier="archival", ttl="5d"))
-    kept(mem.merge([first.id, second.id], "Crane: rope new, out of order", reason="tidy"))
+    first = committed_record(mem.remember("The crane is out of order", tier="archival", ttl="2h"))
+    second = committed_record(mem.remember("The crane has a new rope", tier="archival", ttl="5d"))
+    committed_record(mem.merge([first.id, second.id], "Crane: rope new, out of order", reason="tidy"))
     (summary,) = mem.list_memories(kinds=["summary"])
     assert summary.expires_at == first.expires_at
     clock.move(hours=2)
@@ -216,9 +220,9 @@ def test_expiry_survives_a_merge(mem: Memory, clock: Any) -> None:
 @pytest.mark.promise("Z12")
 def test_best_hits_are_chosen_after_tenant_and_scope_filters(owner: Memory) -> None:
     for n in range(30):
-        kept(owner.at(scope="elysia").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
-        kept(owner.at(tenant="acme").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
-    kept(owner.at(scope="orion").remember("one ferry among many other things", tier="archival"))
+        committed_record(owner.at(scope="elysia").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
+        committed_record(owner.at(tenant="acme").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
+    committed_record(owner.at(scope="orion").remember("one ferry among many other things", tier="archival"))
     orion = owner.at(scope="orion").as_actor(Actor.agent("orion"))
     assert [hit.memory.text for hit in orion.recall("ferry ferry ferry number", limit=1)] == [
         "one ferry among many other things"
@@ -227,7 +231,7 @@ def test_best_hits_are_chosen_after_tenant_and_scope_filters(owner: Memory) -> N
 
 @pytest.mark.promise("Z45")
 def test_an_ignored_proposal_shows_in_the_status(mem: Memory, owner: Memory, clock: Any) -> None:
-    held(mem.remember("Sail to Oslo", **MISSION))
+    quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     fresh = owner.status()
     clock.move(days=8)
     old = owner.status()
@@ -237,7 +241,7 @@ def test_an_ignored_proposal_shows_in_the_status(mem: Memory, owner: Memory, clo
 
 @pytest.mark.promise("Z45")
 def test_expired_proposals_are_counted_as_long_as_readable(mem: Memory, owner: Memory, clock: Any) -> None:
-    held(mem.remember("Sail to Oslo", **MISSION))
+    quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     counts = []
     for days in (29, 2, 30):
         clock.move(days=days)
@@ -263,7 +267,7 @@ def test_expired_proposals_are_counted_as_long_as_readable(mem: Memory, owner: M
     ],
 )
 def test_a_write_that_stores_nothing_says_so_and_why(mem: Memory, fields: dict[str, Any], outcome: str) -> None:
-    kept(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(mem.remember("The ferry is blue", tier="archival"))
     said = mem.remember(**fields)
     assert said.outcome == outcome
     assert said.reasons
@@ -275,14 +279,14 @@ def test_a_write_that_stores_nothing_says_so_and_why(mem: Memory, fields: dict[s
 @pytest.mark.promise("F17")
 def test_text_cannot_contain_our_own_markers(mem: Memory, owner: Memory) -> None:
     texts = ["## mission", "[fact] The ferry is blue", "The crane is red"]
-    made = [kept(mem.remember(text, tier="archival")) for text in texts]
+    made = [committed_record(mem.remember(text, tier="archival")) for text in texts]
     for record in made:
         mem.recall(record.text)
         mem.context(record.text)
         mem.reinforce(record.id)
-    kept(mem.append(made[2].id, "and old", reason="x"))
+    committed_record(mem.append(made[2].id, "and old", reason="x"))
     assert [mem.get(each.id).text for each in made] == [*texts[:2], "The crane is red\nand old"]
-    kept(owner.forget(made[0].id, reason="x"))
+    committed_record(owner.forget(made[0].id, reason="x"))
     assert owner.get(made[0].id).text == "## mission"
 
 
@@ -311,7 +315,7 @@ HIDDEN: dict[str, Callable[[Memory], Any]] = {
 @pytest.mark.parametrize("route", sorted(HIDDEN))
 def test_what_waits_is_invisible(mem: Memory, owner: Memory, route: str) -> None:
     before = HIDDEN[route](owner) if route != "an outcome of the same text" else None
-    held(mem.remember("zephyr wind blows", tier="archival", confidence=0.1))
+    quarantined_item(mem.remember("zephyr wind blows", tier="archival", confidence=0.1))
     if route == "an outcome of the same text":
         assert HIDDEN[route](mem) == "committed"
     else:
@@ -326,7 +330,7 @@ def test_untrusted_channel_is_quarantined_before_state_rule_or_core(mem: Memory,
         {"kind": "rule", "confidence": 0.9, "evidence": ["x:1"]},
         {**MISSION, "confidence": 0.9},
     ):
-        held(mem.remember("The wind is always north", source=source, **fields))
+        quarantined_item(mem.remember("The wind is always north", source=source, **fields))
     assert prompt(mem, "wind").strip() == ""
 
 
@@ -344,7 +348,7 @@ STRICTER: dict[str, Policy] = {
 def test_approval_is_checked_by_the_current_policy_and_says_so(
     mem: Memory, owner: Memory, entering: Callable[..., Memory], change: str
 ) -> None:
-    item = held(mem.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     today = entering(Actor.operator("bob"), policy=STRICTER[change])
     with pytest.raises(StaleVersion, match="refuses it now"):
         today.approve(item.id)
@@ -356,8 +360,8 @@ def test_approval_is_checked_by_the_current_policy_and_says_so(
 
 @pytest.mark.promise("T19")
 def test_fact_remembered_meanwhile_is_not_approved_twice(mem: Memory, owner: Memory) -> None:
-    item = held(mem.remember("The wind is always north", tier="archival", confidence=0.1))
-    kept(owner.remember("The wind is always north", tier="archival"))
+    item = quarantined_item(mem.remember("The wind is always north", tier="archival", confidence=0.1))
+    committed_record(owner.remember("The wind is always north", tier="archival"))
     with pytest.raises(StaleVersion):
         owner.approve(item.id)
     assert len(owner.list_memories()) == 1
@@ -367,10 +371,10 @@ def test_fact_remembered_meanwhile_is_not_approved_twice(mem: Memory, owner: Mem
 def test_disabled_store_approves_nothing_and_proposals_stay_pending(
     mem: Memory, owner: Memory, entering: Callable[..., Memory]
 ) -> None:
-    item = held(mem.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Conflict, match="switched off"):
         entering(Actor.operator("bob"), policy=Policy(capture=False)).approve(item.id)
-    kept(owner.approve(item.id))
+    committed_record(owner.approve(item.id))
 
 
 def test_an_unknown_proposal_is_named_as_such(owner: Memory) -> None:

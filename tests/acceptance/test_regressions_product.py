@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept, refused
+from outcomes import committed_record, quarantined_item, refused
 
 import keepward
 from keepward import Actor, Memory, ModelUnavailable, Policy, Trust
@@ -78,7 +78,7 @@ def test_missing_model_is_one_line_and_not_fatal(
 
     monkeypatch.setattr(MiniLmEmbedder, "available", staticmethod(lambda: False))
     with opened("plain", embedder="auto") as mem:
-        kept(mem.remember("Ana prefers tabs", tier="archival"))
+        committed_record(mem.remember("Ana prefers tabs", tier="archival"))
         assert [hit.memory.text for hit in mem.recall("tabs")] == ["Ana prefers tabs"]
         (line,) = [each for each in mem.doctor() if each.name == "embedder"]
         assert "minilm" not in line.detail
@@ -88,7 +88,7 @@ def test_missing_model_is_one_line_and_not_fatal(
 @pytest.mark.promise("T2")
 def test_no_embedder_at_all_is_said_in_every_answer(opened: Callable[..., Memory]) -> None:
     with opened("plain", embedder=None) as mem:
-        kept(mem.remember("Ana prefers tabs", tier="archival"))
+        committed_record(mem.remember("Ana prefers tabs", tier="archival"))
         found = mem.recall("tabs")
         assert (found[0].memory.text, found.used, len(found.notes)) == ("Ana prefers tabs", ("text",), 1)
         assert mem.context("tabs").notes == found.notes
@@ -140,9 +140,9 @@ with Memory.open("memory.db", embedder="hashed", config_dir=Path({str(tmp_path /
 def test_the_default_configuration_is_the_protected_one(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", embedder=None, config_dir=tmp_path / "config") as mem:
         assert (mem.actor.rights.value, mem.scope, mem.tenant) == ("agent", "/", "default")
-        held(mem.remember("Sail to Oslo", tier="core", key="mission"))
+        quarantined_item(mem.remember("Sail to Oslo", tier="core", key="mission"))
         assert "identity_is_immune" in refused(mem.remember("I am Orion", tier="core", key="persona"))
-        web = kept(mem.remember("Refunds go by wire", tier="archival", source="web"))
+        web = committed_record(mem.remember("Refunds go by wire", tier="archival", source="web"))
         assert [hit.memory.id for hit in mem.recall("refunds", purpose="act")] == []
         status = mem.status()
         assert (status["sealed"], status["anchor"]) == (True, "kept")
@@ -155,7 +155,7 @@ def test_the_default_configuration_is_the_protected_one(tmp_path: Path) -> None:
 @pytest.mark.promise("Z50", "A90")
 def test_memory_that_is_off_leaves_the_host_unaffected(opened: Callable[..., Memory], tmp_path: Path) -> None:
     with opened("off") as mem:
-        kept(mem.remember("Ana prefers tabs", tier="archival"))
+        committed_record(mem.remember("Ana prefers tabs", tier="archival"))
     before = (tmp_path / "off.db").read_bytes()
     with opened("off", policy=Policy(enabled=False), actor=Actor.operator()) as mem:
         assert mem.remember("The ferry is blue").outcome == "refused"
@@ -174,5 +174,5 @@ def test_the_default_path_asks_no_model_that_counts_tokens(tmp_path: Path, monke
     monkeypatch.setattr(httpx2.Client, "send", refuse)
     assert os.environ.get("KEEPWARD_EMBEDDER_KEY") is None
     with Memory.open(tmp_path / "m.db", embedder="hashed", config_dir=tmp_path / "config") as mem:
-        kept(mem.remember("Ana prefers tabs", tier="archival"))
+        committed_record(mem.remember("Ana prefers tabs", tier="archival"))
         assert mem.context("tabs").text

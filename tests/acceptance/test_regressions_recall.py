@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import kept, refused
+from outcomes import committed_record, refused
 
 from keepward import Actor, Memory, ModelUnavailable
 
@@ -42,10 +42,10 @@ def texts(mem: Memory, query: str, **fields: Any) -> list[str]:
 @pytest.mark.parametrize("embedder", [None, "hashed"])
 def test_updated_memory_is_found_by_its_new_text_only(opened: Callable[..., Memory], embedder: str | None) -> None:
     with opened("found", embedder=embedder) as mem:
-        made = kept(mem.remember("The ferry is called Valkyrie", tier="archival"))
+        made = committed_record(mem.remember("The ferry is called Valkyrie", tier="archival"))
         for n in range(5):
-            kept(mem.remember(f"Unrelated remark number {n} of the harbour", tier="archival"))
-        kept(mem.revise(made.id, "The ferry is called Ondine", reason="renamed"))
+            committed_record(mem.remember(f"Unrelated remark number {n} of the harbour", tier="archival"))
+        committed_record(mem.revise(made.id, "The ferry is called Ondine", reason="renamed"))
         assert texts(mem, "Ondine")[0] == "The ferry is called Ondine"
         found = [hit for hit in mem.recall("Valkyrie") if "words" in hit.why]
         assert found == []
@@ -58,19 +58,19 @@ def test_memory_is_found_by_the_next_recall_of_any_handle(
 ) -> None:
     other = entering(Actor.agent("another"))
     assert texts(other, "Ondine") == []
-    kept(mem.remember("The ferry is called Ondine", tier="archival"))
+    committed_record(mem.remember("The ferry is called Ondine", tier="archival"))
     assert [texts(each, "Ondine") for each in (mem, owner, other)] == [["The ferry is called Ondine"]] * 3
 
 
 @pytest.mark.promise("Z34")
 def test_neighbours_keep_order_and_deleted_memories_leave_the_index(mem: Memory, owner: Memory) -> None:
     names = [
-        kept(mem.remember(f"The ferry {'ferry ' * n}crosses the sound", tier="archival", key=f"f{n}")).id
+        committed_record(mem.remember(f"The ferry {'ferry ' * n}crosses the sound", tier="archival", key=f"f{n}")).id
         for n in range(6)
     ]
     first = [hit.memory.id for hit in mem.recall("ferry crosses")]
     assert (sorted(first), first) == (sorted(names), [hit.memory.id for hit in mem.recall("ferry crosses")])
-    kept(mem.forget(first[2], reason="sold"))
+    committed_record(mem.forget(first[2], reason="sold"))
     rest = [name for name in first if name != first[2]]
     assert [hit.memory.id for hit in mem.recall("ferry crosses")] == rest
     owner.rebuild()
@@ -80,12 +80,12 @@ def test_neighbours_keep_order_and_deleted_memories_leave_the_index(mem: Memory,
 @pytest.mark.promise("Z35", "T29")
 def test_vectors_of_two_embedders_are_never_compared(opened: Callable[..., Memory]) -> None:
     with opened("mixed", embedder=Model("one"), actor=Actor.operator()) as mem:
-        kept(mem.remember("The ferry is called Ondine", tier="archival"))
+        committed_record(mem.remember("The ferry is called Ondine", tier="archival"))
     for other in (Model("two"), Model("three", 32)):
         with opened("mixed", embedder=other, actor=Actor.operator()) as mem:
             found = mem.recall("Ondine")
             assert [(hit.memory.text, hit.why) for hit in found] == [("The ferry is called Ondine", ("words",))]
-            kept(mem.remember(f"The crane is called {other.id.split(':')[0]}", tier="archival"))
+            committed_record(mem.remember(f"The crane is called {other.id.split(':')[0]}", tier="archival"))
             assert mem.context("Ondine").text
     with opened("mixed", embedder=Model("three", 32), actor=Actor.operator()) as mem:
         assert mem.reindex() == 2
@@ -96,8 +96,10 @@ def test_vectors_of_two_embedders_are_never_compared(opened: Callable[..., Memor
 @pytest.mark.parametrize("query", ["ferry departure winter", "winter: when does the ferry leave?", "leaves ferry"])
 def test_several_words_need_not_is_together(opened: Callable[..., Memory], query: str) -> None:
     with opened("words", embedder=None) as mem:
-        kept(mem.remember("In winter the departure of our old ferry is at seven; it leaves late", tier="archival"))
-        kept(mem.remember("The crane is red", tier="archival"))
+        committed_record(
+            mem.remember("In winter the departure of our old ferry is at seven; it leaves late", tier="archival")
+        )
+        committed_record(mem.remember("The crane is red", tier="archival"))
         assert "ferry" in texts(mem, query)[0]
 
 
@@ -106,7 +108,7 @@ def test_several_words_need_not_is_together(opened: Callable[..., Memory], query
     "query", ['"', "AND OR NOT", "ferry*", "(ferry", "NEAR(ferry, 2)", "text:ferry", "-ferry", "'; DROP"]
 )
 def test_search_syntax_is_text(mem: Memory, query: str) -> None:
-    kept(mem.remember("The ferry leaves at six", tier="archival"))
+    committed_record(mem.remember("The ferry leaves at six", tier="archival"))
     mem.recall(query)
     assert len(mem.list_memories()) == 1
 
@@ -124,7 +126,7 @@ def test_search_syntax_is_text(mem: Memory, query: str) -> None:
     ],
 )
 def test_numbers_and_words_that_resemble_secrets_pass(mem: Memory, text: str) -> None:
-    assert kept(mem.remember(text, tier="archival")).text == text
+    assert committed_record(mem.remember(text, tier="archival")).text == text
 
 
 def _made_up(length: int, letters: str = string.ascii_letters + string.digits) -> str:
@@ -146,7 +148,7 @@ def test_secrets_are_caught(mem: Memory, what: str) -> None:
     text = SECRETS[what]()
     outcome = mem.remember(text, tier="archival")
     secret = text.split()[-1] if " is " in text else text
-    assert outcome.outcome in {"refused", "quarantined"} or secret not in kept(outcome).text
+    assert outcome.outcome in {"refused", "quarantined"} or secret not in committed_record(outcome).text
     assert secret not in mem.context("password key token").text
 
 
@@ -165,14 +167,14 @@ def test_secrets_are_caught(mem: Memory, what: str) -> None:
 )
 def test_recall_works_in_other_scripts(opened: Callable[..., Memory], text: str, query: str) -> None:
     with opened("scripts", embedder=None) as mem:
-        kept(mem.remember("Something else entirely", tier="archival"))
-        kept(mem.remember(text, tier="archival"))
+        committed_record(mem.remember("Something else entirely", tier="archival"))
+        committed_record(mem.remember(text, tier="archival"))
         assert texts(mem, query)[:1] == [text]
 
 
 @pytest.mark.promise("T5")
 def test_recalled_text_is_not_stored_again_as_news(mem: Memory) -> None:
-    made = kept(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
+    made = committed_record(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
     said = texts(mem, "when does the ferry leave")[0]
     again = mem.remember(said, tier="archival", source="user_message")
     assert (again.outcome, [each.id for each in mem.list_memories()]) == ("duplicate", [made.id])
@@ -181,6 +183,6 @@ def test_recalled_text_is_not_stored_again_as_news(mem: Memory) -> None:
 
 @pytest.mark.promise("T5", "F17")
 def test_a_compiled_context_is_not_remembered_as_a_memory(mem: Memory) -> None:
-    kept(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
+    committed_record(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
     context = mem.context("when does the ferry leave").text
     assert "compiled_text" in refused(mem.remember(context, tier="archival"))

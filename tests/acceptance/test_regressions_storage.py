@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, Committed, KeepwardError, Memory, NotFound, Tampered
 from support import tamper
@@ -26,10 +26,10 @@ Enter = Callable[..., Memory]
 def copy(owner: Memory, mem: Memory, path: Path, tmp_path: Path, clock: Any) -> Iterator[Callable[[], Memory]]:
     """A filled and closed store; the function opens it as its owner."""
     for n, text in enumerate(TEXTS):
-        kept(mem.remember(text, tier="archival", tags=["boat"], key=f"f{n}"))
-    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
-    kept(mem.remember("The radio is on loan", tier="archival", ttl="2d", source="web"))
-    held(mem.remember("Sail to Bergen", tier="core", key="mission"))
+        committed_record(mem.remember(text, tier="archival", tags=["boat"], key=f"f{n}"))
+    committed_record(owner.remember("Sail to Oslo", tier="core", key="mission"))
+    committed_record(mem.remember("The radio is on loan", tier="archival", ttl="2d", source="web"))
+    quarantined_item(mem.remember("Sail to Bergen", tier="core", key="mission"))
     owner.close()
     handles: list[Memory] = []
 
@@ -110,7 +110,7 @@ def test_older_copy_in_the_path_of_the_newer_is_detected(
 ) -> None:
     shutil.copytree(path.parent, tmp_path / "old")
     with copy() as mem:
-        kept(mem.remember("The ferry was sold", tier="archival"))
+        committed_record(mem.remember("The ferry was sold", tier="archival"))
     for file in path.parent.iterdir():
         file.unlink()
     for file in (tmp_path / "old").iterdir():
@@ -172,8 +172,8 @@ def test_torn_end_of_the_log_recovers_to_the_last_commit(
     torn = tmp_path / "torn" / "memory.db"
     torn.parent.mkdir()
     with copy(path) as mem:
-        kept(mem.remember("The ferry was painted", tier="archival"))
-        kept(mem.remember("The ferry was sold", tier="archival"))
+        committed_record(mem.remember("The ferry was painted", tier="archival"))
+        committed_record(mem.remember("The ferry was sold", tier="archival"))
         for name in ("", "-wal", ".id"):
             if Path(f"{path}{name}").exists():
                 shutil.copy(f"{path}{name}", f"{torn}{name}")
@@ -184,7 +184,7 @@ def test_torn_end_of_the_log_recovers_to_the_last_commit(
         held_texts = [each.text for each in mem.list_memories(limit=None)]
         assert set(TEXTS) <= set(held_texts)
         assert mem.verify().ok
-        kept(mem.remember("The ferry came back", tier="archival"))
+        committed_record(mem.remember("The ferry came back", tier="archival"))
 
 
 @pytest.mark.promise("Z28", "D37")
@@ -225,8 +225,8 @@ def test_no_model_is_asked_inside_a_transaction(opened: Callable[..., Memory], t
     with opened("calm", embedder=model, actor=Actor.operator("olga")) as owner:
         mem = owner.as_actor(Actor.agent())
         made = mem.remember("The ferry leaves at six", tier="archival")
-        kept(mem.revise(kept(made).id, "The ferry leaves at seven", reason="winter"))
-        owner.approve(held(mem.remember("Sail to Oslo", tier="core", key="mission")).id)
+        committed_record(mem.revise(committed_record(made).id, "The ferry leaves at seven", reason="winter"))
+        owner.approve(quarantined_item(mem.remember("Sail to Oslo", tier="core", key="mission")).id)
         owner.rollback(made.commit.id, with_later=True)  # type: ignore[union-attr]
         mem.remember_many([f"Pump {n} works" for n in range(3)])
         mem.context("ferry")
@@ -242,7 +242,9 @@ LOOKALIKES = ["a", "A", "a_", "a-b", "a_b", "aXb", "a.b", "ab", "a0", "aO"]
 def test_nothing_crosses_between_scopes_and_tenants_whose_names_are_alike(owner: Memory) -> None:
     places = [(tenant, scope) for tenant in ("t", "t_", "T", "t-t") for scope in LOOKALIKES]
     for n, (tenant, scope) in enumerate(places):
-        kept(owner.at(tenant=tenant, scope=scope).remember(f"ferry secret {n:03}", tier="archival", key="k"))
+        committed_record(
+            owner.at(tenant=tenant, scope=scope).remember(f"ferry secret {n:03}", tier="archival", key="k")
+        )
     for n, (tenant, scope) in enumerate(places):
         handle = owner.at(tenant=tenant, scope=scope)
         seen = {each.text for each in handle.list_memories(limit=None)}
@@ -254,7 +256,7 @@ def test_nothing_crosses_between_scopes_and_tenants_whose_names_are_alike(owner:
 @pytest.mark.promise("T28")
 @pytest.mark.parametrize("name", ["%", "_", "/%", "/agents/%", "/agents/_", "a/b", "/agents/a/../b", "/agents//a", "*"])
 def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None:
-    kept(owner.at(scope="orion").remember("ferry secret", tier="archival"))
+    committed_record(owner.at(scope="orion").remember("ferry secret", tier="archival"))
     try:
         handle = owner.at(scope=name)
     except KeepwardError:

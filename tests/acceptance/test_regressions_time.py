@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import Actor, Conflict, InvalidInput, KeepwardError, Memory, NotFound, Record
 from keepward.core.commit import Commit
@@ -39,7 +39,7 @@ def files(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("offset", ["+05:45", "-09:30", "+14:00", "-12:00"])
 def test_an_instant_means_the_same_in_every_zone(mem: Memory, clock: Any, offset: str) -> None:
     clock.instant = datetime(2026, 3, 28, 23, 59, 59, tzinfo=UTC)
-    made = kept(mem.remember("The ferry is out of order", tier="archival", ttl="2s"))
+    made = committed_record(mem.remember("The ferry is out of order", tier="archival", ttl="2s"))
     local = clock.instant.astimezone(datetime.fromisoformat(f"2026-01-01T00:00:00{offset}").tzinfo)
     assert [each.id for each in mem.list_memories(as_of=local)] == [made.id]
     clock.instant = local + timedelta(seconds=2)
@@ -48,7 +48,7 @@ def test_an_instant_means_the_same_in_every_zone(mem: Memory, clock: Any, offset
 
 @pytest.mark.promise("Z15", "E16")
 def test_a_tag_is_found_beyond_the_page(mem: Memory) -> None:
-    rare = [kept(mem.remember(f"rope {n}", tier="archival", tags=["rare"])).id for n in range(3)]
+    rare = [committed_record(mem.remember(f"rope {n}", tier="archival", tags=["rare"])).id for n in range(3)]
     mem.remember_many([{"text": f"ferry {n} of the line", "tier": "archival", "tags": ["common"]} for n in range(120)])
     assert {each.id for each in mem.list_memories(tags=["rare"], limit=3)} == set(rare)
     assert {hit.memory.id for hit in mem.recall("ferry rope of the line", tags=["rare"], limit=3)} == set(rare)
@@ -72,7 +72,7 @@ ODD: dict[str, Callable[[Memory], object]] = {
 @pytest.mark.promise("Z16")
 @pytest.mark.parametrize("what", sorted(ODD))
 def test_nonpositive_limit_or_ttl_is_refused(mem: Memory, what: str) -> None:
-    kept(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(mem.remember("The ferry is blue", tier="archival"))
     try:
         answer = ODD[what](mem)
     except (InvalidInput, NotFound):
@@ -84,7 +84,7 @@ def test_nonpositive_limit_or_ttl_is_refused(mem: Memory, what: str) -> None:
 @pytest.mark.promise("Z18")
 def test_a_dry_run_changes_no_byte(mem: Memory, owner: Memory, tmp_path: Path) -> None:
     made = mem.remember("The ferry leaves at six", tier="archival")
-    kept(mem.revise(kept(made).id, "The ferry leaves at seven", reason="winter"))
+    committed_record(mem.revise(committed_record(made).id, "The ferry leaves at seven", reason="winter"))
     before = files(tmp_path)
     plan = owner.rollback(made.commit.id, with_later=True, dry_run=True)  # type: ignore[union-attr]
     assert (plan.applied, len(plan.undone)) == (False, 2)
@@ -98,8 +98,8 @@ def test_a_failed_commit_leaves_everything_as_it_was(
 ) -> None:
     from keepward.storage.writer import UnitOfWork
 
-    kept(owner.remember("Sail to Oslo", **MISSION))
-    gone = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    committed_record(owner.remember("Sail to Oslo", **MISSION))
+    gone = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
     before = (contents(owner), owner.status()["head"], owner.context("ferry").text)
     real = getattr(UnitOfWork, stage)
 
@@ -121,10 +121,10 @@ def test_a_failed_commit_leaves_everything_as_it_was(
 def test_rollback_preserves_unrelated_later_commits(mem: Memory, owner: Memory) -> None:
     first = owner.remember("Sail to Oslo", **MISSION)
     wrong = owner.remember("Sail to Bergen", **MISSION)
-    kept(wrong)
-    later = kept(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(wrong)
+    later = committed_record(mem.remember("The ferry is blue", tier="archival"))
     assert owner.rollback(wrong.commit.id).applied  # type: ignore[union-attr]
-    assert owner.get(kept(first).id).text == "Sail to Oslo"
+    assert owner.get(committed_record(first).id).text == "Sail to Oslo"
     assert owner.get(later.id) == later
     assert "Sail to Oslo" in owner.context("").text
 
@@ -133,7 +133,7 @@ def test_rollback_preserves_unrelated_later_commits(mem: Memory, owner: Memory) 
 def test_rollback_survives_restart_repetition_and_its_own_rollback(opened: Callable[..., Memory]) -> None:
     who = Actor.operator("olga")
     with opened("undo", actor=who) as mem:
-        kept(mem.remember("Sail to Oslo", **MISSION))
+        committed_record(mem.remember("Sail to Oslo", **MISSION))
         before = (contents(mem), mem.context("sail").text, [hit.memory.text for hit in mem.recall("sail to")])
         wrong = mem.remember("Sail to Bergen", **MISSION)
         after = contents(mem)
@@ -152,7 +152,10 @@ def test_rollback_survives_restart_repetition_and_its_own_rollback(opened: Calla
 
 @pytest.mark.promise("T15", "C52")
 def test_rollback_restores_rows_recall_and_context(mem: Memory, owner: Memory) -> None:
-    names = [kept(mem.remember(f"{word} of the harbour", tier="archival")).id for word in ("crane", "ferry", "rope")]
+    names = [
+        committed_record(mem.remember(f"{word} of the harbour", tier="archival")).id
+        for word in ("crane", "ferry", "rope")
+    ]
     before = (contents(owner), owner.context("harbour").text, [hit.memory.id for hit in owner.recall("harbour")])
     with owner.draft(reason="spring") as draft:
         draft.insert("gulls of the harbour", tier="archival")
@@ -179,7 +182,7 @@ def test_a_change_without_its_receipt_does_not_happen(
     from keepward.storage.writer import UnitOfWork
 
     made = mem.remember("The ferry leaves at six", tier="archival")
-    item = held(mem.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
     before = (contents(owner), owner.status()["head"], owner.pending())
 
     real = UnitOfWork.append
@@ -202,13 +205,13 @@ def test_a_change_without_its_receipt_does_not_happen(
 
 @pytest.mark.promise("Z27", "D4")
 def test_replaying_the_journal_gives_the_state(mem: Memory, owner: Memory, opened: Callable[..., Memory]) -> None:
-    a = kept(mem.remember("The ferry leaves at six", tier="archival", tags=["x"]))
-    kept(mem.revise(a.id, "The ferry leaves at seven", reason="winter"))
-    kept(owner.approve(held(mem.remember("Sail to Oslo", **MISSION)).id))
+    a = committed_record(mem.remember("The ferry leaves at six", tier="archival", tags=["x"]))
+    committed_record(mem.revise(a.id, "The ferry leaves at seven", reason="winter"))
+    committed_record(owner.approve(quarantined_item(mem.remember("Sail to Oslo", **MISSION)).id))
     b = mem.remember("The crane is red", tier="archival")
     owner.rollback(b.commit.id)  # type: ignore[union-attr]
-    kept(mem.forget(a.id, reason="sold"))
-    kept(mem.restore(a.id, reason="bought back"))
+    committed_record(mem.forget(a.id, reason="sold"))
+    committed_record(mem.restore(a.id, reason="bought back"))
     state = (owner.list_memories(include_ended=True, limit=None), owner.context("ferry").text)
     owner.rebuild()
     assert (owner.list_memories(include_ended=True, limit=None), owner.context("ferry").text) == state
@@ -236,13 +239,13 @@ def test_two_hundred_facts_with_different_numbers_stay_separate(mem: Memory) -> 
 def test_old_value_does_not_return_by_repetition_after_a_correction(mem: Memory, way: str) -> None:
     old, new = "The ferry leaves at six", "The ferry leaves at seven"
     fields: dict[str, Any] = {"tier": "archival", "kind": "fact", **({"key": "ferry"} if way == "key" else {})}
-    first = kept(mem.remember(old, **fields))
+    first = committed_record(mem.remember(old, **fields))
     if way == "revise":
-        kept(mem.revise(first.id, new, reason="winter"))
+        committed_record(mem.revise(first.id, new, reason="winter"))
     elif way == "key":
-        kept(mem.remember(new, **fields))
+        committed_record(mem.remember(new, **fields))
     else:
-        kept(mem.supersede(first.id, kept(mem.remember(new, **fields)).id, reason="winter"))
+        committed_record(mem.supersede(first.id, committed_record(mem.remember(new, **fields)).id, reason="winter"))
     said = mem.remember(old, **fields)
     assert said.outcome != "committed"
     assert [hit.memory.text for hit in mem.recall("when does the ferry leave")] == [new]
@@ -252,7 +255,7 @@ def test_old_value_does_not_return_by_repetition_after_a_correction(mem: Memory,
 @pytest.mark.promise("T11")
 @pytest.mark.parametrize("damage", ["missing", "unreadable", "cut", "binary"])
 def test_unreadable_source_is_not_taken_as_an_empty_one(mem: Memory, tmp_path: Path, damage: str) -> None:
-    kept(mem.remember("The ferry is blue", tier="archival"))
+    committed_record(mem.remember("The ferry is blue", tier="archival"))
     path = tmp_path / "chat.json"
     whole = json.dumps([{"role": "user", "content": "I like green tea"}])
     {
@@ -269,8 +272,8 @@ def test_unreadable_source_is_not_taken_as_an_empty_one(mem: Memory, tmp_path: P
 @pytest.mark.promise("T27")
 @pytest.mark.parametrize("verb", ["revise", "append", "forget", "move", "restore"])
 def test_every_update_takes_the_version_it_was_made_on(mem: Memory, verb: str) -> None:
-    made = kept(mem.remember("The ferry leaves at six", tier="archival"))
-    kept(mem.revise(made.id, "The ferry leaves at seven", reason="winter"))
+    made = committed_record(mem.remember("The ferry leaves at six", tier="archival"))
+    committed_record(mem.revise(made.id, "The ferry leaves at seven", reason="winter"))
     stale: dict[str, Callable[[], object]] = {
         "revise": lambda: mem.revise(made.id, "at eight", reason="x", if_version=1),
         "append": lambda: mem.append(made.id, "at eight", reason="x", if_version=1),

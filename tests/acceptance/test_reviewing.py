@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept
+from outcomes import committed_record, quarantined_item
 
 from keepward import (
     Actor,
@@ -38,14 +38,14 @@ Enter = Callable[..., Memory]
 @pytest.fixture
 def waiting(mem: Memory, owner: Memory) -> Proposal:
     """An agent's edit of a mission that the owner wrote."""
-    kept(owner.remember("Sail to Oslo", **MISSION))
-    return held(mem.remember("Sail to Bergen", reason="the wind", **MISSION))
+    committed_record(owner.remember("Sail to Oslo", **MISSION))
+    return quarantined_item(mem.remember("Sail to Bergen", reason="the wind", **MISSION))
 
 
 @pytest.mark.promise("Z24", "D5")
 @pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ", "оlgа", "o\u034flga", "0lga", "ólga"])
 def test_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
-    item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    item = quarantined_item(owner.remember("maybe so", tier="archival", confidence=0.1))
     second = entering(Actor.operator(name), policy=Policy(four_eyes=True))
     for other in (second, entering(Actor.reviewer(name))):
         with pytest.raises(Unauthorised, match="propos"):
@@ -55,7 +55,7 @@ def test_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory
 
 @pytest.mark.promise("Z24")
 def test_proposer_does_not_approve_by_a_handle_it_created(owner: Memory) -> None:
-    item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    item = quarantined_item(owner.remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
         owner.as_actor(Actor.reviewer("rita")).approve(item.id)
 
@@ -64,17 +64,17 @@ def test_proposer_does_not_approve_by_a_handle_it_created(owner: Memory) -> None
 def test_proposer_does_not_approve_with_its_proposing_token(owner: Memory, entering: Enter) -> None:
     secret = owner.create_token("root", rights="owner").secret
     strict = Policy(four_eyes=True)
-    item = held(entering(token=secret, policy=strict).remember("maybe so", tier="archival", confidence=0.1))
+    item = quarantined_item(entering(token=secret, policy=strict).remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
         entering(token=secret, policy=strict).approve(item.id)
     assert item.proposer.credential == owner.tokens()[0].id
-    kept(owner.approve(item.id))
+    committed_record(owner.approve(item.id))
 
 
 def test_approval_records_approver_token_and_digest(owner: Memory, entering: Enter, waiting: Proposal) -> None:
     issued = owner.create_token("rita", rights="reviewer")
     outcome = entering(token=issued.secret).approve(waiting.id)
-    kept(outcome)
+    committed_record(outcome)
     receipt = owner.receipt(outcome.receipt.id)
     assert (receipt["approved_by"], receipt["approved_digest"], receipt["credential"]) == (
         "operator:rita",
@@ -85,7 +85,7 @@ def test_approval_records_approver_token_and_digest(owner: Memory, entering: Ent
 
 @pytest.mark.promise("Z23", "T19")
 def test_approval_of_stale_proposal_is_refused(mem: Memory, owner: Memory, waiting: Proposal) -> None:
-    kept(owner.revise(waiting.steps[0].after.id, "Sail to Malmö", reason="news"))
+    committed_record(owner.revise(waiting.steps[0].after.id, "Sail to Malmö", reason="news"))
     with pytest.raises(StaleVersion, match="has changed since"):
         owner.approve(waiting.id, digest=waiting.digest)
     (stale,) = owner.pending(state="stale")
@@ -99,7 +99,7 @@ def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting
     with pytest.raises(Conflict, match="not the one you saw"):
         owner.approve(waiting.id, digest=other)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
-    kept(owner.approve(waiting.id, digest=waiting.digest))
+    committed_record(owner.approve(waiting.id, digest=waiting.digest))
 
 
 @pytest.mark.promise("Z23", "F4")
@@ -131,15 +131,15 @@ def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Pro
 def test_a_rejection_that_comes_in_between_stops_an_approval(
     owner: Memory, entering: Enter, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.services import review
+    from keepward.services.review import decisions
 
-    fits, other = review._check_still_allowed, entering(Actor.reviewer("rita"))
+    fits, other = decisions._check_still_allowed, entering(Actor.reviewer("rita"))
 
     def slow(*given: Any) -> None:
         fits(*given)
         other.reject(waiting.id, reason="no")
 
-    monkeypatch.setattr(review, "_check_still_allowed", slow)
+    monkeypatch.setattr(decisions, "_check_still_allowed", slow)
     with pytest.raises(Conflict, match="decided in the meantime"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
@@ -150,15 +150,15 @@ def test_a_rejection_that_comes_in_between_stops_an_approval(
 def test_an_approval_that_comes_in_between_stops_a_rejection(
     owner: Memory, entering: Enter, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.services import review
+    from keepward.services.review import decisions
 
-    decided, other = review._decide, entering(Actor.reviewer("rita"))
+    decided, other = decisions._decide, entering(Actor.reviewer("rita"))
 
     def slow(*given: Any) -> Any:
         other.approve(waiting.id)
         return decided(*given)
 
-    monkeypatch.setattr(review, "_decide", slow)
+    monkeypatch.setattr(decisions, "_decide", slow)
     with pytest.raises(Conflict, match="decided in the meantime"):
         owner.reject(waiting.id, reason="no")
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Bergen"
@@ -167,8 +167,8 @@ def test_an_approval_that_comes_in_between_stops_a_rejection(
 
 @pytest.mark.promise("T19")
 def test_key_used_meanwhile_voids_an_approval(mem: Memory, owner: Memory) -> None:
-    item = held(mem.remember("Sail to Bergen", **MISSION))
-    kept(owner.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(mem.remember("Sail to Bergen", **MISSION))
+    committed_record(owner.remember("Sail to Oslo", **MISSION))
     with pytest.raises(StaleVersion, match="key"):
         owner.approve(item.id)
     assert mem.context("").text == "## mission\n\nSail to Oslo"
@@ -178,9 +178,9 @@ def test_key_used_meanwhile_voids_an_approval(mem: Memory, owner: Memory) -> Non
 def test_text_the_gates_now_reject_cannot_be_approved(
     owner: Memory, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.services import review
+    from keepward.services.review import decisions
 
-    monkeypatch.setattr(review, "redact_secrets", lambda text: text.replace("Bergen", "[SECRET]"))
+    monkeypatch.setattr(decisions, "redact_secrets", lambda text: text.replace("Bergen", "[SECRET]"))
     with pytest.raises(StaleVersion, match="secret"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
@@ -188,9 +188,9 @@ def test_text_the_gates_now_reject_cannot_be_approved(
 
 @pytest.mark.promise("T21", "C68")
 def test_batch_approval_returns_one_answer_each(mem: Memory, owner: Memory) -> None:
-    good = held(mem.remember("Sail to Oslo", **MISSION))
-    seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
-    own = held(mem.remember("maybe so", tier="archival", confidence=0.1))
+    good = quarantined_item(mem.remember("Sail to Oslo", **MISSION))
+    seen = quarantined_item(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
+    own = quarantined_item(mem.remember("maybe so", tier="archival", confidence=0.1))
     reviewer = owner.as_actor(Actor.reviewer("agent"))
     decided = owner.approve_many([{"id": good.id, "digest": good.digest}, "nobody", {"id": seen.id, "digest": "00"}])
     decided += reviewer.approve_many([own.id])
@@ -201,13 +201,16 @@ def test_batch_approval_returns_one_answer_each(mem: Memory, owner: Memory) -> N
         (own.id, False, Unauthorised),
     ]
     assert decided[0].outcome is not None
-    assert kept(decided[0].outcome).text == "Sail to Oslo"
+    assert committed_record(decided[0].outcome).text == "Sail to Oslo"
     assert [each.id for each in owner.pending()] == [seen.id, own.id]
 
 
 @pytest.mark.promise("T21")
 def test_batch_rejection_returns_one_answer_each(mem: Memory, owner: Memory) -> None:
-    first, second = held(mem.remember("Sail to Oslo", **MISSION)), held(mem.remember("Sail to Bergen", **MISSION))
+    first, second = (
+        quarantined_item(mem.remember("Sail to Oslo", **MISSION)),
+        quarantined_item(mem.remember("Sail to Bergen", **MISSION)),
+    )
     decided = owner.reject_many([first.id, "nobody", second.id, first.id], reason="not now")
     assert [(each.id, each.ok) for each in decided] == [(first.id, True), ("nobody", False), (second.id, True)]
     assert owner.pending() == []
@@ -217,7 +220,7 @@ def test_batch_rejection_returns_one_answer_each(mem: Memory, owner: Memory) -> 
 @pytest.mark.promise("T20")
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\ufe0f", "\u3164", "\u00a0", "\U000e0041", "\u034f", "\u200d"])
 def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: str) -> None:
-    item = held(mem.remember(f"Sail{hidden} to Oslo", **MISSION))
+    item = quarantined_item(mem.remember(f"Sail{hidden} to Oslo", **MISSION))
     (step,) = owner.proposed_steps(item)
     mark = f"⟦U+{ord(hidden):04X}⟧"
     assert f"Sail{mark} to Oslo" in step.payload
@@ -228,7 +231,7 @@ def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: st
 @pytest.mark.promise("T20")
 def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memory, waiting: Proposal) -> None:
     (step,) = owner.proposed_steps(waiting)
-    kept(owner.approve(waiting.id))
+    committed_record(owner.approve(waiting.id))
     (stored,) = [event.payload for _, events in owner.journal(after=1) for event in events]
     assert stored is not None
     assert step.payload.encode() == stored
@@ -236,8 +239,8 @@ def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memor
 
 @pytest.mark.promise("T20")
 def test_typed_marker_does_not_count_as_an_internal_one(mem: Memory, owner: Memory) -> None:
-    typed = held(mem.remember("Sail⟦U+200B⟧ to Oslo", **MISSION))
-    hidden = held(mem.remember("Sail\u200b to Oslo", tier="core", key="workspace_state", confidence=0.9))
+    typed = quarantined_item(mem.remember("Sail⟦U+200B⟧ to Oslo", **MISSION))
+    hidden = quarantined_item(mem.remember("Sail\u200b to Oslo", tier="core", key="workspace_state", confidence=0.9))
     texts = [
         after for item in (typed, hidden) for name, _, after in owner.proposed_steps(item)[0].changes if name == "text"
     ]
@@ -327,9 +330,9 @@ def test_making_a_store_makes_the_owners_token(call: Callable[..., Any]) -> None
 
 
 def test_move_into_core_is_quarantined_and_bound(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember("Sail to Oslo", tier="archival", confidence=0.9))
-    item = held(mem.propose([Move(id=made.id, tier="core", key="mission")], reason="important"))
-    kept(mem.append(made.id, "by way of Bergen", reason="route"))
+    made = committed_record(mem.remember("Sail to Oslo", tier="archival", confidence=0.9))
+    item = quarantined_item(mem.propose([Move(id=made.id, tier="core", key="mission")], reason="important"))
+    committed_record(mem.append(made.id, "by way of Bergen", reason="route"))
     with pytest.raises(StaleVersion):
         owner.approve(item.id)
     assert mem.context("").text == ""
@@ -341,9 +344,9 @@ def test_move_into_core_is_quarantined_and_bound(mem: Memory, owner: Memory) -> 
 @pytest.fixture
 def stale(mem, owner):
     """A proposal for a block that the owner changed afterwards."""
-    block = kept(owner.remember("Sail to Oslo", tier="core", key="mission", reason="so"))
-    item = held(mem.remember("Sail to Bergen", tier="core", key="mission", reason="heard"))
-    kept(owner.revise(block.id, "Sail to Malmö", tags=["news"], reason="news"))
+    block = committed_record(owner.remember("Sail to Oslo", tier="core", key="mission", reason="so"))
+    item = quarantined_item(mem.remember("Sail to Bergen", tier="core", key="mission", reason="heard"))
+    committed_record(owner.revise(block.id, "Sail to Malmö", tags=["news"], reason="news"))
     return owner.proposal(item.id)
 
 
@@ -356,8 +359,8 @@ def test_a_stale_proposal_is_marked_in_every_list(mem, owner, stale):
 
 
 def test_a_proposal_whose_memory_was_only_confirmed_is_not_stale(mem, owner):
-    block = kept(owner.remember("Sail to Oslo", tier="core", key="mission", reason="so"))
-    held(mem.remember("Sail to Bergen", tier="core", key="mission", reason="heard"))
+    block = committed_record(owner.remember("Sail to Oslo", tier="core", key="mission", reason="so"))
+    quarantined_item(mem.remember("Sail to Bergen", tier="core", key="mission", reason="heard"))
     owner.reinforce(block.id)
     (item,) = owner.pending()
     assert (item.stale, item.current) == (False, ())
@@ -375,7 +378,7 @@ def test_a_stale_proposal_is_edited_against_what_holds_now(mem, owner, stale):
 
 def test_an_edit_over_another_version_than_the_newest_is_refused(owner, stale):
     now = stale.current[0]
-    kept(owner.revise(now.id, "Sail to Turku", reason="more news"))
+    committed_record(owner.revise(now.id, "Sail to Turku", reason="more news"))
     with pytest.raises(StaleVersion, match="read the proposal again"):
         owner.amend(stale.id, "Sail to Malmö, then Bergen", if_version=now.version)
     assert (owner.get(now.id).text, owner.proposal(stale.id).state) == ("Sail to Turku", "pending")
@@ -383,7 +386,7 @@ def test_an_edit_over_another_version_than_the_newest_is_refused(owner, stale):
 
 def test_a_memory_that_was_retired_is_not_edited(owner, stale):
     now = stale.current[0]
-    kept(owner.forget(now.id, reason="over"))
+    committed_record(owner.forget(now.id, reason="over"))
     with pytest.raises(Conflict, match="is now retired"):
         owner.amend(stale.id, "Sail on", if_version=now.version + 1)
 
@@ -451,14 +454,14 @@ DIFFERENT = (
 
 @pytest.mark.parametrize(("approver", "proposer"), [*((name, "claude") for name in LOOKALIKES), *OTHERS])
 def test_a_name_that_is_read_as_the_proposers_approves_nothing(owner: Memory, approver: str, proposer: str) -> None:
-    item = held(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
     refused(owner.as_actor(Actor.reviewer(approver)), item.id)
 
 
 @pytest.mark.parametrize(("approver", "proposer"), [*DIFFERENT, *((b, a) for a, b in DIFFERENT)])
 def test_another_ordinary_name_approves(owner: Memory, approver: str, proposer: str) -> None:
-    item = held(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
-    assert kept(owner.as_actor(Actor.reviewer(approver)).approve(item.id)).text == "Sail to Oslo"
+    item = quarantined_item(owner.as_actor(Actor.agent(proposer)).remember("Sail to Oslo", **MISSION))
+    assert committed_record(owner.as_actor(Actor.reviewer(approver)).approve(item.id)).text == "Sail to Oslo"
 
 
 @pytest.mark.parametrize(("first", "second"), [("agent", "reviewer"), ("reviewer", "agent"), ("agent", "owner")])
@@ -483,32 +486,32 @@ def test_a_revoked_or_ended_token_takes_no_name(owner: Memory, clock: Any) -> No
 
 def test_the_token_that_a_proposer_made_approves_nothing_of_it(owner: Memory, entering: Enter) -> None:
     ana = entering(token=owner.create_token("ana", rights="owner").secret, policy=STRICT)
-    item = held(ana.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(ana.remember("Sail to Oslo", **MISSION))
     for rights in ("reviewer", "owner"):
         refused(entering(token=ana.create_token(f"bob {rights}", rights=rights).secret, policy=STRICT), item.id)
     bob = entering(token=owner.create_token("bob", rights="reviewer").secret, policy=STRICT)
-    assert kept(bob.approve(item.id)).text == "Sail to Oslo"
+    assert committed_record(bob.approve(item.id)).text == "Sail to Oslo"
 
 
 def test_a_chain_of_tokens_counts_as_its_first_maker(owner: Memory, entering: Enter) -> None:
     ana = entering(token=owner.create_token("ana", rights="owner").secret, policy=STRICT)
     eve = entering(token=ana.create_token("eve", rights="owner").secret, policy=STRICT)
     last = entering(token=eve.create_token("rob", rights="reviewer").secret, policy=STRICT)
-    refused(last, held(ana.remember("Sail to Oslo", **MISSION)).id)
-    refused(ana, held(eve.remember("Sail to Rome", **MISSION)).id)
+    refused(last, quarantined_item(ana.remember("Sail to Oslo", **MISSION)).id)
+    refused(ana, quarantined_item(eve.remember("Sail to Rome", **MISSION)).id)
 
 
 def test_a_maker_does_not_approve_what_its_agents_token_proposed(owner: Memory, entering: Enter) -> None:
     ana = entering(token=owner.create_token("ana", rights="owner").secret, policy=STRICT)
     agent = entering(token=ana.create_token("planner").secret, policy=STRICT)
-    item = held(agent.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(agent.remember("Sail to Oslo", **MISSION))
     refused(ana, item.id)
     refused(entering(token=ana.create_token("rita", rights="reviewer").secret, policy=STRICT), item.id)
 
 
 def test_owner_at_the_machine_counts_as_the_tokens_it_created(owner: Memory, entering: Enter) -> None:
     local = entering(Actor.operator("olga"), policy=STRICT)
-    item = held(local.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(local.remember("Sail to Oslo", **MISSION))
     refused(entering(token=local.create_token("rita", rights="reviewer").secret, policy=STRICT), item.id)
 
 
@@ -517,13 +520,13 @@ def test_a_token_of_unknown_maker_approves_nothing(owner: Memory, entering: Ente
     old = owner.create_token("bob", rights="reviewer").secret
     monkeypatch.undo()
     ana = entering(token=owner.create_token("ana", rights="owner").secret, policy=STRICT)
-    refused(entering(token=old, policy=STRICT), held(ana.remember("Sail to Oslo", **MISSION)).id)
+    refused(entering(token=old, policy=STRICT), quarantined_item(ana.remember("Sail to Oslo", **MISSION)).id)
 
 
 def test_without_four_eyes_a_reviewer_decides_about_the_owners_agents(owner: Memory, entering: Enter) -> None:
     ana = entering(token=owner.create_token("ana", rights="owner").secret)
-    item = held(entering(token=ana.create_token("planner").secret).remember("Sail to Oslo", **MISSION))
-    kept(entering(token=ana.create_token("rita", rights="reviewer").secret).approve(item.id))
+    item = quarantined_item(entering(token=ana.create_token("planner").secret).remember("Sail to Oslo", **MISSION))
+    committed_record(entering(token=ana.create_token("rita", rights="reviewer").secret).approve(item.id))
 
 
 LOOKS = ["Ana", "аna", "аnа", "a\u034fna", "a\u3164na", "ａｎａ", "AΝΑ", "áná", "a na", "ana."]
@@ -532,12 +535,14 @@ LOOKS = ["Ana", "аna", "аnа", "a\u034fna", "a\u3164na", "ａｎａ", "AΝΑ",
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_name_that_looks_the_same_approves_nothing(owner: Memory, entering: Enter, name: str) -> None:
     agent = entering(Actor.agent("ana"))
-    item = held(agent.remember("Sail to Oslo", **MISSION))
+    item = quarantined_item(agent.remember("Sail to Oslo", **MISSION))
     token = owner.create_token(name, rights="reviewer").secret
     refused(entering(token=token), item.id)
-    kept(entering(token=owner.create_token("anna", rights="reviewer").secret).approve(item.id))
+    committed_record(entering(token=owner.create_token("anna", rights="reviewer").secret).approve(item.id))
 
 
 def test_the_owner_at_the_machine_decides_about_its_agents(owner: Memory, entering: Enter) -> None:
-    item = held(entering(token=owner.create_token("planner").secret, policy=STRICT).remember("Sail on", **MISSION))
-    assert kept(entering(Actor.operator("olga"), policy=STRICT).approve(item.id)).text == "Sail on"
+    item = quarantined_item(
+        entering(token=owner.create_token("planner").secret, policy=STRICT).remember("Sail on", **MISSION)
+    )
+    assert committed_record(entering(Actor.operator("olga"), policy=STRICT).approve(item.id)).text == "Sail on"

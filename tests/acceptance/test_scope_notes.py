@@ -37,7 +37,7 @@ def in_other_case(result: Any) -> list[str]:
 
 
 @pytest.fixture
-def told(owner: Memory) -> Memory:
+def filled_store(owner: Memory) -> Memory:
     """A store with a memory of everybody, two of Ana and one of a task of hers."""
     owner.remember("Lunch is at noon")
     owner.user("ana").remember("Ana prefers tabs")
@@ -47,26 +47,36 @@ def told(owner: Memory) -> Memory:
 
 
 @reads
-def test_a_read_names_the_scopes_below_also_if_it_found_something(told: Memory, read: Callable[[Memory], Any]) -> None:
-    assert below(read(told)) == [
+def test_a_read_names_the_scopes_below_also_if_it_found_something(
+    filled_store: Memory, read: Callable[[Memory], Any]
+) -> None:
+    assert below(read(filled_store)) == [
         "3 memories in scopes below were not read (/users/ana, /users/ana/tasks/1); " + named("/users/ana")
     ]
-    assert below(read(told.at(scope="/users/ana/tasks/1"))) == []
+    assert below(read(filled_store.at(scope="/users/ana/tasks/1"))) == []
 
 
 @reads
-def test_the_handle_that_the_note_names_reads_what_was_not_read(told: Memory, read: Callable[[Memory], Any]) -> None:
-    scope = below(read(told))[0].partition('at(scope="')[2].partition('"')[0]
-    assert "Ana prefers tabs" in {memory.text for memory in told.at(scope=scope).list_memories()}
+def test_the_handle_that_the_note_names_reads_what_was_not_read(
+    filled_store: Memory, read: Callable[[Memory], Any]
+) -> None:
+    scope = below(read(filled_store))[0].partition('at(scope="')[2].partition('"')[0]
+    assert "Ana prefers tabs" in {memory.text for memory in filled_store.at(scope=scope).list_memories()}
 
 
 @reads
-def test_who_may_not_list_scopes_below_does_not_learn_of_them(told: Memory, read: Callable[[Memory], Any]) -> None:
-    token = told.create_token("lyra").secret
-    for handle in (told.as_actor(Actor.agent()), told.agent("plan").at(scope="/"), told.with_token(token)):
+def test_who_may_not_list_scopes_below_does_not_learn_of_them(
+    filled_store: Memory, read: Callable[[Memory], Any]
+) -> None:
+    token = filled_store.create_token("lyra").secret
+    for handle in (
+        filled_store.as_actor(Actor.agent()),
+        filled_store.agent("plan").at(scope="/"),
+        filled_store.with_token(token),
+    ):
         assert below(read(handle)) == []
-    own = told.create_token("o", scope="/users/ana").secret
-    assert "1 memory in scopes below was not read (/users/ana/tasks/1)" in below(read(told.with_token(own)))[0]
+    own = filled_store.create_token("o", scope="/users/ana").secret
+    assert "1 memory in scopes below was not read (/users/ana/tasks/1)" in below(read(filled_store.with_token(own)))[0]
 
 
 def test_a_sensitive_memory_below_is_not_counted_for_who_may_not_read_it(owner: Memory) -> None:
@@ -95,8 +105,8 @@ def test_what_ended_below_is_not_counted(owner: Memory, clock: Any) -> None:
         lambda mem: mem.context("tabs", as_of=mem.head),
     ],
 )
-def test_a_read_that_chose_its_scopes_or_time_gets_no_note(told: Memory, read: Callable[[Memory], Any]) -> None:
-    assert below(read(told)) == []
+def test_a_read_that_chose_its_scopes_or_time_gets_no_note(filled_store: Memory, read: Callable[[Memory], Any]) -> None:
+    assert below(read(filled_store)) == []
 
 
 def test_no_more_than_a_hundred_memories_are_counted(owner: Memory) -> None:
@@ -107,16 +117,18 @@ def test_no_more_than_a_hundred_memories_are_counted(owner: Memory) -> None:
     ]
 
 
-def test_a_receipt_does_not_name_scopes_below(told: Memory) -> None:
-    compiled = told.context("tabs")
-    recalled = told.recall("tabs", receipt=True)
+def test_a_receipt_does_not_name_scopes_below(filled_store: Memory) -> None:
+    compiled = filled_store.context("tabs")
+    recalled = filled_store.recall("tabs", receipt=True)
     assert compiled.receipt is not None
     for receipt in (compiled.receipt.id, str(recalled.receipt)):
-        assert "users" not in str(told.receipt(receipt))
+        assert "users" not in str(filled_store.receipt(receipt))
 
 
-def test_a_store_that_is_switched_off_names_no_scope(told: Memory, tmp_path: Path) -> None:
-    off = Memory.open(told.path, actor=told.actor, policy=Policy(enabled=False), config_dir=tmp_path / "config")
+def test_a_store_that_is_switched_off_names_no_scope(filled_store: Memory, tmp_path: Path) -> None:
+    off = Memory.open(
+        filled_store.path, actor=filled_store.actor, policy=Policy(enabled=False), config_dir=tmp_path / "config"
+    )
     with off:
         assert below(off.recall("tabs")) == below(off.context("tabs")) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from outcomes import brought_back, held, kept
+from outcomes import brought_back, committed_record, quarantined_item
 
 from keepward import Actor, Unauthorised
 from keepward.core.serialization import encode_record
@@ -35,14 +35,14 @@ def nora(owner):
 @pytest.fixture
 def said(owner):
     """What Nora said in January, as the owner noted it in March."""
-    return kept(owner.remember(WRONG, speaker="Nora", occurred_at="2026-01-30T10:00:00Z", tier="archival"))
+    return committed_record(owner.remember(WRONG, speaker="Nora", occurred_at="2026-01-30T10:00:00Z", tier="archival"))
 
 
 @pytest.fixture
 def corrected(owner, kim, clock, said):
     """The same memory, corrected by the owner five days later, and touched by others since."""
     clock.move(days=5)
-    kept(kim.revise(said.id, RIGHT, reason="read the label"))
+    committed_record(kim.revise(said.id, RIGHT, reason="read the label"))
     clock.move(days=1)
     owner.revise(said.id, tags=["dose"], importance=0.9, reason="sorted")
     owner.reinforce(said.id)
@@ -85,7 +85,7 @@ def test_an_author_filters_counts_and_sorts_by_the_present_text(owner, corrected
     assert len(owner.list_memories(authors=["operator:kim"])) == 1
     assert len(owner.list_memories(authors=["operator:olga"])) == 0
     assert [(each.value, each.count) for each in owner.facets(of=["author"]).facets["author"]] == [("operator:kim", 1)]
-    kept(owner.remember("The shop opens at eight", tier="archival"))
+    committed_record(owner.remember("The shop opens at eight", tier="archival"))
     assert [each.text_by for each in owner.list_memories(sort="author")] == ["operator:kim", "operator:olga"]
 
 
@@ -95,52 +95,54 @@ def test_a_list_by_time_takes_the_time_of_the_text(owner, corrected, span, count
 
 
 def test_a_text_in_its_own_words_keeps_the_speaker_and_gets_a_new_day(nora, owner, clock):
-    said = kept(owner.remember(WRONG, speaker="Nora", occurred_at="2026-01-30", tier="archival"))
+    said = committed_record(owner.remember(WRONG, speaker="Nora", occurred_at="2026-01-30", tier="archival"))
     clock.move(days=5)
     change = nora.revise(said.id, RIGHT, reason="I misspoke")
-    owner.approve(held(change).id)
+    owner.approve(quarantined_item(change).id)
     assert voice(owner.get(said.id)) == ("Nora", "user:nora", "03-06")
 
 
 def test_a_correction_may_say_who_said_it_and_when(owner, clock, said):
     clock.move(days=5)
-    kept(owner.revise(said.id, RIGHT, speaker="Nora", occurred_at="2026-02-02", reason="she said eight"))
+    committed_record(owner.revise(said.id, RIGHT, speaker="Nora", occurred_at="2026-02-02", reason="she said eight"))
     assert voice(owner.get(said.id)) == ("Nora", "operator:olga", "02-02")
-    kept(owner.revise(said.id, speaker=None, occurred_at=None, reason="unknown"))
+    committed_record(owner.revise(said.id, speaker=None, occurred_at=None, reason="unknown"))
     assert voice(owner.get(said.id)) == (None, "operator:olga", "03-06")
 
 
 def test_an_event_in_the_past_keeps_its_date_when_its_text_is_corrected(owner, clock):
-    visit = kept(owner.remember("Ana movd to Oslo", occurred_at="2020-05-01", tier="archival"))
+    visit = committed_record(owner.remember("Ana movd to Oslo", occurred_at="2020-05-01", tier="archival"))
     clock.move(days=5)
-    kept(owner.revise(visit.id, "Ana moved to Oslo", reason="typo"))
+    committed_record(owner.revise(visit.id, "Ana moved to Oslo", reason="typo"))
     assert voice(owner.get(visit.id)) == (None, "operator:olga", "05-01")
 
 
 def test_added_lines_and_a_promotion_are_by_who_wrote_them(owner, clock, said, kim):
     clock.move(days=5)
-    kept(kim.append(said.id, "With food."))
+    committed_record(kim.append(said.id, "With food."))
     assert voice(owner.get(said.id)) == (None, "operator:kim", "03-06")
     clock.move(days=1)
-    kept(owner.promote(said.id, owner.get(said.id).text))
+    committed_record(owner.promote(said.id, owner.get(said.id).text))
     assert voice(owner.get(said.id)) == (None, "operator:kim", "03-06")
-    kept(owner.promote(said.id, RIGHT))
+    committed_record(owner.promote(said.id, RIGHT))
     assert voice(owner.get(said.id)) == (None, "operator:olga", "03-07")
 
 
 def test_a_key_written_again_is_by_its_last_writer_unless_the_text_is_the_same(owner, clock, kim):
-    state = kept(owner.remember("8080", key="deploy.port", kind="state", speaker="Nora"))
+    state = committed_record(owner.remember("8080", key="deploy.port", kind="state", speaker="Nora"))
     clock.move(days=5)
-    kept(kim.remember("8080", key="deploy.port", kind="state", tags=["net"], speaker="Nora"))
+    committed_record(kim.remember("8080", key="deploy.port", kind="state", tags=["net"], speaker="Nora"))
     assert voice(owner.get(state.id)) == ("Nora", "operator:olga", "03-01")
-    kept(kim.remember("9090", key="deploy.port", kind="state"))
+    committed_record(kim.remember("9090", key="deploy.port", kind="state"))
     assert voice(owner.get(state.id)) == (None, "operator:kim", "03-06")
 
 
 def test_a_value_without_text_is_by_who_changed_it(owner, clock, kim):
-    value = kept(owner.remember("", key="port", content_type="structured", metadata={"port": 1}, tier="archival"))
+    value = committed_record(
+        owner.remember("", key="port", content_type="structured", metadata={"port": 1}, tier="archival")
+    )
     clock.move(days=5)
-    kept(kim.revise(value.id, metadata={"port": 2}))
+    committed_record(kim.revise(value.id, metadata={"port": 2}))
     assert voice(owner.get(value.id)) == (None, "operator:kim", "03-06")
 
 
@@ -155,7 +157,7 @@ def test_a_rollback_brings_back_the_author_with_the_text(owner, clock, said, kim
 
 
 def test_a_redaction_that_leaves_the_text_as_it_was_changes_no_author(owner, clock, kim):
-    said = kept(owner.remember("Ana's card is 4111 1111 1111 1111", speaker="Nora", tier="archival"))
+    said = committed_record(owner.remember("Ana's card is 4111 1111 1111 1111", speaker="Nora", tier="archival"))
     assert "4111" not in said.text
     clock.move(days=5)
     kim.revise(said.id, "Ana's card is 4111 1111 1111 1111", tags=["card"])
@@ -164,54 +166,54 @@ def test_a_redaction_that_leaves_the_text_as_it_was_changes_no_author(owner, clo
 
 
 def test_an_approved_text_is_by_its_proposer_and_an_amended_one_by_the_reviewer(owner, agent, clock, said):
-    first = held(agent.revise(said.id, RIGHT, reason="read the label"))
+    first = quarantined_item(agent.revise(said.id, RIGHT, reason="read the label"))
     clock.move(days=5)
     owner.approve(first.id)
     assert voice(owner.get(said.id)) == (None, "agent:scout", "03-01")
     (text,) = (each for each in owner.blame(said.id).origins if each.field == "text")
     assert (text.actor, text.approved_by) == ("agent:scout", "operator:olga")
-    second = held(agent.revise(said.id, "Biscuit gets 9 mg", reason="again"))
-    kept(owner.amend(second.id, "Biscuit gets 8 mg, with food"))
+    second = quarantined_item(agent.revise(said.id, "Biscuit gets 9 mg", reason="again"))
+    committed_record(owner.amend(second.id, "Biscuit gets 8 mg, with food"))
     assert voice(owner.get(said.id)) == (None, "operator:olga", "03-06")
     assert {each.name: each.total for each in owner.activity().series} == {"operator:olga": 2, "agent:scout": 1}
 
 
 def test_an_outdated_proposal_that_is_amended_is_by_who_wrote_its_words(owner, agent, clock, said, kim):
-    kept(agent.remember("The oven is at 230 degrees", tier="archival", key="oven"))
+    committed_record(agent.remember("The oven is at 230 degrees", tier="archival", key="oven"))
     oven = owner.get("oven")
     kim.revise(oven.id, "The oven is at 240 degrees", reason="measured")
-    late = held(agent.revise(oven.id, "The oven is at 220 degrees", reason="measured too"))
+    late = quarantined_item(agent.revise(oven.id, "The oven is at 220 degrees", reason="measured too"))
     clock.move(days=1)
     kim.revise(oven.id, "The oven is at 250 degrees", reason="measured")
-    kept(owner.amend(late.id, tags=["oven"], if_version=owner.get(oven.id).version))
+    committed_record(owner.amend(late.id, tags=["oven"], if_version=owner.get(oven.id).version))
     assert (owner.get(oven.id).text, owner.get(oven.id).text_by) == ("The oven is at 220 degrees", "agent:scout")
 
 
 def test_trust_follows_the_present_text(owner, agent, clock, kim):
-    page = kept(agent.remember(WRONG, source="web", tier="archival"))
+    page = committed_record(agent.remember(WRONG, source="web", tier="archival"))
     assert page.trust.label == "web"
-    kept(owner.revise(page.id, RIGHT, reason="read the label"))
+    committed_record(owner.revise(page.id, RIGHT, reason="read the label"))
     assert (owner.get(page.id).trust.label, owner.get(page.id).text_by) == ("owner", "operator:olga")
-    kept(kim.revise(page.id, source="web", tags=["x"]))
+    committed_record(kim.revise(page.id, source="web", tags=["x"]))
     assert owner.get(page.id).text_by == "operator:olga"
 
 
 def test_a_newer_text_counts_as_newer_in_recall(owner, clock):
-    first = kept(owner.remember("The harbour bus leaves from gate four", tier="archival"))
+    first = committed_record(owner.remember("The harbour bus leaves from gate four", tier="archival"))
     clock.move(days=20)
-    kept(owner.remember("The harbour bus leaves from the market in winter", tier="archival"))
+    committed_record(owner.remember("The harbour bus leaves from the market in winter", tier="archival"))
     clock.move(days=20)
-    kept(owner.revise(first.id, "The harbour bus leaves from gate seven", reason="moved"))
+    committed_record(owner.revise(first.id, "The harbour bus leaves from gate seven", reason="moved"))
     newer = {hit.memory.id == first.id: hit.parts["newer"] for hit in owner.recall("harbour bus")}
     assert newer[True] > newer[False]
 
 
 def test_the_newest_rules_are_those_of_the_newest_texts(owner, clock):
     for number in range(12):
-        kept(owner.remember(f"Never touch file {number} of {number}", kind="rule", stability="permanent"))
+        committed_record(owner.remember(f"Never touch file {number} of {number}", kind="rule", stability="permanent"))
         clock.move(days=1)
     before = owner.context("hello").sections
-    kept(owner.reinforce(owner.list_memories(text="file 0")[0].id))
+    committed_record(owner.reinforce(owner.list_memories(text="file 0")[0].id))
     assert [each.digest for each in owner.context("hello").sections] == [each.digest for each in before]
 
 
@@ -220,9 +222,9 @@ def test_activity_counts_new_texts_by_their_authors(owner, corrected):
 
 
 def test_a_source_counts_what_is_still_its_own(owner, agent, clock):
-    page = kept(agent.remember(WRONG, source="web", evidence=[PAGE], session="s1", tier="archival"))
-    kept(agent.remember("Cats sleep a lot", source="web", evidence=[PAGE], session="s1", tier="archival"))
-    kept(owner.revise(page.id, RIGHT, reason="read the label"))
+    page = committed_record(agent.remember(WRONG, source="web", evidence=[PAGE], session="s1", tier="archival"))
+    committed_record(agent.remember("Cats sleep a lot", source="web", evidence=[PAGE], session="s1", tier="archival"))
+    committed_record(owner.revise(page.id, RIGHT, reason="read the label"))
     found = owner.sources()
     for group, name in (("actors", "agent:scout"), ("sources", "web"), ("references", PAGE), ("sessions", "s1")):
         (own,) = (each for each in getattr(found, group) if each.name == name)
@@ -232,12 +234,14 @@ def test_a_source_counts_what_is_still_its_own(owner, agent, clock):
 @pytest.mark.promise("C123")
 @pytest.mark.parametrize("way", [{"actor": "agent:scout"}, {"source": "web"}, {"source": PAGE}, {"session": "s1"}])
 def test_what_another_writer_corrected_is_listed_and_stays_in_use(owner, agent, clock, way):
-    page = kept(agent.remember(WRONG, source="web", evidence=[PAGE], session="s1", tier="archival"))
-    tip = kept(agent.remember("Cats sleep a lot", source="web", evidence=[PAGE], session="s1", tier="archival"))
-    false = kept(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
+    page = committed_record(agent.remember(WRONG, source="web", evidence=[PAGE], session="s1", tier="archival"))
+    tip = committed_record(
+        agent.remember("Cats sleep a lot", source="web", evidence=[PAGE], session="s1", tier="archival")
+    )
+    false = committed_record(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
     before = agent.context(QUESTION).receipt.id
-    kept(owner.revise(page.id, RIGHT, reason="read the label"))
-    true = kept(owner.remember("One tablet is enough for Biscuit", derived_from=[page.id], tier="archival"))
+    committed_record(owner.revise(page.id, RIGHT, reason="read the label"))
+    true = committed_record(owner.remember("One tablet is enough for Biscuit", derived_from=[page.id], tier="archival"))
     after = owner.context(RIGHT).receipt.id
     found = owner.impact(**way)
     assert ([each.id for each in found.corrected], [each.id for each in found.direct]) == (
@@ -258,25 +262,25 @@ def test_what_another_writer_corrected_is_listed_and_stays_in_use(owner, agent, 
 
 def test_a_commit_counts_what_another_writer_corrected_as_corrected(owner, agent):
     written = agent.remember(WRONG, source="web", tier="archival")
-    kept(owner.revise(kept(written).id, RIGHT, reason="read the label"))
+    committed_record(owner.revise(committed_record(written).id, RIGHT, reason="read the label"))
     assert [each.text for each in owner.impact(commit=written.commit.id).corrected] == [RIGHT]
 
 
 def test_a_memory_named_by_its_id_is_contained_with_its_correction(owner, agent):
-    page = kept(agent.remember(WRONG, source="web", tier="archival"))
-    kept(owner.revise(page.id, RIGHT, reason="read the label"))
+    page = committed_record(agent.remember(WRONG, source="web", tier="archival"))
+    committed_record(owner.revise(page.id, RIGHT, reason="read the label"))
     assert [each.id for each in owner.plan_contain(memory=page.id).items] == [page.id]
 
 
 def test_what_is_still_partly_its_own_or_was_changed_elsewhere_is_contained(owner, agent):
-    longer = kept(agent.remember(WRONG, source="web", tier="archival"))
-    kept(owner.append(longer.id, "Ask the vet."))
-    sorted_ = kept(agent.remember("Cats sleep a lot", source="web", tier="archival"))
-    kept(owner.revise(sorted_.id, tags=["cats"]))
-    undone = kept(agent.remember("Dogs bark at night", source="web", tier="archival"))
+    longer = committed_record(agent.remember(WRONG, source="web", tier="archival"))
+    committed_record(owner.append(longer.id, "Ask the vet."))
+    sorted_ = committed_record(agent.remember("Cats sleep a lot", source="web", tier="archival"))
+    committed_record(owner.revise(sorted_.id, tags=["cats"]))
+    undone = committed_record(agent.remember("Dogs bark at night", source="web", tier="archival"))
     change = owner.revise(undone.id, "Dogs sleep at night", reason="quiet ones")
     owner.rollback(change.commit.id)
-    own = kept(agent.remember("Fish drink much", source="web", tier="archival"))
+    own = committed_record(agent.remember("Fish drink much", source="web", tier="archival"))
     agent.revise(own.id, "Fish drink a lot", reason="style")
     found = owner.impact(source="web")
     assert ({each.id for each in found.direct}, found.corrected) == (
@@ -286,17 +290,17 @@ def test_what_is_still_partly_its_own_or_was_changed_elsewhere_is_contained(owne
 
 
 def test_a_derived_memory_that_another_writer_corrected_stays_too(owner, agent):
-    page = kept(agent.remember(WRONG, source="web", tier="archival"))
-    made = kept(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
-    kept(owner.revise(made.id, "Give Biscuit one tablet", reason="read the label"))
+    page = committed_record(agent.remember(WRONG, source="web", tier="archival"))
+    made = committed_record(agent.remember("Give Biscuit ten tablets", derived_from=[page.id], tier="archival"))
+    committed_record(owner.revise(made.id, "Give Biscuit one tablet", reason="read the label"))
     found = owner.impact(source="web")
     assert ([each.id for each in found.corrected], found.derived) == ([made.id], ())
 
 
 def test_a_sensitive_text_of_another_writer_is_not_changed_unread(owner, agent):
-    secret = kept(agent.remember("Nora has a heart disease", sensitivity="sensitive", tier="archival"))
+    secret = committed_record(agent.remember("Nora has a heart disease", sensitivity="sensitive", tier="archival"))
     assert agent.revise(secret.id, "Nora has a weak heart", reason="said so").ok
-    kept(owner.revise(secret.id, "Nora has a heart murmur", reason="read the letter"))
+    committed_record(owner.revise(secret.id, "Nora has a heart murmur", reason="read the letter"))
     with pytest.raises(Unauthorised):
         agent.revise(secret.id, "Nora is well", reason="guess")
 

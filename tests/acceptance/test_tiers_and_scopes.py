@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import held, kept, refused
+from outcomes import committed_record, quarantined_item, refused
 
 from keepward import Actor, ContextTooSmall, Insert, InvalidInput, Memory, Policy, Quarantined
 from keepward.interchange import load
@@ -29,17 +29,21 @@ BLOCKS = {
 
 def tell(owner: Memory) -> None:
     """Write the core blocks; the block about a person rests on that person's own message."""
-    said = kept(owner.remember("I founded the harbour museum in 1998", tier="episodic", source="user_message"))
+    said = committed_record(
+        owner.remember("I founded the harbour museum in 1998", tier="episodic", source="user_message")
+    )
     for key, text in BLOCKS.items():
-        kept(owner.remember(text, tier="core", key=key, confidence=1.0, evidence=[said.id]))
+        committed_record(owner.remember(text, tier="core", key=key, confidence=1.0, evidence=[said.id]))
 
 
 @pytest.mark.promise("A8", "A85", "D27")
 def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None:
     tell(owner)
-    kept(owner.remember("The ferry leaves at six", tier="archival", stability="permanent"))
-    kept(owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival"))
-    kept(owner.remember("Ask when the ferry leaves", tier="working"))
+    committed_record(owner.remember("The ferry leaves at six", tier="archival", stability="permanent"))
+    committed_record(
+        owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival")
+    )
+    committed_record(owner.remember("Ask when the ferry leaves", tier="working"))
     for reader, objective in ((owner, "when does the ferry leave"), (owner.at(scope="orion"), "something else")):
         text = reader.context(objective).text
         ends = [text.index(each) for each in BLOCKS.values()]
@@ -50,8 +54,10 @@ def test_bio_rules_and_mission_come_first_in_every_prompt(owner: Memory) -> None
 @pytest.mark.promise("A10", "A47", "A52", "A53")
 @pytest.mark.parametrize("tier", ["working", "archival"])
 def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> None:
-    first = kept(mem.remember("Projects: dashboard", kind="state", key="current_projects", tier=tier))
-    again = kept(mem.remember("Projects: dashboard, email", kind="state", key="current_projects", tier=tier))
+    first = committed_record(mem.remember("Projects: dashboard", kind="state", key="current_projects", tier=tier))
+    again = committed_record(
+        mem.remember("Projects: dashboard, email", kind="state", key="current_projects", tier=tier)
+    )
     assert (first.version, again.id, again.version) == (1, first.id, 2)
     assert mem.list_memories(key="current_projects") == [again]
     assert len(mem.list_memories(include_ended=True)) == 1
@@ -59,8 +65,8 @@ def test_second_write_under_a_key_updates_the_first(mem: Memory, tier: str) -> N
 
 @pytest.mark.promise("A47")
 def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
-    shared = kept(mem.remember("calm", key="mood", kind="state"))
-    own = kept(mem.at(scope="orion").remember("busy", key="mood", kind="state"))
+    shared = committed_record(mem.remember("calm", key="mood", kind="state"))
+    own = committed_record(mem.at(scope="orion").remember("busy", key="mood", kind="state"))
     assert (own.id != shared.id, own.version, mem.get(shared.id).text) == (True, 1, "calm")
 
 
@@ -79,7 +85,7 @@ EVERYBODY = [Actor.agent(), Actor.user(), Actor.operator("olga"), Actor.importer
 @pytest.mark.promise("A22")
 @pytest.mark.parametrize("actor", EVERYBODY, ids=lambda actor: actor.kind.value)
 def test_write_without_a_tier_is_permanent_and_never_core(owner: Memory, actor: Actor, clock: Any) -> None:
-    made = kept(owner.as_actor(actor).remember("The harbour opens at six"))
+    made = committed_record(owner.as_actor(actor).remember("The harbour opens at six"))
     assert (made.tier.value, made.kind.value, made.stability.value) == ("archival", "fact", "stable")
     assert (made.expires_at, made.pinned) == (None, False)
     clock.move(days=400)
@@ -100,9 +106,9 @@ def test_write_without_a_tier_is_permanent_and_never_core(owner: Memory, actor: 
     ],
 )
 def test_task_scope_alone_defaults_to_working_memory(owner: Memory, scope: str, tier: str) -> None:
-    assert kept(owner.at(scope=scope).remember("The blue key sticks")).tier.value == tier
-    assert kept(owner.remember("The red key is lost", scope=scope)).tier.value == tier
-    assert kept(owner.remember("The lock was oiled", scope=scope, tier="archival")).expires_at is None
+    assert committed_record(owner.at(scope=scope).remember("The blue key sticks")).tier.value == tier
+    assert committed_record(owner.remember("The red key is lost", scope=scope)).tier.value == tier
+    assert committed_record(owner.remember("The lock was oiled", scope=scope, tier="archival")).expires_at is None
 
 
 def old_line(path: Path, **fields: object) -> Path:
@@ -127,12 +133,12 @@ def test_old_line_without_a_tier_is_quarantined_for_an_agent(mem: Memory, tmp_pa
 
 @pytest.mark.promise("A59")
 def test_promotion_gives_lasting_text_and_preserves_history(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.remember("we seem to want to stay open", key="opening", kind="state", tier="archival"))
+    made = committed_record(mem.remember("we seem to want to stay open", key="opening", kind="state", tier="archival"))
     canonical = "Keep the museum open all year"
     asked = mem.promote(made.id, canonical, reason="settled")
     assert isinstance(asked, Quarantined)
     assert canonical not in mem.context("").text
-    lasting = kept(owner.approve(asked.item.id))
+    lasting = committed_record(owner.approve(asked.item.id))
     assert (lasting.id, lasting.version, lasting.text, lasting.source) == (made.id, 2, canonical, "promotion")
     assert (lasting.tier.value, lasting.kind.value, lasting.stability.value) == ("archival", "fact", "permanent")
     assert [each.record.text for each in mem.history(made.id)] == [made.text, canonical]
@@ -141,8 +147,8 @@ def test_promotion_gives_lasting_text_and_preserves_history(mem: Memory, owner: 
 
 @pytest.mark.promise("A59")
 def test_promotion_without_a_block_is_pinned_and_never_expires(mem: Memory, owner: Memory, clock: Any) -> None:
-    made = kept(mem.remember("The ferry is yellow"))
-    kept(owner.promote(made.id, "The ferry has always been yellow", reason="settled"))
+    made = committed_record(mem.remember("The ferry is yellow"))
+    committed_record(owner.promote(made.id, "The ferry has always been yellow", reason="settled"))
     clock.move(days=400)
     assert "The ferry has always been yellow" in mem.context("").text
 
@@ -150,8 +156,8 @@ def test_promotion_without_a_block_is_pinned_and_never_expires(mem: Memory, owne
 @pytest.mark.promise("A86")
 def test_projects_priorities_and_self_state_are_current_in_every_prompt(mem: Memory) -> None:
     for key in ("current_projects", "priorities", "self_state"):
-        kept(mem.remember(f"the first of my {key}", key=key, kind="state", tier="archival"))
-        kept(mem.remember(f"the newest of my {key}", key=key, kind="state", tier="archival"))
+        committed_record(mem.remember(f"the first of my {key}", key=key, kind="state", tier="archival"))
+        committed_record(mem.remember(f"the newest of my {key}", key=key, kind="state", tier="archival"))
         text = mem.context("an unrelated question").text
         assert f"{key}: the newest of my {key}" in text
         assert "the first" not in text
@@ -178,7 +184,7 @@ class Words:
 @pytest.mark.promise("C15", "C19")
 def test_a_task_note_is_seen_by_that_task_alone(mem: Memory) -> None:
     task = mem.at(scope=TASK)
-    note = kept(task.remember("try the blue key first"))
+    note = committed_record(task.remember("try the blue key first"))
     assert note.scope == TASK
     assert "blue key" in task.context("").text
     for other in ("/", "orion", "/agents/orion/tasks/43", "/agents/orion/tasks/4", "/agents/elysia/tasks/42"):
@@ -192,12 +198,12 @@ def test_a_task_note_is_seen_by_that_task_alone(mem: Memory) -> None:
 def test_end_of_a_task_archives_its_own_notes_only(mem: Memory) -> None:
     mine, other = mem.at(scope=TASK), mem.at(scope="/agents/orion/tasks/43")
     for n in range(3):
-        kept(mine.remember(f"step {n} of the plan"))
-    kept(other.remember("another plan"))
+        committed_record(mine.remember(f"step {n} of the plan"))
+    committed_record(other.remember("another plan"))
     outcome, missing = mine.forget_many(
         [each.id for each in mine.list_memories(tiers=["working"]) if each.scope == TASK], reason="the task is over"
     )
-    kept(outcome)
+    committed_record(outcome)
     assert missing == []
     assert mine.context("plan").text == ""
     assert "another plan" in other.context("plan").text
@@ -205,9 +211,9 @@ def test_end_of_a_task_archives_its_own_notes_only(mem: Memory) -> None:
 
 @pytest.mark.promise("C16", "C18")
 def test_working_note_lasts_exactly_a_day_by_default(mem: Memory, clock: Any) -> None:
-    kept(mem.remember("try the blue key first", tier="working"))
-    kept(mem.remember("the red key is broken", tier="working", ttl="2h"))
-    kept(mem.remember("the lock was oiled on Monday", tier="working", ttl="3d"))
+    committed_record(mem.remember("try the blue key first", tier="working"))
+    committed_record(mem.remember("the red key is broken", tier="working", ttl="2h"))
+    committed_record(mem.remember("the lock was oiled on Monday", tier="working", ttl="3d"))
     left = []
     for step in (timedelta(hours=2), timedelta(hours=22), timedelta(days=2)):
         clock.instant += step - timedelta(microseconds=1)
@@ -220,8 +226,8 @@ def test_working_note_lasts_exactly_a_day_by_default(mem: Memory, clock: Any) ->
 @pytest.mark.promise("C18")
 @pytest.mark.parametrize(("ttl", "left"), [(None, 24), ("2h", 2), ("9d", 24)])
 def test_memory_moved_to_working_tier_expires_like_the_others(mem: Memory, ttl: str | None, left: int) -> None:
-    fact = kept(mem.remember("the red key is broken", tier="archival", ttl=ttl))
-    moved = kept(mem.move(fact.id, tier="working", reason="only today"))
+    fact = committed_record(mem.remember("the red key is broken", tier="archival", ttl=ttl))
+    moved = committed_record(mem.move(fact.id, tier="working", reason="only today"))
     assert (moved.stability.value, moved.expires_at) == ("volatile", fact.created_at + timedelta(hours=left))
 
 
@@ -234,7 +240,7 @@ def test_working_memory_shows_plans_facts_todos_and_decisions_by_label(mem: Memo
         "decision": "we sail on Tuesday",
     }
     for label, text in texts.items():
-        kept(mem.remember(text, tier="working", category=label))
+        committed_record(mem.remember(text, tier="working", category=label))
     assert {label: [each.text for each in mem.list_memories(category=label)] for label in texts} == {
         label: [text] for label, text in texts.items()
     }
@@ -243,10 +249,10 @@ def test_working_memory_shows_plans_facts_todos_and_decisions_by_label(mem: Memo
 
 @pytest.mark.promise("C20")
 def test_agent_edits_working_notes_freely_but_never_stores_a_secret(mem: Memory) -> None:
-    note = kept(mem.remember("try the blue key first", tier="working"))
-    kept(mem.revise(note.id, "try the red key first", reason="blue broke"))
-    kept(mem.append(note.id, "then the green one", reason="in case"))
-    kept(mem.forget(note.id, reason="done"))
+    note = committed_record(mem.remember("try the blue key first", tier="working"))
+    committed_record(mem.revise(note.id, "try the red key first", reason="blue broke"))
+    committed_record(mem.append(note.id, "then the green one", reason="in case"))
+    committed_record(mem.forget(note.id, reason="done"))
     token = "ghp_" + "aB3dE5gH7j" * 3 + "K9mN2p"
     assert "secrets" in {each.gate for each in mem.remember(f"key is {token}").reasons}
     assert mem.list_memories() == []
@@ -256,10 +262,10 @@ def test_agent_edits_working_notes_freely_but_never_stores_a_secret(mem: Memory)
 @pytest.mark.promise("C21", "C81")
 def test_over_budget_archival_is_dropped_first_and_core_never(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("tight", counter=Words(), actor=owner.actor) as memory:
-        kept(memory.remember("mission harbour text", key="mission", tier="core"))
-        kept(memory.remember("working harbour text noted", tier="working"))
-        kept(memory.remember("harbour text summed up", kind="summary"))
-        kept(memory.remember("archival harbour text filed", tier="archival"))
+        committed_record(memory.remember("mission harbour text", key="mission", tier="core"))
+        committed_record(memory.remember("working harbour text noted", tier="working"))
+        committed_record(memory.remember("harbour text summed up", kind="summary"))
+        committed_record(memory.remember("archival harbour text filed", tier="archival"))
 
         def tiers(budget: int) -> list[str]:
             compiled = memory.context("harbour text", budget_tokens=budget)
@@ -281,8 +287,8 @@ def test_over_budget_archival_is_dropped_first_and_core_never(opened: Callable[.
 
 @pytest.mark.promise("C22", "C26")
 def test_session_events_are_appended_and_never_changed(mem: Memory, owner: Memory) -> None:
-    first = kept(mem.remember("Ana asked for the ferry", kind="event", session="s1"))
-    kept(mem.remember("The ferry was booked", kind="event", session="s1"))
+    first = committed_record(mem.remember("Ana asked for the ferry", kind="event", session="s1"))
+    committed_record(mem.remember("The ferry was booked", kind="event", session="s1"))
     for handle in (mem, owner):
         assert "append_only" in refused(handle.revise(first.id, "Ana asked for gin", reason="x"))
         assert "append_only" in refused(handle.append(first.id, "and gin", reason="x"))
@@ -300,7 +306,7 @@ def test_session_events_are_appended_and_never_changed(mem: Memory, owner: Memor
 def test_session_contains_its_messages_in_order_with_speakers(mem: Memory) -> None:
     turns = [("Ana", "When does it sail?", "chat:1"), ("Orion", "It sails at six.", "chat:2")]
     for speaker, text, reference in turns:
-        kept(mem.remember(text, kind="event", session="s1", speaker=speaker, evidence=[reference]))
+        committed_record(mem.remember(text, kind="event", session="s1", speaker=speaker, evidence=[reference]))
     told = [(each.speaker, each.text, *each.evidence) for each in reversed(mem.list_memories(session="s1"))]
     assert told == turns
 
@@ -311,7 +317,7 @@ def test_session_contains_its_messages_in_order_with_speakers(mem: Memory) -> No
 @pytest.mark.promise("C29", "A1")
 def test_archival_memory_outlives_process_and_years(opened: Callable[..., Memory], clock: Any) -> None:
     with opened("long") as memory:
-        before = kept(memory.remember("The lighthouse was built in 1871", tier="archival"))
+        before = committed_record(memory.remember("The lighthouse was built in 1871", tier="archival"))
     clock.move(days=3650)
     with opened("long") as memory:
         assert memory.recall("when was the lighthouse built")[0].memory == before
@@ -319,19 +325,23 @@ def test_archival_memory_outlives_process_and_years(opened: Callable[..., Memory
 
 @pytest.mark.promise("C30", "C36")
 def test_every_fact_names_its_source_and_confidence(mem: Memory, owner: Memory) -> None:
-    told = kept(mem.remember("Fog at dawn", tier="archival", source="tool", evidence=["sensor:3"], confidence=0.75))
+    told = committed_record(
+        mem.remember("Fog at dawn", tier="archival", source="tool", evidence=["sensor:3"], confidence=0.75)
+    )
     assert (told.source, told.evidence, told.confidence, told.author) == ("tool", ("sensor:3",), 0.75, "agent:agent")
-    bare = kept(mem.remember("Rain at noon", tier="archival"))
+    bare = committed_record(mem.remember("Rain at noon", tier="archival"))
     assert (bare.source, bare.trust.label) == ("inference", "agent")
-    assert kept(owner.remember("Snow at night")).trust.label == "owner"
+    assert committed_record(owner.remember("Snow at night")).trust.label == "owner"
     with pytest.raises(InvalidInput, match="unknown source"):
         mem.remember("Hail at dusk", tier="archival", source="hearsay")
 
 
 @pytest.mark.promise("C31", "C32")
 def test_patterns_and_documents_are_kinds_of_their_own_and_found(mem: Memory) -> None:
-    kept(mem.remember("Fog follows a cold night", kind="rule", confidence=0.9, evidence=["log:1", "log:2"]))
-    kept(mem.remember("Pilot handbook: approach from the east", kind="document", metadata={"ref": "handbook.pdf#12"}))
+    committed_record(mem.remember("Fog follows a cold night", kind="rule", confidence=0.9, evidence=["log:1", "log:2"]))
+    committed_record(
+        mem.remember("Pilot handbook: approach from the east", kind="document", metadata={"ref": "handbook.pdf#12"})
+    )
     assert [each.tier.value for each in mem.list_memories(kinds=["rule", "document"])] == ["archival"] * 2
     assert mem.recall("approach", kinds=["document"])[0].memory.metadata == {"ref": "handbook.pdf#12"}
     assert mem.recall("fog cold night")[0].memory.kind.value == "rule"
@@ -340,8 +350,8 @@ def test_patterns_and_documents_are_kinds_of_their_own_and_found(mem: Memory) ->
 @pytest.mark.promise("C33")
 def test_past_receipts_can_be_listed_and_searched(mem: Memory, clock: Any) -> None:
     outcome = mem.remember("Quay four is ours", tier="archival")
-    kept(outcome)
-    kept(
+    committed_record(outcome)
+    committed_record(
         mem.remember(
             "The tug invoice of May was paid", kind="document", category="receipt", evidence=[outcome.receipt.id]
         )
@@ -354,9 +364,13 @@ def test_past_receipts_can_be_listed_and_searched(mem: Memory, clock: Any) -> No
 
 @pytest.mark.promise("C34")
 def test_distant_words_match_and_filters_apply_before_the_limit(mem: Memory) -> None:
-    kept(mem.remember("The lighthouse keeper of the northern cape retired in autumn", tier="archival", tags=["cape"]))
+    committed_record(
+        mem.remember("The lighthouse keeper of the northern cape retired in autumn", tier="archival", tags=["cape"])
+    )
     for n in range(30):
-        kept(mem.remember(f"The lighthouse keeper log {n} for autumn week {n}", tier="archival", tags=["log"]))
+        committed_record(
+            mem.remember(f"The lighthouse keeper log {n} for autumn week {n}", tier="archival", tags=["log"])
+        )
     assert "northern cape" in mem.recall("cape retired keeper", limit=1)[0].memory.text
     assert [hit.memory.tags for hit in mem.recall("lighthouse keeper autumn", tags=["cape"], limit=1)] == [("cape",)]
     assert mem.recall("lighthouse keeper", tags=["nothing"]).hits == ()
@@ -367,9 +381,9 @@ def test_confidence_fades_unless_confirmed_and_looking_often_changes_nothing(
     opened: Callable[..., Memory], clock: Any
 ) -> None:
     with opened("fade", counter=Words()) as memory:
-        old = kept(memory.remember("harbour crane alpha is green", tier="archival", confidence=0.9))
+        old = committed_record(memory.remember("harbour crane alpha is green", tier="archival", confidence=0.9))
         clock.move(days=40)
-        new = kept(memory.remember("harbour crane lifts forty tonnes", tier="archival", confidence=0.5))
+        new = committed_record(memory.remember("harbour crane lifts forty tonnes", tier="archival", confidence=0.5))
 
         def survivor() -> list[str]:
             # Room for one: the less certain goes. 0.9 has faded to 0.36 by now.
@@ -377,17 +391,17 @@ def test_confidence_fades_unless_confirmed_and_looking_often_changes_nothing(
             return [item.id for section in found.sections for item in section.items]
 
         assert [survivor() for _ in range(3)] == [[new.id]] * 3
-        kept(memory.reinforce(old.id, reason="seen again"))
+        committed_record(memory.reinforce(old.id, reason="seen again"))
         assert survivor() == [old.id]
         assert memory.get(old.id).confidence == 0.9
 
 
 @pytest.mark.promise("C20", "C22")
 def test_task_note_moved_to_the_archive_loses_its_ttl(mem: Memory) -> None:
-    note = kept(mem.remember("The blue key opens the shed", tier="working"))
-    kept(mem.move(note.id, tier="archival", reason="worth keeping"))
+    note = committed_record(mem.remember("The blue key opens the shed", tier="working"))
+    committed_record(mem.move(note.id, tier="archival", reason="worth keeping"))
     assert mem.get(note.id).expires_at is None
-    held(mem.move(note.id, tier="core", key="mission", reason="even more"))
+    quarantined_item(mem.move(note.id, tier="core", key="mission", reason="even more"))
 
 
 # --- Who sees what: scopes, agents beside each other, and writers at the same time
@@ -396,7 +410,7 @@ def test_task_note_moved_to_the_archive_loses_its_ttl(mem: Memory) -> None:
 @pytest.mark.promise("A2", "A68", "A69", "Z11", "B69")
 def test_agent_reads_shared_memories_and_its_own(mem: Memory) -> None:
     for scope in ("shared", "orion", "elysia"):
-        kept(mem.remember(f"the crane of {scope} is red", scope=scope, tier="archival"))
+        committed_record(mem.remember(f"the crane of {scope} is red", scope=scope, tier="archival"))
     for name in ("orion", "elysia"):
         seen = {f"the crane of {who} is red" for who in ("shared", name)}
         reader = mem.at(scope=name)
@@ -408,7 +422,7 @@ def test_agent_reads_shared_memories_and_its_own(mem: Memory) -> None:
 @pytest.mark.promise("A20", "A68")
 def test_the_three_names_work_out_of_the_box(mem: Memory) -> None:
     names = ("shared", "orion", "elysia")
-    assert [kept(mem.remember(f"I am {name}", scope=name)).scope for name in names] == [
+    assert [committed_record(mem.remember(f"I am {name}", scope=name)).scope for name in names] == [
         "/",
         "/agents/orion",
         "/agents/elysia",
@@ -418,8 +432,8 @@ def test_the_three_names_work_out_of_the_box(mem: Memory) -> None:
 @pytest.mark.promise("A20", "A40", "A91")
 def test_only_scopes_that_policy_names_are_written(opened: Callable[..., Memory]) -> None:
     with opened("few", policy=Policy(scopes=("shared", "orion"))) as mem:
-        kept(mem.remember("the ferry is blue", scope="shared"))
-        kept(mem.remember("the crane is red", scope="orion"))
+        committed_record(mem.remember("the ferry is blue", scope="shared"))
+        committed_record(mem.remember("the crane is red", scope="orion"))
         assert refused(mem.remember("the buoy is green", scope="elysia")) == {"unknown_scope"}
         made = mem.list_memories()[0]
         assert refused(mem.move(made.id, scope="elysia", reason="for her")) == {"unknown_scope"}
@@ -439,8 +453,8 @@ def test_a_name_that_is_no_scope_is_an_error(mem: Memory, name: str) -> None:
 def test_log_skips_commits_of_others_and_still_fills_its_page(mem: Memory) -> None:
     orion, elysia = mem.at(scope="orion"), mem.at(scope="elysia")
     for n in range(3):
-        kept(orion.remember(f"crane {n} is red", tier="archival"))
-        kept(elysia.remember(f"ferry {n} is blue", tier="archival"))
+        committed_record(orion.remember(f"crane {n} is red", tier="archival"))
+        committed_record(elysia.remember(f"ferry {n} is blue", tier="archival"))
     assert [each.commit.seq for each in orion.log(limit=2)] == [5, 3]
     assert [each.commit.seq for each in orion.log(limit=2, before=3)] == [1]
 
@@ -450,11 +464,11 @@ def test_two_writers_at_once_lose_tear_and_double_nothing(opened: Callable[..., 
     def write(name: str) -> None:
         with opened("crowd") as mem:
             for n in range(6):
-                kept(mem.remember(f"{name} saw ship number {n}", tier="archival"))
+                committed_record(mem.remember(f"{name} saw ship number {n}", tier="archival"))
                 mem.remember(f"{name} {n}", key="guestbook", access="append", tier="archival", confidence=0.9)
 
     with opened("crowd") as mem:
-        kept(mem.remember("open", key="guestbook", access="append", tier="archival"))
+        committed_record(mem.remember("open", key="guestbook", access="append", tier="archival"))
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(write, ("ana", "ben")))
         texts = sorted(each.text for each in mem.list_memories(limit=None) if each.key is None)
@@ -484,7 +498,7 @@ def test_processes_that_write_at_once_lose_tear_and_double_nothing(
     tmp_path: Path, opened: Callable[..., Memory]
 ) -> None:
     with opened("crowd") as mem:
-        kept(mem.remember("open", key="guestbook", access="append", tier="archival"))
+        committed_record(mem.remember("open", key="guestbook", access="append", tier="archival"))
         command = [sys.executable, "-c", WRITER, str(tmp_path / "crowd.db"), str(tmp_path / "config")]
         running = [subprocess.Popen([*command, who]) for who in ("ana", "ben", "cy")]
         assert [each.wait(60) for each in running] == [0, 0, 0]
@@ -507,21 +521,21 @@ def fields_of(block: str) -> dict[str, Any]:
 
 @pytest.mark.promise("C3")
 def test_each_tier_has_a_policy_of_its_own(mem: Memory) -> None:
-    held(mem.remember("Sail to Oslo", **fields_of("mission")))
-    working = kept(mem.remember("ask for the tide table", tier="working"))
+    quarantined_item(mem.remember("Sail to Oslo", **fields_of("mission")))
+    working = committed_record(mem.remember("ask for the tide table", tier="working"))
     assert working.expires_at is not None
-    kept(mem.revise(working.id, "ask for the tide table twice", reason="sure"))
-    event = kept(mem.remember("Ana waved", tier="episodic"))
+    committed_record(mem.revise(working.id, "ask for the tide table twice", reason="sure"))
+    event = committed_record(mem.remember("Ana waved", tier="episodic"))
     refused(mem.revise(event.id, "Ana frowned", reason="looked again"))
-    fact = kept(mem.remember("The tide turns at six", tier="archival"))
+    fact = committed_record(mem.remember("The tide turns at six", tier="archival"))
     assert fact.expires_at is None
-    kept(mem.revise(fact.id, "The tide turns at seven", reason="measured"))
+    committed_record(mem.revise(fact.id, "The tide turns at seven", reason="measured"))
 
 
 @pytest.mark.promise("C4", "C8", "C9", "C10", "D6", "D21")
 @pytest.mark.parametrize("block", BLOCKS_IN_ORDER)
 def test_block_is_read_back_and_in_every_prompt(owner: Memory, block: str) -> None:
-    kept(owner.remember(f"The {block} text", **fields_of(block)))
+    committed_record(owner.remember(f"The {block} text", **fields_of(block)))
     assert [each.text for each in owner.list_memories(key=block)] == [f"The {block} text"]
     for objective in ("", "zebra crossings in Peru", block):
         for handle in (owner, owner.at(scope="/agents/orion/tasks/42")):
@@ -535,7 +549,7 @@ def test_blocks_have_their_fixed_order_in_any_write_order(
     (tmp_path / "identity.md").write_text("I am Orion.")
     with opened("own", identity=tmp_path / "identity.md", actor=owner.actor) as memory:
         for block in reversed(BLOCKS_IN_ORDER):
-            kept(memory.remember(f"The {block} text", **fields_of(block)))
+            committed_record(memory.remember(f"The {block} text", **fields_of(block)))
         headings = [line[3:] for line in memory.context("").text.splitlines() if line.startswith("## ")]
     assert headings == ["persona", *BLOCKS_IN_ORDER]
 
@@ -549,7 +563,7 @@ def test_the_persona_follows_its_document_and_nothing_else(
     with opened("own", identity=page, actor=owner.actor) as memory:
         assert memory.context("").text == "## persona\n\nI am Orion."
         refused(memory.remember("I am Nova.", key="persona", tier="core"))
-        kept(memory.remember("Orion is called Nova now", tier="archival"))
+        committed_record(memory.remember("Orion is called Nova now", tier="archival"))
         assert memory.context("").text == "## persona\n\nI am Orion."
         page.write_text("I am Orion, and I sail.")
         assert memory.context("").text == "## persona\n\nI am Orion, and I sail."
@@ -562,7 +576,7 @@ def test_human_block_is_the_current_user_file_and_facts(
     page = tmp_path / "USER.md"
     page.write_text("Ana, captain.")
     with opened("own", user_file=page, actor=owner.actor) as memory:
-        kept(memory.remember("Ana is left-handed.", **fields_of("human")))
+        committed_record(memory.remember("Ana is left-handed.", **fields_of("human")))
         assert memory.context("").text == "## human\n\nAna, captain.\n\nAna is left-handed."
         page.write_text("Ana, admiral.")
         assert memory.context("").text == "## human\n\nAna, admiral.\n\nAna is left-handed."
@@ -583,14 +597,14 @@ def test_user_file_that_is_not_text_is_named_not_shown(opened: Callable[..., Mem
 @pytest.mark.parametrize("block", BLOCKS_IN_ORDER)
 def test_agent_edit_of_a_block_needs_approval_before_any_prompt(mem: Memory, owner: Memory, block: str) -> None:
     # The human block asks for a recorded message of the user on top.
-    message = kept(owner.remember("I sail", kind="event", source="user_message")).id
-    waiting = held(mem.remember("Sails by night", key=block, tier="core", evidence=[message]))
+    message = committed_record(owner.remember("I sail", kind="event", source="user_message")).id
+    waiting = quarantined_item(mem.remember("Sails by night", key=block, tier="core", evidence=[message]))
     assert "night" not in mem.context("sails by night").text
     assert mem.list_memories(key=block) == []
-    kept(owner.approve(waiting.id))
+    committed_record(owner.approve(waiting.id))
     assert f"## {block}\n\nSails by night" in mem.context("").text
     current = mem.list_memories(key=block)[0]
-    waiting = held(mem.revise(current.id, "Sails by day", evidence=[message], reason="seen"))
+    waiting = quarantined_item(mem.revise(current.id, "Sails by day", evidence=[message], reason="seen"))
     assert "Sails by night" in mem.context("").text
     assert "by day" not in mem.context("").text
     owner.reject(waiting.id, reason="not so")
@@ -601,7 +615,7 @@ def test_agent_edit_of_a_block_needs_approval_before_any_prompt(mem: Memory, own
 def test_block_over_its_budget_is_refused_and_unchanged(opened: Callable[..., Memory], owner: Memory) -> None:
     policy = Policy(block_budget={"mission": 4})
     with opened("small", policy=policy, counter=Words(), actor=owner.actor) as memory:
-        record = kept(memory.remember("one two three four", **fields_of("mission")))
+        record = committed_record(memory.remember("one two three four", **fields_of("mission")))
         assert "over_budget" in refused(memory.revise(record.id, "one two three four five", reason="more"))
         assert "over_budget" in refused(memory.append(record.id, "five", reason="more"))
         assert "over_budget" in refused(memory.remember("a b c d e", **fields_of("mission")))
@@ -611,7 +625,7 @@ def test_block_over_its_budget_is_refused_and_unchanged(opened: Callable[..., Me
 @pytest.mark.promise("C12", "C82")
 def test_block_over_a_later_budget_is_an_error_never_cut(opened: Callable[..., Memory], owner: Memory) -> None:
     with opened("small", counter=Words(), actor=owner.actor) as memory:
-        kept(memory.remember("one two three four", **fields_of("mission")))
+        committed_record(memory.remember("one two three four", **fields_of("mission")))
     policy = Policy(block_budget={"mission": 3})
     with opened("small", counter=Words(), policy=policy) as memory, pytest.raises(ContextTooSmall, match="budget of 3"):
         memory.context("")
@@ -622,7 +636,7 @@ def test_no_rollback_reaches_the_identity(opened: Callable[..., Memory], tmp_pat
     page = tmp_path / "identity.md"
     page.write_text("I am Orion.")
     with opened("own", identity=page, actor=owner.actor) as memory:
-        kept(memory.remember("Sail to Oslo", **fields_of("mission")))
+        committed_record(memory.remember("Sail to Oslo", **fields_of("mission")))
         page.write_text("I am Orion the second.")
         for entry in memory.log():
             memory.rollback(entry.commit.id)
@@ -633,19 +647,21 @@ def test_no_rollback_reaches_the_identity(opened: Callable[..., Memory], tmp_pat
 
 
 @pytest.fixture
-def told(owner: Memory) -> Memory:
+def filled_store(owner: Memory) -> Memory:
     """A store with one memory of every sort that a snapshot may or may not hold."""
-    kept(owner.remember("Keep the museum open all year", tier="core", key="mission", confidence=1.0))
-    kept(owner.remember("The museum stands on the old quay", tier="archival", stability="permanent"))
-    kept(owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival"))
-    kept(owner.remember("The crane is being oiled", kind="state", tier="archival"))
-    kept(owner.remember("Tickets cost 4 euros", tier="archival"))
+    committed_record(owner.remember("Keep the museum open all year", tier="core", key="mission", confidence=1.0))
+    committed_record(owner.remember("The museum stands on the old quay", tier="archival", stability="permanent"))
+    committed_record(
+        owner.remember("Projects: repaint the ferry", key="current_projects", kind="state", tier="archival")
+    )
+    committed_record(owner.remember("The crane is being oiled", kind="state", tier="archival"))
+    committed_record(owner.remember("Tickets cost 4 euros", tier="archival"))
     return owner
 
 
 @pytest.mark.promise("A7", "A60", "A61", "A62")
-def test_snapshot_is_markdown_with_all_invariants_and_named_states(told: Memory) -> None:
-    text = told.snapshot().text
+def test_snapshot_is_markdown_with_all_invariants_and_named_states(filled_store: Memory) -> None:
+    text = filled_store.snapshot().text
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings[0] == "## mission"
     for wanted in ("Keep the museum open all year", "on the old quay", "current_projects: Projects: repaint"):
@@ -653,16 +669,16 @@ def test_snapshot_is_markdown_with_all_invariants_and_named_states(told: Memory)
 
 
 @pytest.mark.promise("A63")
-def test_plain_facts_and_unnamed_states_are_not_in_the_snapshot(told: Memory) -> None:
-    text = told.snapshot().text
+def test_plain_facts_and_unnamed_states_are_not_in_the_snapshot(filled_store: Memory) -> None:
+    text = filled_store.snapshot().text
     assert "crane" not in text
     assert "Tickets" not in text
 
 
 @pytest.mark.promise("A60")
-def test_snapshot_over_budget_drops_state_before_core(told: Memory) -> None:
-    full = told.snapshot()
-    less = told.snapshot(budget_tokens=full.tokens - 1)
+def test_snapshot_over_budget_drops_state_before_core(filled_store: Memory) -> None:
+    full = filled_store.snapshot()
+    less = filled_store.snapshot(budget_tokens=full.tokens - 1)
     assert less.tokens < full.tokens
     assert "Keep the museum open all year" in less.text
     assert {each.reason.code for each in less.excluded} == {"budget"}
@@ -670,25 +686,29 @@ def test_snapshot_over_budget_drops_state_before_core(told: Memory) -> None:
 
 @pytest.mark.promise("A64", "A88")
 @pytest.mark.parametrize("objective", ["", "what do tickets cost", "an unrelated question"])
-def test_every_prompt_begins_with_the_snapshot(told: Memory, objective: str) -> None:
-    text = told.context(objective).text
-    assert text.startswith(told.snapshot().text)
+def test_every_prompt_begins_with_the_snapshot(filled_store: Memory, objective: str) -> None:
+    text = filled_store.context(objective).text
+    assert text.startswith(filled_store.snapshot().text)
     assert "Keep the museum open all year" in text
 
 
 @pytest.mark.promise("A88")
 def test_reminder_pinned_by_the_owner_is_in_every_prompt(mem: Memory, owner: Memory) -> None:
-    kept(owner.remember("Olga answers to Ole", tier="archival", stability="permanent", category="reminder"))
+    committed_record(owner.remember("Olga answers to Ole", tier="archival", stability="permanent", category="reminder"))
     for scope in ("orion", "elysia"):
         assert "Olga answers to Ole" in mem.at(scope=scope).context("an unrelated question").text
 
 
 @pytest.mark.promise("A65")
-def test_a_snapshot_holds_what_is_shared_and_the_readers_own(told: Memory) -> None:
+def test_a_snapshot_holds_what_is_shared_and_the_readers_own(filled_store: Memory) -> None:
     for name in ("orion", "elysia"):
-        kept(told.remember(f"{name} is calm", key="mood", kind="state", scope=name, tier="archival"))
-        kept(told.remember(f"{name} was born in June", scope=name, tier="archival", stability="permanent"))
-    text = told.at(scope="orion").snapshot().text
+        committed_record(
+            filled_store.remember(f"{name} is calm", key="mood", kind="state", scope=name, tier="archival")
+        )
+        committed_record(
+            filled_store.remember(f"{name} was born in June", scope=name, tier="archival", stability="permanent")
+        )
+    text = filled_store.at(scope="orion").snapshot().text
     for wanted in ("Keep the museum open", "repaint the ferry", "orion is calm", "orion was born"):
         assert wanted in text
     assert "elysia" not in text
@@ -699,7 +719,7 @@ def by_query(request: pytest.FixtureRequest, opened: Callable[..., Memory]) -> M
     """Facts in a store that recalls by words alone, and in one that recalls by meaning as well."""
     with opened("facts", embedder=None if request.param == "none" else "hashed") as mem:
         for text in ("Ana indents Python with tabs", "The ferry leaves the quay at six", "Tickets cost 4 euros"):
-            kept(mem.remember(text, tier="archival"))
+            committed_record(mem.remember(text, tier="archival"))
         yield mem
 
 
@@ -718,10 +738,10 @@ def test_a_memory_block_is_empty_when_nothing_is_relevant(by_query: Memory) -> N
 
 
 @pytest.mark.promise("A67")
-def test_what_is_lasting_precedes_what_is_passing(told: Memory) -> None:
-    kept(told.remember("Asked about the museum roof", tier="episodic", session="s1", speaker="Ana"))
-    kept(told.remember("Museum work goes on this week", tier="working"))
-    text = told.context("what about the museum").text
+def test_what_is_lasting_precedes_what_is_passing(filled_store: Memory) -> None:
+    committed_record(filled_store.remember("Asked about the museum roof", tier="episodic", session="s1", speaker="Ana"))
+    committed_record(filled_store.remember("Museum work goes on this week", tier="working"))
+    text = filled_store.context("what about the museum").text
     wanted = ("Keep the museum open", "on the old quay", "repaint", "Museum work goes on", "Asked about the museum")
     places = [text.index(each) for each in wanted]
     assert places == sorted(places)
@@ -732,9 +752,9 @@ def test_behaviour_rule_appears_only_for_relevant_queries(opened: Callable[..., 
     with opened("rules", embedder=None, actor=Actor.operator()) as owner:
         mem = owner.as_actor(Actor.agent())
         rule = "Apologise before refusing a refund"
-        kept(owner.remember(rule, kind="rule", confidence=0.9, evidence=["chat:1"]))
+        committed_record(owner.remember(rule, kind="rule", confidence=0.9, evidence=["chat:1"]))
         for n in range(24):
-            kept(owner.remember(f"Boat {n} sails to island {n}", tier="archival"))
+            committed_record(owner.remember(f"Boat {n} sails to island {n}", tier="archival"))
         assert rule in mem.context("a visitor wants a refund").text
         assert rule not in mem.context("when does the boat sail").text
         assert mem.snapshot().text == ""
@@ -744,7 +764,7 @@ def test_behaviour_rule_appears_only_for_relevant_queries(opened: Callable[..., 
 def test_no_prompt_recalls_more_than_policy_allows(opened: Callable[..., Memory]) -> None:
     with opened("many", embedder=None, policy=Policy(max_items=3)) as mem:
         for n in range(6):
-            kept(mem.remember(f"Ferry number {n} sails to island {n}", tier="archival"))
+            committed_record(mem.remember(f"Ferry number {n} sails to island {n}", tier="archival"))
         assert mem.context("which ferry sails").text.count("Ferry number") == 3
         assert mem.memory_block("which ferry sails").text.count("Ferry number") == 3
 
@@ -766,8 +786,8 @@ def codes(said: Any) -> list[str]:
 
 
 def test_a_token_changes_nothing_above_its_scope(owner: Memory, narrow: Memory) -> None:
-    shared = kept(owner.remember("The ferry leaves at six", key="ferry", tier="archival"))
-    own = kept(narrow.remember("The crane is red", tier="archival"))
+    shared = committed_record(owner.remember("The ferry leaves at six", key="ferry", tier="archival"))
+    own = committed_record(narrow.remember("The crane is red", tier="archival"))
     assert own.scope == OWN
     tried = [
         narrow.remember("The ferry leaves at nine", scope="/", tier="archival"),
@@ -788,11 +808,11 @@ def test_a_token_changes_nothing_above_its_scope(owner: Memory, narrow: Memory) 
 
 
 def test_a_token_writes_below_its_scope(narrow: Memory) -> None:
-    below = kept(narrow.remember("Task 4 is done", scope=f"{OWN}/tasks/4", tier="archival"))
+    below = committed_record(narrow.remember("Task 4 is done", scope=f"{OWN}/tasks/4", tier="archival"))
     task = narrow.at(scope=below.scope)
-    assert kept(task.revise(below.id, "Task 4 is open again", reason="x")).scope == f"{OWN}/tasks/4"
+    assert committed_record(task.revise(below.id, "Task 4 is open again", reason="x")).scope == f"{OWN}/tasks/4"
 
 
 def test_the_right_to_share_writes_above(owner: Memory, entering: Enter) -> None:
     wide = entering(token=owner.create_token("a", scope=OWN, can=["read", "propose", "share"]).secret)
-    assert kept(wide.remember("The crane is red", scope="/", tier="archival")).scope == "/"
+    assert committed_record(wide.remember("The crane is red", scope="/", tier="archival")).scope == "/"

@@ -59,7 +59,7 @@ def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str | None:
         return memory.train_reranker().version
 
 
-def kept(memory: Memory) -> list[str]:
+def stored_artefacts(memory: Memory) -> list[str]:
     with closing(sqlite3.connect(f"file:{memory.path}?mode=ro", uri=True)) as db:
         query = "SELECT id FROM documents WHERE kind = 'artefacts' ORDER BY id"
         return [name.partition("/")[0] for (name,) in db.execute(query)]
@@ -88,7 +88,7 @@ def test_a_training_during_which_something_is_erased_store_nothing(
     monkeypatch.setattr(reranker, "train", erase_and_train)
     with pytest.raises(Conflict, match="train it again"):
         owner.train_reranker()
-    assert ("reranker" in kept(owner), owner.status()["reranker"]["version"]) == (False, None)
+    assert ("reranker" in stored_artefacts(owner), owner.status()["reranker"]["version"]) == (False, None)
 
 
 # --- policy
@@ -164,13 +164,13 @@ def test_agent_cannot_choose_held_out_feedback_of_people(opened: Callable[..., M
 
 
 def test_a_persons_feedback_on_a_receipt_outweighs_an_agents(owner: Memory) -> None:
-    from keepward.services.reranker import training_examples
+    from keepward.services.reading.learned_order import training_examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)
     ids = [hit.memory.id for hit in shown]
     owner.feedback(shown.receipt or "", used=ids[:1], ignored=ids[1:2])
     owner.as_actor(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
-    spoken = [each for each in training_examples(owner._session) if each.receipt == shown.receipt]
+    spoken = [each for each in training_examples(owner._context) if each.receipt == shown.receipt]
     assert [(each.from_agent, each.pairs) for each in spoken] == [(False, 1)]
 
 

@@ -143,12 +143,12 @@ def test_retrained_weights_equal_those_without_the_erased_feedback(
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
     from keepward.retrieval.reranker import train
-    from keepward.services.reranker import training_examples
+    from keepward.services.reading.learned_order import training_examples
 
     name = answer(owner, "billing")
     erased(owner, name)
     owner.train_reranker()
-    told = training_examples(owner._session)
+    told = training_examples(owner._context)
     fresh, _ = train(told, model=owner._engine.embedder.id, dim=owner._engine.embedder.dim, share=0.25)
     assert weights(owner) == [base64.b64encode(fresh.dump()).decode()]
     assert len(told) == 23

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Actor, Memory, ModelUnavailable
 from keepward.ports.store import Features
@@ -52,7 +52,7 @@ def compass() -> Compass:
 
 
 def stock(memory: Memory) -> list[str]:
-    return [kept(memory.remember(text, tier="archival")).id for text in ("hammer", "pear", "saw", "apple")]
+    return [committed_record(memory.remember(text, tier="archival")).id for text in ("hammer", "pear", "saw", "apple")]
 
 
 @pytest.mark.promise("B4", "B49", "B50", "B51", "D3", "D7", "D19")
@@ -80,8 +80,8 @@ def test_the_order_of_neighbours_survives_reopening(opened: Callable[..., Memory
 def test_edited_memory_ranks_by_its_new_text(opened: Callable[..., Memory], compass: Compass) -> None:
     with opened("shop", embedder=compass) as memory:
         hammer, pear, *_ = stock(memory)
-        kept(memory.revise(pear, "saw blade", reason="mixed up"))
-        kept(memory.forget(hammer, reason="sold"))
+        committed_record(memory.revise(pear, "saw blade", reason="mixed up"))
+        committed_record(memory.forget(hammer, reason="sold"))
         assert [hit.memory.text for hit in memory.recall("fruit?", limit=1)] == ["apple"]
         tools = memory.recall("tool?")
         assert {hit.memory.text for hit in tools.hits[:2]} == {"saw", "saw blade"}
@@ -127,7 +127,7 @@ def test_embedder_with_a_wrong_output_counts_as_unavailable(
 ) -> None:
     monkeypatch.setattr(Compass, "embed", lambda *_: answer)
     with opened("shop", embedder=compass) as memory:
-        kept(memory.remember("hammer", tier="archival"))
+        committed_record(memory.remember("hammer", tier="archival"))
         found = memory.recall("hammer")
         assert ([hit.memory.text for hit in found], found.used) == (["hammer"], ("text",))
         assert "did not return 64 finite numbers" in found.notes[0]
@@ -142,7 +142,7 @@ def test_embedder_that_raises_counts_as_unavailable(
 
     monkeypatch.setattr(Compass, "embed", fail)
     with opened("shop", embedder=compass) as memory:
-        kept(memory.remember("hammer", tier="archival"))
+        committed_record(memory.remember("hammer", tier="archival"))
         found = memory.recall("hammer")
         assert ([hit.memory.text for hit in found], memory.status()["vectors_pending"]) == (["hammer"], 1)
         assert f"the embedder {compass.id} raised RuntimeError" in found.notes[0]
@@ -195,7 +195,7 @@ def left_by_an_older_release(mem: Memory) -> None:
 
 def test_what_an_older_release_indexed_is_found_by_its_words(opened: Callable[..., Memory]) -> None:
     with opened("old") as mem:
-        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        committed_record(mem.remember("The ferry leaves at six", tier="archival"))
         left_by_an_older_release(mem)
     with opened("old") as mem:
         assert [hit.memory.text for hit in mem.recall("ferry")] == ["The ferry leaves at six"]
@@ -203,7 +203,7 @@ def test_what_an_older_release_indexed_is_found_by_its_words(opened: Callable[..
 
 def test_reindex_updates_rows_of_an_older_release_once(opened: Callable[..., Memory]) -> None:
     with opened("old", actor=Actor.operator()) as mem:
-        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        committed_record(mem.remember("The ferry leaves at six", tier="archival"))
         left_by_an_older_release(mem)
         assert [mem.reindex(), mem.reindex()] == [1, 0]
 
@@ -213,7 +213,7 @@ def test_reindexed_message_has_its_original_vectors(opened: Callable[..., Memory
     fields = {"tier": "episodic", "kind": "event", "session": "talk"}
     with opened("talk", actor=Actor.operator()) as mem:
         for speaker, text in told:
-            kept(mem.remember(text, speaker=speaker, **fields))
+            committed_record(mem.remember(text, speaker=speaker, **fields))
         before = features_of(mem)
         left_by_an_older_release(mem)
         mem.reindex()

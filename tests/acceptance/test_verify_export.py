@@ -23,7 +23,7 @@ def owner(tmp_path, clock):
 
 
 @pytest.fixture
-def told(owner):
+def filled_store(owner):
     """Commits of one and of many events, versions, odd letters, nested metadata, a rollback."""
     first = owner.remember("Ana prefers tabs", tier="archival", tags=["editor"], evidence=["chat:42"]).records[0]
     owner.revise(first.id, "Ana prefers spaces", reason="she changed her mind")
@@ -35,9 +35,9 @@ def told(owner):
 
 
 @pytest.fixture
-def export(told, tmp_path):
+def export(filled_store, tmp_path):
     path = tmp_path / "vault.jsonl"
-    write_vault(told, path)
+    write_vault(filled_store, path)
     return path
 
 
@@ -175,16 +175,16 @@ def test_an_export_of_another_store_spliced_in_is_noticed(check, lines, tmp_path
     assert check([lines[0], spliced, *lines[2:]])[0] == 1
 
 
-def test_an_older_export_is_caught_by_a_head_noted_elsewhere(check, told, lines):
-    told.remember("One more thing", tier="archival")
-    code, said = check(lines, "--head", told.status()["head"])
+def test_an_older_export_is_caught_by_a_head_noted_elsewhere(check, filled_store, lines):
+    filled_store.remember("One more thing", tier="archival")
+    code, said = check(lines, "--head", filled_store.status()["head"])
     assert (code, "it is another one, or an older copy" in said) == (1, True)
 
 
-def test_externally_recorded_head_is_found_in_a_longer_export(check, told, lines, tmp_path):
-    noted = told.status()["head"]
-    told.remember("One more thing", tier="archival")
-    write_vault(told, tmp_path / "later.jsonl")
+def test_externally_recorded_head_is_found_in_a_longer_export(check, filled_store, lines, tmp_path):
+    noted = filled_store.status()["head"]
+    filled_store.remember("One more thing", tier="archival")
+    write_vault(filled_store, tmp_path / "later.jsonl")
     assert check((tmp_path / "later.jsonl").read_bytes().splitlines(), "--head", noted)[0] == 0
 
 
@@ -234,12 +234,12 @@ def test_any_changed_byte_is_noticed(check, lines):
 
 
 @pytest.fixture
-def erased(told, tmp_path):
+def erased(filled_store, tmp_path):
     """The line of a memory, and the lines of an export once its content was erased."""
-    record = told.remember("Cleo lives at the harbour", tier="archival", reason="Cleo said so").records[0]
-    write_vault(told, tmp_path / "before.jsonl")
-    told.erase(told.plan_erase([record.id]).digest, [record.id])
-    write_vault(told, tmp_path / "erased.jsonl")
+    record = filled_store.remember("Cleo lives at the harbour", tier="archival", reason="Cleo said so").records[0]
+    write_vault(filled_store, tmp_path / "before.jsonl")
+    filled_store.erase(filled_store.plan_erase([record.id]).digest, [record.id])
+    write_vault(filled_store, tmp_path / "erased.jsonl")
     before, after = ((tmp_path / f"{name}.jsonl").read_bytes().splitlines() for name in ("before", "erased"))
     return before[-1], after
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from outcomes import codes, kept, refused
+from outcomes import codes, committed_record, refused
 
 from calls import EXAMPLES, QUESTION, WORD, Stage
 from calls import TEXT as KEEPER
@@ -99,15 +99,19 @@ def test_reviewer_and_owner_see_the_scopes_below(below: Stage, actor: Actor) -> 
 
 
 def test_writer_below_learns_nothing_of_unreadable_memories(owner: Memory, mem: Memory) -> None:
-    made = kept(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion").remember(KEEPER, tier="archival"))
+    made = committed_record(
+        owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion").remember(KEEPER, tier="archival")
+    )
     outcome = mem.remember(KEEPER, tier="archival", scope="/agents/orion")
-    assert kept(outcome).id != made.id
+    assert committed_record(outcome).id != made.id
     assert made.id not in repr(outcome)
 
 
 def test_earlier_versions_in_another_scope_stay_invisible(below: Stage) -> None:
-    kept(below.owner.revise(below.memory, "The lighthouse is open on Sundays", metadata=None, reason="tidy"))
-    kept(below.owner.move(below.memory, scope="/", reason="for all"))
+    committed_record(
+        below.owner.revise(below.memory, "The lighthouse is open on Sundays", metadata=None, reason="tidy")
+    )
+    committed_record(below.owner.move(below.memory, scope="/", reason="for all"))
     agent = below.owner.as_actor(Actor.agent("lyra"))
     assert WORD not in repr(agent.history(below.memory))
     assert WORD not in repr(agent.blame(below.memory))
@@ -133,9 +137,9 @@ def test_reviewer_without_the_right_previews_no_sensitive_words(owner: Memory) -
 
 def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory, mem: Memory) -> None:
     made = owner.remember(f"Doctor {WORD} is at the pier", tier="archival")
-    then, head = kept(made).id, owner.head
+    then, head = committed_record(made).id, owner.head
     assert mem.get(then).text
-    kept(owner.revise(then, sensitivity="sensitive", reason="it is private"))
+    committed_record(owner.revise(then, sensitivity="sensitive", reason="it is private"))
     for ask in (lambda: mem.get(then, as_of=head), lambda: mem.history(then)):
         with pytest.raises(Unauthorised, match="the right `sensitive`"):
             ask()
@@ -148,8 +152,8 @@ def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory,
 
 
 def test_memory_declassified_later_is_read_without_its_past(owner: Memory, mem: Memory) -> None:
-    made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive"))
-    kept(owner.revise(made.id, "Ana sees a doctor", sensitivity="normal", reason=WORD))
+    made = committed_record(owner.remember(TEXT, tier="archival", sensitivity="sensitive"))
+    committed_record(owner.revise(made.id, "Ana sees a doctor", sensitivity="normal", reason=WORD))
     assert mem.get(made.id).text == "Ana sees a doctor"
     versions = mem.history(made.id)
     assert [each.op for each in versions] == ["insert", "replace"]
@@ -171,7 +175,7 @@ def asked(owner: Memory, entering: Enter) -> Memory:
 
 def test_agent_changes_its_own_newly_sensitive_memory_unread(owner: Memory, asked: Memory) -> None:
     outcome = asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True, key="post")
-    made = kept(outcome)
+    made = committed_record(outcome)
     assert (MAIL in made.text, made.sensitivity.value) == (True, "sensitive")
     with pytest.raises(Unauthorised, match="the right `sensitive`"):
         asked.get(made.id)
@@ -182,13 +186,13 @@ def test_agent_changes_its_own_newly_sensitive_memory_unread(owner: Memory, aske
         lambda: asked.forget("post", reason="x"),
     ):
         told = change()
-        assert NOTICE in kept(told).text
+        assert NOTICE in committed_record(told).text
         assert MAIL not in repr(told)
     assert owner.get(made.id).status.value == "retired"
 
 
 def test_agent_cannot_declassify_its_own_sensitive_memory(owner: Memory, asked: Memory) -> None:
-    made = kept(asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True))
+    made = committed_record(asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True))
     assert MAIL not in repr(asked.revise(made.id, sensitivity="normal", reason="x"))
     assert owner.get(made.id).sensitivity.value == "sensitive"
 
@@ -198,7 +202,7 @@ def test_agent_undoes_its_own_change_of_sensitive_text_unread(owner: Memory, ask
     done = asked.rollback(made.commit.id)  # type: ignore[union-attr]
     assert (done.applied, MAIL in repr(done)) == (True, False)
     with pytest.raises(Unauthorised):
-        asked.get(kept(made).id)
+        asked.get(committed_record(made).id)
 
 
 def test_pending_sensitive_change_shows_its_words_only_to_reviewers(owner: Memory) -> None:
@@ -207,11 +211,11 @@ def test_pending_sensitive_change_shows_its_words_only_to_reviewers(owner: Memor
     assert outcome.outcome == "quarantined"
     assert [WORD in repr(item) for item in agent.pending()] == [False]
     assert [WORD in repr(item) for item in owner.as_actor(Actor.reviewer("rita")).pending()] == [True]
-    assert kept(owner.approve(owner.pending()[0].id)).text == TEXT
+    assert committed_record(owner.approve(owner.pending()[0].id)).text == TEXT
 
 
 def test_repeated_sensitive_text_reveals_no_neighbours(owner: Memory, mem: Memory) -> None:
-    kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", evidence=["chat:secret"]))
+    committed_record(owner.remember(TEXT, tier="archival", sensitivity="sensitive", evidence=["chat:secret"]))
     again = mem.remember(TEXT, tier="archival", sensitivity="sensitive")
     assert (again.outcome, again.reasons, "chat:secret" in repr(again)) == ("committed", (), False)
 
@@ -226,17 +230,17 @@ def test_batch_item_built_on_sensitive_memory_spoils_no_other(owner: Memory) -> 
     )
     assert codes(first) == {"unknown_memory"}
     assert NOTICE in first.reasons[0].detail
-    kept(second)
+    committed_record(second)
 
 
 def test_invisible_sensitive_memory_is_reported_as_missing(owner: Memory) -> None:
-    made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
+    made = committed_record(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
     with pytest.raises(NotFound):
         owner.as_actor(Actor.agent("lyra")).get(made.id)
 
 
 def test_reading_by_id_and_checking_visibility_is_one_query(mem: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = kept(mem.remember("The bakery opens at six", tier="archival")).id
+    own = committed_record(mem.remember("The bakery opens at six", tier="archival")).id
     asked: list[str] = []
     execute = SqliteConnection.execute
     monkeypatch.setattr(
@@ -259,8 +263,8 @@ def test_a_refused_write_reads_nothing_of_the_scope_that_it_names(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ana, bo = owner.user("ana"), owner.as_actor(Actor.agent("bob")).user("bo")
-    kept(ana.remember("The bins go out on Monday", key="bins"))
-    kept(bo.remember("The cat sleeps all day", key="cat"))
+    committed_record(ana.remember("The bins go out on Monday", key="bins"))
+    committed_record(bo.remember("The cat sleeps all day", key="cat"))
     asked: list[tuple[str, Any]] = []
     execute = SqliteConnection.execute
     monkeypatch.setattr(

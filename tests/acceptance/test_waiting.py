@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from outcomes import kept
+from outcomes import committed_record
 
 from keepward import Memory
 from keepward.storage import sqlite as connection
@@ -52,7 +52,7 @@ def test_waiting_for_another_process_is_reported_once(
         release.emit = lambda _: other.execute("ROLLBACK")  # type: ignore[assignment, method-assign]
         connection._log.addHandler(release)
         try:
-            kept(owner.remember("The ferry leaves at six"))
+            committed_record(owner.remember("The ferry leaves at six"))
         finally:
             connection._log.removeHandler(release)
     said = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]

@@ -11,7 +11,7 @@ import pytest
 
 from keepward import AsyncMemory, Client, Memory
 from keepward.async_memory import AsyncDraft
-from keepward.client import Draft as RemoteDraft
+from keepward.client import ClientDraft as RemoteDraft
 from keepward.draft import Draft
 
 DOCS = Path(__file__).parents[2] / "docs" / "howto" / "client.md"

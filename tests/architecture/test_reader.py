@@ -21,8 +21,8 @@ READS = {
 #: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
 WITHOUT_READER = {
     # They judge, build and store changes.
-    "gate_context": {"duplicate_candidates", "records", "steps", "superseded"},
-    "review": {"Proposal", "records"},
+    "staged": {"duplicate_candidates", "records", "steps", "superseded"},
+    "decisions": {"Proposal", "records"},
     "rollback": {"commit", "histories", "history", "records", "steps"},
     "following": {"records", "steps"},
     "feedback": {"records"},
@@ -51,8 +51,8 @@ WITHOUT_READER = {
     "blobs": {"Proposal"},
     "index_cache": {"records"},
     "reindex": {"find"},
-    "read": {"commit", "records"},
-    "reranker": {"events", "receipt", "records"},
+    "recall": {"commit", "records"},
+    "learned_order": {"events", "receipt", "records"},
 }
 
 
@@ -71,11 +71,11 @@ def _stored_contents(path: Path) -> Iterator[str]:
 
 
 def test_services_read_contents_through_the_reader() -> None:
-    found = {path.stem: {*_stored_contents(path)} for path in MODULES if path.stem != "reader"}
+    found = {path.stem: {*_stored_contents(path)} for path in MODULES if path.stem != "visible"}
     assert {name: reads for name, reads in found.items() if reads} == WITHOUT_READER
 
 
 def test_the_reader_alone_compares_scopes_and_rights() -> None:
     compared = re.compile(r"visible_from|has_right\(.sensitive|oversees\(|withholds\(|veiled\(|_hides|_without_words")
-    found = {path.stem: compared.findall(path.read_text()) for path in MODULES if path.stem != "reader"}
+    found = {path.stem: compared.findall(path.read_text()) for path in MODULES if path.stem != "visible"}
     assert {name: words for name, words in found.items() if words} == {}

@@ -15,11 +15,11 @@ from types import FrameType
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable
-from keepward.adapters.trust_store import TrustStore
-from keepward.adapters.world import RandomIds
 from keepward.core.query import EVERYTHING
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore
-from keepward.services import index_cache
+from keepward.machine.clock import RandomIds
+from keepward.machine.trust_store import TrustStore
+from keepward.services.search import index_cache
 from keepward.storage.store import EventStore, open_store
 from keepward.storage.writer import UnitOfWork
 from support.database import on_each_server
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, on_each_server]
 
 psycopg = pytest.importorskip("psycopg")
 
-from keepward.storage import postgres, postgres_session  # noqa: E402
+from keepward.storage import postgres, postgres_connection  # noqa: E402
 from keepward.storage.postgres_pool import Pool, PooledConnection  # noqa: E402
 
 OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -72,7 +72,7 @@ def test_an_unawaited_error_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
     with pytest.raises(NotAStore, match="does not have the tables"), store.write() as writer:
         append(writer, "second")
-        writer.session.execute("INSERT INTO nowhere VALUES (1)")
+        writer.connection.execute("INSERT INTO nowhere VALUES (1)")
     put(store, "second")
     assert (store.head("ada").seq, store.verify()[1]) == (2, [])
 
@@ -93,7 +93,7 @@ def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore,
 def test_connection_lost_inside_a_read_is_one_clear_error(
     store: EventStore, admin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(postgres_connection, "_PAGE_ROWS", 2)
     for n in range(5):
         put(store, f"note {n}")
     profiles = store.profiles("ada", after=-1)
@@ -105,7 +105,7 @@ def test_connection_lost_inside_a_read_is_one_clear_error(
 
 
 def test_pages_of_a_stream_are_read_between_writes(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(postgres_connection, "_PAGE_ROWS", 2)
     for n in range(5):
         put(store, f"note {n}")
     assert store.rebuild("ada") == 5

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from keepward.adapters.trust_store import TrustStore
-from keepward.adapters.world import RandomIds
 from keepward.core.query import Filter
-from keepward.storage import postgres_session
+from keepward.machine.clock import RandomIds
+from keepward.machine.trust_store import TrustStore
+from keepward.storage import postgres_connection
 from keepward.storage.documents import _CONDITIONS
 from keepward.storage.store import EventStore, open_store
 from support.database import NEWEST, OLDEST, Servers, as_superuser
@@ -29,7 +29,7 @@ psycopg = pytest.importorskip("psycopg")
 ROWS = 20_000
 #: Rows that a statement may look at for each row that it returns, and for a start.
 MOST_ROWS = 2_500
-STATEMENTS = postgres_session._POSTGRES_STATEMENTS
+STATEMENTS = postgres_connection._POSTGRES_STATEMENTS
 READS = sorted(
     name
     for name, text in STATEMENTS.items()
@@ -169,8 +169,8 @@ def values(filled: EventStore) -> dict[str, Any]:
     }
 
 
-WRITTEN = {name: postgres_session._named(name) for name in STATEMENTS}
-WRITTEN |= {f"documents by {name}": postgres_session.to_postgres_sql(text) for name, text in _CONDITIONS.items()}
+WRITTEN = {name: postgres_connection._named(name) for name in STATEMENTS}
+WRITTEN |= {f"documents by {name}": postgres_connection.to_postgres_sql(text) for name, text in _CONDITIONS.items()}
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
@@ -222,14 +222,14 @@ def test_a_statement_of_a_role_finds_its_rows_by_an_index(
 
 def test_the_first_page_of_a_list_is_read_by_an_index(filled: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = list[tuple[str, Any]]()
-    ask = postgres_session.PostgresConnection._ask
+    ask = postgres_connection.PostgresConnection._ask
 
     def listen(session: Any, query: str, values: Any = (), **options: Any) -> Any:
         sent.append((query, values))
         return ask(session, query, values, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_session.PostgresConnection, "_ask", listen)
+        patch.setattr(postgres_connection.PostgresConnection, "_ask", listen)
         everything = Filter(scopes=(), include_sensitive=True)
         assert len(filled.listed_ids("ada", everything, 0, limit=50)) == 50
         filled.records("ada", filled.listed_ids("ada", everything, 0, limit=50))

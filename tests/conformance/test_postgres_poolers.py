@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable
-from keepward.storage import postgres, postgres_session
+from keepward.storage import postgres, postgres_connection
 from support.database import on_each_server, pooler
 
 pytestmark = [pytest.mark.slow, on_each_server]
@@ -78,5 +78,5 @@ def test_a_confused_pooler_is_one_clear_error(database: str, tmp_path: Path, mon
                 return str(exc)
 
         said = set(pool.map(use, range(24)))
-    assert said <= {"True", postgres_session._POOLED}
-    assert postgres_session._POOLED in said
+    assert said <= {"True", postgres_connection._POOLED}
+    assert postgres_connection._POOLED in said

@@ -17,11 +17,11 @@ import pytest
 from benchmarks.database import Server
 
 from keepward import Actor, Memory, StoreUnavailable
-from keepward.adapters.trust_store import TrustStore
-from keepward.adapters.world import RandomIds
 from keepward.core.query import Filter
 from keepward.errors import Conflict, NewerSchema, NotAStore
-from keepward.storage.postgres_session import PostgresConnection
+from keepward.machine.clock import RandomIds
+from keepward.machine.trust_store import TrustStore
+from keepward.storage.postgres_connection import PostgresConnection
 from keepward.storage.sql import SQL
 from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
@@ -44,7 +44,7 @@ class TestPostgresStore(StoreSuite):
             yield store
 
 
-def told(path: str | Path, config: Path, **more: Any) -> Memory:
+def open_repeatable(path: str | Path, config: Path, **more: Any) -> Memory:
     """Open a store in a world that is the same every time."""
     given = {"embedder": "hashed", "clock": SteppingClock(), "ids": CountingIds(), "config_dir": config, **more}
     return Memory.open(path, actor=Actor.operator("olga"), **given)
@@ -69,14 +69,17 @@ def lived(memory: Memory) -> dict[str, Any]:
 
 @pytest.mark.promise("D11")
 def test_same_operations_give_the_same_head_and_rankings_on_both(database: str, tmp_path: Path) -> None:
-    with told(tmp_path / "m.db", tmp_path / "a") as file, told(database, tmp_path / "b") as other:
+    with open_repeatable(tmp_path / "m.db", tmp_path / "a") as file, open_repeatable(database, tmp_path / "b") as other:
         assert lived(file) == lived(other)
 
 
 @pytest.mark.parametrize("to_database", [True, False])
 def test_journal_of_one_database_is_restored_into_the_other(database: str, tmp_path: Path, to_database: bool) -> None:
     places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
-    with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=TrustStore(tmp_path / "b")) as target:
+    with (
+        open_repeatable(places[0], tmp_path / "a") as source,
+        open_store(places[1], anchor=TrustStore(tmp_path / "b")) as target,
+    ):
         lived(source)
         target.restore_journal("default", iter(source._engine.store.events("default")))
         assert target.head("default").name == source.head
@@ -124,7 +127,7 @@ def test_dump_without_short_lived_rows_is_restored_with_its_heads(
     postgres: Server, database: str, admin: str, tmp_path: Path
 ) -> None:
     dump, anchor = tmp_path / "memory.dump", tmp_path / "config"
-    with told(database, anchor) as memory:
+    with open_repeatable(database, anchor) as memory:
         before = lived(memory)
     options = ["--format=custom", "--exclude-table-data=server_state", "--file", str(dump)]
     subprocess.run([postgres.programs / "pg_dump", *options, "--dbname", admin], check=True)
@@ -132,7 +135,7 @@ def test_dump_without_short_lived_rows_is_restored_with_its_heads(
     try:
         options = ["--exit-on-error", "--dbname", postgres.admin("restored"), str(dump)]
         subprocess.run([postgres.programs / "pg_restore", *options], check=True)
-        with told(postgres.address("restored"), anchor, ids=RandomIds()) as memory:
+        with open_repeatable(postgres.address("restored"), anchor, ids=RandomIds()) as memory:
             assert memory.head == before["head"]
             assert memory.verify().ok
             assert [hit.memory.id for hit in memory.recall("when does the ferry to island 3 leave", limit=20)] == [
@@ -151,7 +154,7 @@ def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(database: 
             assert {row[0] for row in db.execute("SELECT tenant FROM events").fetchall()} == {"ada"}
         with pytest.raises(StoreUnavailable, match="lacks a privilege"), store.write() as writer:
             writer.head("ada")
-            writer.session.execute("INSERT INTO marks VALUES ('bob', 1, 1)")
+            writer.connection.execute("INSERT INTO marks VALUES ('bob', 1, 1)")
         assert store.tenants() == ["ada", "bob"]
         assert store.verify()[1] == []
 
@@ -177,7 +180,7 @@ def test_a_transaction_whose_error_another_actor_swallowed_is_not_acknowledged(d
         with pytest.raises(StoreUnavailable, match="nothing was stored"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             with suppress(psycopg.Error):
-                writer.session.execute("SELECT 1 FROM nowhere").fetchone()
+                writer.connection.execute("SELECT 1 FROM nowhere").fetchone()
         assert store.head("ada").seq == 1
 
 
@@ -191,7 +194,7 @@ def test_first_memories_are_read_with_few_rows_and_nothing_compiled(
         sent.append(query)
         return ask(session, query, *args, **options)
 
-    with told(database, tmp_path / "config", embedder=None) as memory:
+    with open_repeatable(database, tmp_path / "config", embedder=None) as memory:
         memory.remember_many([f"{text}, says the {n}. board" for n, text in enumerate(TEXTS * 4)])
         store = memory._engine.store
         monkeypatch.setattr(PostgresConnection, "_ask", listen)
@@ -267,14 +270,14 @@ def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:
 def test_store_whose_scopes_are_not_folded_yet_is_opened_and_gets_them(
     database: str, admin: str, tmp_path: Path
 ) -> None:
-    with told(database, tmp_path / "config", embedder=None) as memory:
+    with open_repeatable(database, tmp_path / "config", embedder=None) as memory:
         memory.at(scope="/users/ana").remember("Ana likes tea")
     with psycopg.connect(admin, autocommit=True) as connection:
         connection.execute("ALTER TABLE records DROP COLUMN folded")
         connection.execute(
             "CREATE INDEX records_scope ON records (tenant, lower(scope), scope) WHERE status = 'active'"
         )
-    with told(database, tmp_path / "config", embedder=None, ids=RandomIds()) as memory:
+    with open_repeatable(database, tmp_path / "config", embedder=None, ids=RandomIds()) as memory:
         said = memory.at(scope="/users/Ana").remember("Ana likes coffee")
         assert "other_case" in {each.code for each in said.reasons}
         assert memory.verify().ok
@@ -331,7 +334,7 @@ def test_unreachable_database_is_reported_and_found_again_at_once(
     postgres: Server, database: str, tmp_path: Path
 ) -> None:
     other = postgres.admin("postgres")
-    with told(database, tmp_path / "a") as memory, psycopg.connect(other, autocommit=True) as connection:
+    with open_repeatable(database, tmp_path / "a") as memory, psycopg.connect(other, autocommit=True) as connection:
         memory.remember(TEXTS[0])
         connection.execute("ALTER DATABASE memory ALLOW_CONNECTIONS false")
         try:
@@ -350,7 +353,7 @@ def test_unreachable_database_is_reported_and_found_again_at_once(
 def test_database_that_ended_every_connection_is_one_error_then_recovers(
     database: str, admin: str, tmp_path: Path
 ) -> None:
-    with told(database, tmp_path / "a") as memory:
+    with open_repeatable(database, tmp_path / "a") as memory:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda n: memory.remember(TEXTS[n]), range(8)))
         with psycopg.connect(admin, autocommit=True) as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.adapters.trust_store import TrustStore
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.store import open_store
 from support.store_suite import StoreSuite
 

@@ -28,10 +28,10 @@ def test_demo_screens_have_no_accessibility_fault(demo, addresses, name, scheme)
 def test_user_explains_corrects_and_undoes_a_wrong_answer(demo):
     bot = demo.agent("support-bot")
 
-    def told():
+    def context_text():
         return bot.context(QUESTION, budget_tokens=700).text
 
-    before = told()
+    before = context_text()
     with demo.page() as page:
         page.get_by_role("link", name="Context lab").click()
         page.get_by_role("tab", name="Receipts").click()
@@ -47,13 +47,13 @@ def test_user_explains_corrects_and_undoes_a_wrong_answer(demo):
         page.get_by_label("Reason (recorded in the journal)").fill("Ana says so")
         page.get_by_role("dialog").get_by_role("button", name="Correct").click()
         page.get_by_role("button", name="Undo").wait_for()
-        corrected = told()
+        corrected = context_text()
         page.get_by_role("button", name="Compile it now").click()
         page.get_by_role("group", name="The prompt").get_by_text("kneaded with sesame oil: it").wait_for()
         page.keyboard.press("u")
         page.get_by_text("Undone.").first.wait_for()
     assert (WRONG in before, WRONG in corrected, "kneaded with sesame oil: it" in corrected) == (True, False, True)
-    assert WRONG in told()
+    assert WRONG in context_text()
 
 
 def test_no_two_screens_are_reached_by_one_key():

@@ -28,7 +28,7 @@ def ferry(console):
     return console
 
 
-def told(console, **asked):
+def context_of_agent(console, **asked):
     """Return what an agent is told."""
     return console.agent().context(QUESTION, **asked).text
 
@@ -47,10 +47,10 @@ def test_edit_of_a_block_shows_tokens_and_can_be_undone(ferry):
         page.get_by_text(re.compile(r"about 1\d of 300 tokens")).wait_for()
         page.get_by_role("button", name="Save").click()
         page.get_by_role("button", name="Undo").wait_for()
-        changed = told(ferry)
+        changed = context_of_agent(ferry)
         page.keyboard.press("u")
         page.get_by_text("Undone.").first.wait_for()
-    assert (text in changed, text in told(ferry)) == (True, False)
+    assert (text in changed, text in context_of_agent(ferry)) == (True, False)
 
 
 def test_text_over_the_budget_of_its_block_is_not_saved(ferry):

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keepward.context import (
-    Candidate,
     CompileInput,
     CompileResult,
+    ContextCandidate,
     OutputFilterResult,
     compile_context,
     memory_block,
@@ -125,7 +125,9 @@ def contexts(draw: st.DrawFn) -> CompileInput:
         pinned=[each for each in plain if each.stability is Stability.PERMANENT],
         state=[each for each in plain if each.kind is Kind.STATE and each.stability is not Stability.PERMANENT],
         working=[each for each in plain if each.tier is Tier.WORKING and each.kind is not Kind.STATE],
-        recalled=[Candidate(record=each, score=draw(st.floats(0, 1))) for each in plain if draw(st.integers(0, 6))],
+        recalled=[
+            ContextCandidate(record=each, score=draw(st.floats(0, 1))) for each in plain if draw(st.integers(0, 6))
+        ],
         excluded=draw(st.lists(st.sampled_from([(*key, DROP) for key in pool]), max_size=2)) if pool else [],
         counter_name=counter,
         count=COUNTERS[counter],

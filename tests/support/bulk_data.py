@@ -9,14 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from keepward import Actor, Memory
-from keepward.adapters.world import RandomIds
 from keepward.core.commit import CommitDetails, Step
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.proposal import digest_of
+from keepward.machine.clock import RandomIds
 from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer
-from keepward.services.search_features import text_features
+from keepward.services.search.features import text_features
 
 CHUNK = 100
 
@@ -40,7 +40,7 @@ def put_records(
     **fields: Any,
 ) -> list[Record]:
     """Put archival facts of the owner into a store, a hundred a commit, with other fields as named; return them."""
-    session, ids = owner._session, RandomIds()
+    context, ids = owner._context, RandomIds()
     now = owner.now
     made: list[Record] = []
     for start in range(0, len(texts), CHUNK):
@@ -70,8 +70,8 @@ def put_records(
             base={},
             salts=tuple(ids.salt() for _ in range(len(records) + 1)),
         )
-        with session.store.write() as writer:
-            writer.append(session.tenant, stage)
+        with context.store.write() as writer:
+            writer.append(context.tenant, stage)
         made += records
     return made
 
@@ -81,8 +81,8 @@ def many_waiting(owner: Memory, count: int) -> None:
     owner.as_actor(Actor.agent("assistant")).remember("Guess", tier="archival", confidence=0.2, reason="a guess")
     (model,) = owner.pending()
     (step,) = model.steps
-    session, ids = owner._session, RandomIds()
-    with session.store.write() as writer:
+    context, ids = owner._context, RandomIds()
+    with context.store.write() as writer:
         for number in range(1, count):
             name = ids.new_id(model.created_at)
             steps = (replace(step, after=replace(step.after, id=name, text=f"Guess {number}: {number * 7} sacks.")),)

@@ -48,6 +48,6 @@ def call(server: Any, tool: str, arguments: dict[str, Any] | None = None, *, era
     return talk(server, lambda client: client.call_tool(tool, arguments or {}), era=era, **options)
 
 
-def told(result: Any) -> str:
+def result_text(result: Any) -> str:
     """Return the texts of a result."""
     return "\n".join(each.text for each in result.content)

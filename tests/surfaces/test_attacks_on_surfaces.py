@@ -10,7 +10,7 @@ import json
 
 import pytest
 from http_fixtures import HttpTestServer
-from mcp_made import call, served, told
+from mcp_made import call, result_text, served
 
 from keepward import Actor, Policy
 from keepward.mcp.profiles import PROFILE_NAMES, tool_set
@@ -56,7 +56,7 @@ class Mcp(Surface):
 
     def write(self, token, text, **fields):
         result = self._call(token, "remember", {"text": text, **fields})
-        return json.dumps(result.structured_content) + told(result)
+        return json.dumps(result.structured_content) + result_text(result)
 
     def context(self, token, objective, budget=2_000):
         asked = {"objective": objective, "budget_tokens": budget}

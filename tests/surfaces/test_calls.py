@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from http_fixtures import BASE, HttpTestServer
-from mcp_made import call, served, told
+from mcp_made import call, result_text, served
 
 from calls import EXAMPLES, WORD, Example, Stage, operation_of, right_of
 from keepward import Actor, AsyncMemory, Client, KeepwardError, Memory
@@ -191,7 +191,7 @@ class Mcp(Library):
         except KeepwardError as fault:
             return Answer(fault.code, str(fault))
         result = call(served(agent), operation_of(name).tool, at.fill(EXAMPLES[name].tool))
-        text = told(result) + str(result.structured_content)
+        text = result_text(result) + str(result.structured_content)
         missing = "not_found" if "there is no" in text else "unauthorised"
         return Answer(missing if result.is_error else "refused" if "'refused'" in text else "answer", text)
 

@@ -258,7 +258,7 @@ def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
 
 @pytest.mark.slow
 def test_a_recall_loads_nothing_that_writes(saved, tmp_path):
-    names = "('keepward.gates.pipeline', 'keepward.services.edits')"
+    names = "('keepward.gates.pipeline', 'keepward.services.review.edits')"
     assert loaded_by_a_recall(tmp_path / "keepward.db", names, "--quiet", "--json") == "0 []"
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.adapters.world import SystemClock
+from keepward.machine.clock import SystemClock
 
 
 def test_many_that_wait_are_counted_with_how_several_are_decided(run):

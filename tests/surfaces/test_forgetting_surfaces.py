@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from mcp_made import call, opened, served, told
+from mcp_made import call, opened, result_text, served
 from starlette.testclient import TestClient
 
 from keepward import Client
@@ -83,6 +83,6 @@ def test_an_mcp_tool_forgets_what_quotes(owner):
     name, summary = said(owner)
     server = served(owner)
     answer = call(server, "forget", {"id": name})
-    assert summary.id in told(answer)
-    assert WORD not in told(call(server, "recall", {"query": "What am I allergic to?"}))
-    assert WORD not in told(call(server, "get_context", {"objective": TOLD}))
+    assert summary.id in result_text(answer)
+    assert WORD not in result_text(call(server, "recall", {"query": "What am I allergic to?"}))
+    assert WORD not in result_text(call(server, "get_context", {"objective": TOLD}))

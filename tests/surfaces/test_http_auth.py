@@ -10,7 +10,8 @@ from msgspec import structs
 from starlette.datastructures import Headers
 
 from keepward.core.principals import StoredToken
-from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, LoginSessions, handle_of
+from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, handle_of
+from keepward.http.login_sessions import LoginSessions
 from keepward.http.requests import Problem
 from keepward.memory import request_context_of
 

@@ -21,7 +21,7 @@ from keepward.http.app_state import AppState, RateLimiter, ServerOptions
 from keepward.http.requests import Problem
 from keepward.http.server import bind, build, create_app, prepare
 from keepward.http.slots import CALL, COSTLY, IMPORT, STREAM, Slots
-from keepward.services import contexts
+from keepward.services.reading import contexts
 from keepward.storage.server_state import ServerState
 
 

@@ -21,7 +21,8 @@ from starlette.testclient import TestClient
 from keepward import Actor, Memory
 from keepward.http import ServerOptions
 from keepward.http.app_state import RateLimiter
-from keepward.http.auth import CSRF_HEADER, LoginSessions
+from keepward.http.auth import CSRF_HEADER
+from keepward.http.login_sessions import LoginSessions
 from keepward.http.server import build
 from keepward.storage.server_state import EntryKind
 from support.database import as_superuser

@@ -22,7 +22,7 @@ def agent(world):
     return world.bearer()
 
 
-def held(agent, text="Ship in summer", key="mission", **fields):
+def pending_proposal(agent, text="Ship in summer", key="mission", **fields):
     """Return the id of a proposal that waits."""
     sent = {"text": text, "key": key, "kind": "state", "tier": "core", "confidence": 0.9, **fields}
     answer = agent.post("/memory/items", json=sent)
@@ -40,7 +40,7 @@ def mission(world):
 
 @pytest.mark.promise("C69", "C111", "C118", "C117")
 def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
-    name = held(agent, evidence=["chat:42"], source="user_message")
+    name = pending_proposal(agent, evidence=["chat:42"], source="user_message")
     item = world.owner.get("/memory/quarantine").json()["items"][0]
     after = item["steps"][0]["after"]
     assert (item["id"], item["proposer"]["name"], item["reasons"][0]["code"], after["text"], after["evidence"]) == (
@@ -54,21 +54,21 @@ def test_the_queue_reports_what_is_pending_why_and_from_where(world, agent):
 
 @pytest.mark.promise("C118", "T20")
 def test_what_no_reader_sees_is_written_out_for_the_reviewer(world, agent):
-    name = held(agent, "Ship in\u200b summer")
+    name = pending_proposal(agent, "Ship in\u200b summer")
     shown = world.owner.get(f"/memory/quarantine/{name}").json()["shown"]
     assert "⟦U+200B⟧" in shown[0]["payload"]
 
 
 @pytest.mark.promise("C66", "C70", "C112")
 def test_an_approval_stores_exactly_what_was_seen(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     answer = world.owner.post(f"/memory/quarantine/{name}/approve", headers=tag_of(world.owner, name))
     assert (answer.status_code, mission(world)) == (201, "Ship in summer")
 
 
 @pytest.mark.promise("C70")
 def test_an_approval_of_something_else_is_refused(world, agent):
-    one, other = held(agent), held(agent, "Berth three is wet", "workspace_state")
+    one, other = pending_proposal(agent), pending_proposal(agent, "Berth three is wet", "workspace_state")
     answer = world.owner.post(f"/memory/quarantine/{one}/approve", headers=tag_of(world.owner, other))
     assert (answer.status_code, mission(world)) == (412, "Ship before Easter")
 
@@ -76,7 +76,7 @@ def test_an_approval_of_something_else_is_refused(world, agent):
 @pytest.mark.promise("C70")
 @pytest.mark.parametrize(("way", "more"), [("approve", {}), ("amend", {"text": "Ship in autumn"})])
 def test_a_digest_that_contradicts_if_match_is_refused(world, agent, way, more):
-    one, other = held(agent), held(agent, "Berth three is wet", "workspace_state")
+    one, other = pending_proposal(agent), pending_proposal(agent, "Berth three is wet", "workspace_state")
     tags = [tag_of(world.owner, name)["If-Match"].strip('"') for name in (one, other)]
 
     def decide(header, digest):
@@ -91,7 +91,7 @@ def test_a_digest_that_contradicts_if_match_is_refused(world, agent, way, more):
 
 @pytest.mark.promise("T19")
 def test_approval_of_a_changed_base_is_refused_as_stale(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     seen = tag_of(world.owner, name)
     world.memory.remember("Ship next week", key="mission", kind="state", tier="core")
     answer = world.owner.post(f"/memory/quarantine/{name}/approve", headers=seen)
@@ -101,7 +101,7 @@ def test_approval_of_a_changed_base_is_refused_as_stale(world, agent):
 
 @pytest.mark.promise("C70")
 def test_a_second_approval_is_a_conflict(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     seen = tag_of(world.owner, name)
     codes = [world.owner.post(f"/memory/quarantine/{name}/approve", headers=seen).status_code for _ in "ab"]
     assert codes == [201, 409]
@@ -109,7 +109,7 @@ def test_a_second_approval_is_a_conflict(world, agent):
 
 @pytest.mark.promise("C67", "C71")
 def test_rejection_preserves_the_text_and_notifies_the_proposer_once(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     answer = world.owner.post(f"/memory/quarantine/{name}/reject", json={"reason": "not now"})
     told = [[each["decision"] for each in agent.get("/memory/notices").json()["items"]] for _ in "ab"]
     assert (answer.status_code, mission(world), told) == (200, "Ship before Easter", [["not now"], []])
@@ -117,7 +117,7 @@ def test_rejection_preserves_the_text_and_notifies_the_proposer_once(world, agen
 
 @pytest.mark.promise("C71")
 def test_a_rejection_without_a_reason_is_refused(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     answers = [
         world.owner.post(f"/memory/quarantine/{name}/reject", json=body).status_code for body in ({}, {"reason": " "})
     ]
@@ -126,7 +126,7 @@ def test_a_rejection_without_a_reason_is_refused(world, agent):
 
 @pytest.mark.promise("C68")
 def test_batch_approval_returns_one_answer_each(world, agent):
-    ids = [held(agent), held(agent, "Berth three is wet", "workspace_state")]
+    ids = [pending_proposal(agent), pending_proposal(agent, "Berth three is wet", "workspace_state")]
     items = [{"id": each, "digest": world.owner.get(f"/memory/quarantine/{each}").json()["digest"]} for each in ids]
     items[1]["digest"] = "0" * 64
     told = world.owner.post(
@@ -140,7 +140,7 @@ def test_batch_approval_returns_one_answer_each(world, agent):
 
 @pytest.mark.promise("C68")
 def test_batch_rejection_returns_one_answer_each(world, agent):
-    ids = [held(agent), "nobody", held(agent, "Berth three is wet", "workspace_state")]
+    ids = [pending_proposal(agent), "nobody", pending_proposal(agent, "Berth three is wet", "workspace_state")]
     told = world.owner.post("/memory/quarantine/reject", json={"ids": ids, "reason": "no"}).json()
     assert ([each["error"] is None for each in told["results"]], told["rejected"], told["failed"]) == (
         [True, False, True],
@@ -166,7 +166,7 @@ def test_under_four_eyes_no_one_approves_their_own_proposal(tmp_path):
 
 @pytest.mark.promise("C66")
 def test_a_reviewer_decides_and_does_nothing_else(world, agent):
-    reviewer, name = world.bearer("rita", rights="reviewer"), held(agent)
+    reviewer, name = world.bearer("rita", rights="reviewer"), pending_proposal(agent)
     codes = [
         reviewer.post(f"/memory/quarantine/{name}/approve", headers=tag_of(reviewer, name)).status_code,
         reviewer.post("/memory/items", json={"text": "The crane is red"}).status_code,
@@ -178,7 +178,7 @@ def test_a_reviewer_decides_and_does_nothing_else(world, agent):
 @pytest.mark.parametrize("way", ["approve", "amend"])
 @pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
 def test_an_approval_names_what_was_seen(world, agent, way, headers):
-    name = held(agent)
+    name = pending_proposal(agent)
     body = {"json": {"text": "Ship after Easter"}} if way == "amend" else {}
     answer = world.owner.post(f"/memory/quarantine/{name}/{way}", headers=headers, **body)
     detail = answer.json()["detail"]
@@ -187,7 +187,7 @@ def test_an_approval_names_what_was_seen(world, agent, way, headers):
 
 
 def test_an_approval_of_many_names_what_was_seen_of_each(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     answer = world.owner.post("/memory/quarantine/approve", json={"items": [{"id": name}]})
     assert (answer.status_code, "body.items.0.digest" in answer.json()["detail"]) == (428, True)
 
@@ -214,7 +214,7 @@ def reviewing(world):
 
 def test_a_reviewer_decides_in_a_session_and_changes_nothing_else(world, agent, reviewing):
     browser, _, _ = reviewing
-    name = held(agent)
+    name = pending_proposal(agent)
     approved = browser.post(f"/memory/quarantine/{name}/approve", json={}, headers=tag_of(browser, name)).status_code
     written = browser.post("/memory/items", json={"text": "The crane is red"}).status_code
     assert (approved, written, browser.get("/memory/tokens").status_code) == (201, 422, 403)
@@ -229,7 +229,7 @@ def test_a_reviewers_session_ends_with_their_token(world, reviewing):
 
 
 def test_stale_proposal_is_labelled_and_edited_against_current_text(world, agent):
-    name = held(agent)
+    name = pending_proposal(agent)
     world.memory.remember("Ship next week", key="mission", kind="state", tier="core")
     listed = world.owner.get("/memory/quarantine").json()["items"]
     listed.append(world.owner.get(f"/memory/quarantine/{name}").json())

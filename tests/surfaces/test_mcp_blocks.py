@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mcp_made import call, opened, served, told
+from mcp_made import call, opened, result_text, served
 
 from keepward import Access, Actor, Memory, Policy, Tier
 
@@ -66,7 +66,7 @@ def test_a_passage_is_replaced(owner, server):
 @pytest.mark.parametrize("old", ["Christmas", "e", ""])
 def test_passage_that_is_not_unique_is_an_error(server, old):
     result = call(server, "block_replace", {"label": "mission", "old": old, "new": "x", "reason": "r"})
-    assert (result.is_error, "exactly once" in told(result)) == (True, True)
+    assert (result.is_error, "exactly once" in result_text(result)) == (True, True)
 
 
 def test_an_empty_block_can_be_written(owner, server):
@@ -77,7 +77,7 @@ def test_an_empty_block_can_be_written(owner, server):
 
 def test_a_passage_of_an_empty_block_is_an_error(server):
     result = call(server, "block_replace", {"label": "operating_rules", "old": "Answer", "new": "x"})
-    assert (result.is_error, "this block is empty" in told(result)) == (True, True)
+    assert (result.is_error, "this block is empty" in result_text(result)) == (True, True)
 
 
 def test_a_block_that_policy_does_not_know_is_refused(server):

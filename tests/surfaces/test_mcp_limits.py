@@ -9,7 +9,7 @@ from http_fixtures import BASE
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_made import told
+from mcp_made import result_text
 
 from keepward import Memory
 from keepward.http.app_state import ServerOptions
@@ -49,7 +49,7 @@ def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch):
     monkeypatch.setattr(Memory, "status", slow)
     token = world.memory.create_token("claude").secret
     (answer,) = calls(world, token, ("status", {}))
-    assert (answer.is_error, "longer than this token may use" in told(answer)) == (True, True)
+    assert (answer.is_error, "longer than this token may use" in result_text(answer)) == (True, True)
 
 
 def test_a_resource_has_a_deadline(world, monkeypatch):

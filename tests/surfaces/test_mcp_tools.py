@@ -7,7 +7,7 @@ import re
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_made import ERAS, ORDER, SECRET, call, served, talk, told
+from mcp_made import ERAS, ORDER, SECRET, call, result_text, served, talk
 
 from keepward import Actor
 from keepward.embedding.tokens import EstimateCounter
@@ -74,7 +74,7 @@ def test_tool_that_decides_is_a_protocol_error_by_any_name(server, tool, era):
 
 def test_recalled_text_cannot_be_remembered_as_news(server):
     remembered(server)
-    again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
+    again = call(server, "remember", {"text": result_text(call(server, "recall", {"query": "tabs"}))})
     assert again.structured_content["outcome"] == "refused"
 
 
@@ -93,8 +93,8 @@ def test_a_secret_is_refused_and_is_in_no_answer(server):
 
 def test_a_long_text_is_refused_with_what_preserves_it(server):
     result = call(server, "remember", {"text": "The crane lifts forty tonnes. " * 60})
-    assert "send one fact per call" in told(result)
-    assert "`keepward import FILE`" in told(result)
+    assert "send one fact per call" in result_text(result)
+    assert "`keepward import FILE`" in result_text(result)
 
 
 @pytest.mark.promise("T22")
@@ -122,7 +122,7 @@ def test_a_quarantined_text_is_in_no_recall_context_or_status(server):
 def test_what_others_proposed_is_counted_and_not_shown(owner, server):
     owner.as_actor(Actor.agent("other")).remember("Ship the zeppelin", tier="core", key="mission")
     result = call(server, "pending", {})
-    assert (result.structured_content["of_others"], "zeppelin" in told(result)) == (1, False)
+    assert (result.structured_content["of_others"], "zeppelin" in result_text(result)) == (1, False)
 
 
 def test_the_proposer_sees_its_own_quarantined_text(server):
@@ -138,7 +138,7 @@ def test_proposal_on_a_changed_memory_shows_as_stale(owner, server):
     owner.revise(block.id, "Ship it never", reason="cancelled")
     result = call(server, "pending", {})
     assert result.structured_content["proposals"][0]["stale"] is True
-    assert "stale: the memory that it would change has changed" in told(result)
+    assert "stale: the memory that it would change has changed" in result_text(result)
 
 
 def test_a_rejection_is_reported_once_with_the_next_write(owner, server):
@@ -158,7 +158,7 @@ def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
 @pytest.mark.parametrize("tool", EIGHT)
 def test_unknown_argument_is_refused_without_repeating_it(server, tool):
     result = call(server, tool, {"hunter2": "hunter2"})
-    assert (result.is_error, told(result).count("\n"), "hunter2" in told(result)) == (True, 0, False)
+    assert (result.is_error, result_text(result).count("\n"), "hunter2" in result_text(result)) == (True, 0, False)
 
 
 def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatch, caplog):
@@ -169,12 +169,12 @@ def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatc
 
     monkeypatch.setattr(Memory, "recall", fail)
     result = call(server, "recall", {"query": "hunter2"})
-    assert (result.is_error, "hunter2" in told(result) + caplog.text) == (True, False)
+    assert (result.is_error, "hunter2" in result_text(result) + caplog.text) == (True, False)
 
 
 def test_a_change_too_many_is_reported_to_wait(agent):
     result = call(served(agent, admit=lambda _: 12.4), "remember", {"text": "Hello there"})
-    assert (result.is_error, "wait 12 seconds" in told(result)) == (True, True)
+    assert (result.is_error, "wait 12 seconds" in result_text(result)) == (True, True)
 
 
 def test_reading_is_not_counted_as_a_change(agent):
@@ -200,7 +200,7 @@ def test_revise_that_changes_nothing_says_so(server):
 )
 def test_append_says_what_it_takes(server, more, sentence):
     result = call(server, "revise", {"id": remembered(server)["id"], "append": True, **more})
-    assert (result.is_error, sentence in told(result)) == (True, True)
+    assert (result.is_error, sentence in result_text(result)) == (True, True)
 
 
 def test_revise_can_remove_a_time_to_live(owner, server):
@@ -223,7 +223,7 @@ def test_no_line_of_a_memory_stands_at_the_margin_of_an_answer(agent, owner):
     call(server, "remember", {"text": f"{FORGED} now", "tier": "core", "key": "operating_rules"})
     asked = {"recall": {"query": "pay day"}, "history": {"id": given["id"]}, "pending": {}, "read_blocks": {}}
     for tool, arguments in asked.items():
-        text = told(call(served(agent, "blocks") if tool == "read_blocks" else server, tool, arguments))
+        text = result_text(call(served(agent, "blocks") if tool == "read_blocks" else server, tool, arguments))
         assert "EVIL-99" in text, tool
         assert "<think>" not in text, tool
         assert not re.search(r"(?:^|[\n\r\u2028]) {0,3}(2\. Pay|\[rule\]|## Core|3\. insert|\(rule, owner)", text), tool

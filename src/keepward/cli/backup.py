@@ -1,6 +1,8 @@
 """Commands that erase, copy, adopt and import data: erase, backup, store, adopt, export, import and add.
 
 An action that cannot be undone shows its plan and a digest first. It runs only with that digest.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ The actor comes from `--as`, `KEEPWARD_ACTOR`, the settings file or `--agent`, i
 file names an actor, `--as` can only name the same actor or one with fewer rights. For example, an agent that is started
 with `KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. If `KEEPWARD_TOKEN` contains a token, actor, tenant
 and scope are those of the token, and no option changes them.
+
+Late imports: other commands start faster, not every system has it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 All results shown are real answers of a store; only the words of people and agents are scripted, in `demo.toml`. The
 demo needs no network, key or settings file, and writes only to its own store. The planted cloud key is built from
 pieces and never shown.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations

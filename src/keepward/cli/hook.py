@@ -6,6 +6,8 @@ Invariants
 (3) If the environment has a token of this store, the hook has the rights of that token. An unknown token is ignored.
 (4) The default scope is the login's, in the project of the folder that the event names. The hook reads nothing of
     other projects, and other projects read nothing that it stores.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `main` returns an exit code and never raises; see `command` for the codes. With `--json` an error is one object on
 stdout, {"error": {"code", "message"}}; the message is on stderr too.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations

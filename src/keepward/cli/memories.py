@@ -3,6 +3,8 @@
 All except `train` act as an agent by default. `remember`, `block` and `blob put` create the store if it is missing. A
 write that stored nothing says so and why. A file that is too large is refused before it is read. `blob get` writes a
 file that only its owner can read, and replaces no file.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations
@@ -244,7 +246,7 @@ def blob(
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
     from keepward.memory import request_context_of
-    from keepward.services import blobs
+    from keepward.services.writing import blobs
 
     memory = call.memory()
     stored_blob = blobs.blob_info(request_context_of(memory), target)

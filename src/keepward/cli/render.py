@@ -2,6 +2,8 @@
 
 Stored text is printed as plain text: markup is not interpreted, and control characters are written out. Every line fits
 the width: that of the terminal, `COLUMNS`, or 80. A colour only repeats what a word says.
+
+Late imports: other commands start faster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Commands that serve agents: the HTTP server, the Model Context Protocol on stdio, and the settings of MCP clients."""
+"""Commands that serve agents: the HTTP server, the Model Context Protocol on stdio, and the settings of MCP clients.
+
+Late imports: other commands start faster.
+"""
 
 from __future__ import annotations
 

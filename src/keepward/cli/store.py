@@ -1,4 +1,7 @@
-"""Commands on the store itself: make it, check it, and manage its settings, jobs, tokens and key."""
+"""Commands on the store itself: make it, check it, and manage its settings, jobs, tokens and key.
+
+Late imports: other commands start faster.
+"""
 
 from __future__ import annotations
 

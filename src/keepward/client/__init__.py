@@ -5,6 +5,6 @@ with Client("http://127.0.0.1:8321", token) as memory:
 """
 
 from keepward.client.client import Client, CommitEvent, ImportedLine
-from keepward.client.encoding import Draft
+from keepward.client.encoding import ClientDraft
 
-__all__ = ["Client", "CommitEvent", "Draft", "ImportedLine"]
+__all__ = ["Client", "ClientDraft", "CommitEvent", "ImportedLine"]

@@ -6,6 +6,8 @@
 * Handles on one server share its connections and differ in tenant and scope. The actor is that of the token.
 * Events come in the order of the commits, each once. After a break they continue where they stopped.
 * An export file under its final name is complete; see ``durable``. An import is sent once; a broken one is reported.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.client import encoding
-from keepward.client.encoding import Draft
+from keepward.client.encoding import ClientDraft
 from keepward.client.transport import (
     RETRY_DELAY_S,
     UNREADABLE_ANSWER,
@@ -163,16 +165,16 @@ class Client(Handles):
         """Close the connections for all handles on them."""
         self._transport.close()
 
-    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> ClientDraft:
         """Collect changes in a ``with`` block and propose them together at its end. An error discards them."""
-        return Draft(self._transport, reason, session)
+        return ClientDraft(self._transport, reason, session)
 
     def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped.
 
         It is computed locally from the proposal.
         """
-        from keepward.services.review_queue import review_steps
+        from keepward.services.review.queue import review_steps
 
         return review_steps(item)
 

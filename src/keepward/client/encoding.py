@@ -19,7 +19,6 @@ from typing import Any, get_args
 
 import msgspec
 
-from keepward.adapters.world import RandomIds, SystemClock
 from keepward.api import OPERATIONS
 from keepward.client.transport import ResponseBody, Transport, read_result, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
@@ -30,6 +29,7 @@ from keepward.core.query import Memories, Recall
 from keepward.core.value import json_problem
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
+from keepward.machine.clock import RandomIds, SystemClock
 from keepward.operations import Operation
 from keepward.services import arguments
 from keepward.types import MAX_DECISIONS, MAX_ITEMS, MAX_PAGE_SIZE
@@ -173,7 +173,7 @@ def _pages(
 
 
 def _propose(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Outcome:
-    draft = Draft(transport, args.get("reason", ""), args.get("session"))
+    draft = ClientDraft(transport, args.get("reason", ""), args.get("session"))
     for change in args["changes"]:
         _check_change(change)
         draft.stage(arguments.require_content(change))
@@ -391,7 +391,7 @@ def _new_ids() -> arguments.NewIds:
     return arguments.NewIds(lambda: RandomIds().new_id(SystemClock().now()))
 
 
-class Draft(LocalDraft):
+class ClientDraft(LocalDraft):
     """Changes that are collected here and sent to the server together."""
 
     def __init__(self, transport: Transport, reason: str, session: str | None) -> None:

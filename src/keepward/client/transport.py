@@ -6,6 +6,8 @@
 * An unreachable server, and one that asks for a wait beyond the timeout, raise ``StoreUnavailable``. Any other problem
   raises the error that the library would raise, with the message of the server.
 * The environment is not read: no proxy, token or certificate comes from it.
+
+Late imports: an extra may be missing.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import replay
-from keepward.context.sections import Candidate, CompileInput, CompileResult, OutputFilterResult
+from keepward.context.sections import CompileInput, CompileResult, ContextCandidate, OutputFilterResult
 from keepward.core.compiled import ContextItem, Exclusion, Replayed, Section
 
 __all__ = [
-    "Candidate",
     "CompileInput",
     "CompileResult",
+    "ContextCandidate",
     "ContextItem",
     "Exclusion",
     "OutputFilterResult",

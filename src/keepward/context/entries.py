@@ -17,7 +17,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from keepward.context.lines import Line
-from keepward.context.sections import SECTION_SORT_KEYS, Candidate, CompileInput, is_turn, origin_order
+from keepward.context.sections import SECTION_SORT_KEYS, CompileInput, ContextCandidate, is_turn, origin_order
 from keepward.core.commit import Reason
 from keepward.core.compiled import Mask
 from keepward.core.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
@@ -63,7 +63,7 @@ class Entry:
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     weak: bool = False
-    #: See ``Candidate.level``.
+    #: See ``ContextCandidate.level``.
     level: Trust = Trust.UNKNOWN
     #: Whether it is a summary, and one of its sources is a candidate too.
     has_candidate_sources: bool = False
@@ -151,11 +151,11 @@ def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVer
     for name, version, reason in inputs.excluded:
         known = reasons.get((name, version))
         reasons[name, version] = reason if known is None else min(known, reason, key=_reason_sort_key)
-    sources: dict[str, Sequence[Candidate]] = {}
+    sources: dict[str, Sequence[ContextCandidate]] = {}
     for section in SECTION_SORT_KEYS:
         records: Iterable[Record] = getattr(inputs, section)
         ordered = sorted(records, key=attrgetter("id", "version"))
-        sources[section] = [Candidate(record=record) for record in ordered]
+        sources[section] = [ContextCandidate(record=record) for record in ordered]
     sources["recalled"] = inputs.recalled
     min_trust = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
     newest: dict[str, int] = {}

@@ -27,7 +27,7 @@ PREFIX_SECTIONS = frozenset(SECTIONS[:4])
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Candidate:
+class ContextCandidate:
     """One recalled memory that may come in if it fits."""
 
     record: Record
@@ -79,7 +79,7 @@ class CompileInput:
     state: Sequence[Record] = ()
     working: Sequence[Record] = ()
     #: Best first; more than fit.
-    recalled: Sequence[Candidate] = ()
+    recalled: Sequence[ContextCandidate] = ()
     #: Memories that were left out before: id, version, reason.
     excluded: Sequence[tuple[str, int, Reason]] = ()
     #: Name and function of the token counter; it counts 0 for an empty text.

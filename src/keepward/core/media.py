@@ -5,6 +5,8 @@
 * Content is active unless both its claimed and its detected type are in ``_INERT_TYPES``.
 
 The signatures are those of puremagic. Text is not matched against them, because words look like short signatures.
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Values that are expensive to make, made at first use: regular expressions, and TOML files of a package."""
+"""Values that are expensive to make, made at first use: regular expressions, and TOML files of a package.
+
+Late imports: few texts need it.
+"""
 
 from __future__ import annotations
 

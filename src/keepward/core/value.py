@@ -2,6 +2,8 @@
 
 In memory, instants are aware UTC datetimes; on disk, whole microseconds since 1970. The conversion does not round.
 Errors never repeat a given name: it may be a secret in the wrong place.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations

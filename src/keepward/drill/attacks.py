@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from keepward.core.policy import Policy
 from keepward.core.principals import Actor
-from keepward.drill.target import Target
+from keepward.drill.target import DrillTarget
 from keepward.errors import KeepwardError
 from keepward.interchange import load
 from keepward.memory import Memory
@@ -29,7 +29,7 @@ FAKE_SECRET = "AK" + "IA" + "Q7ZL3MX5T2VB6NWD"
 class DrillStore:
     """A copy of a store, opened by its owner and by an agent."""
 
-    def __init__(self, target: Target, tenant: str, policy: Policy) -> None:
+    def __init__(self, target: DrillTarget, tenant: str, policy: Policy) -> None:
         self.target, self.tenant = target, tenant
         # With memory paused by policy everything would be refused, which would prove nothing.
         self.policy = replace(policy, enabled=True, capture=True, recall=True)

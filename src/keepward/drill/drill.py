@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from keepward.core.policy import Policy
 from keepward.core.value import Data
 from keepward.drill.attacks import ATTACKS, Attack, DrillStore
-from keepward.drill.target import DatabaseTarget, Target
+from keepward.drill.target import DatabaseTarget, DrillTarget
 from keepward.errors import KeepwardError
 from keepward.locations import DatabaseUrl, Location
 
@@ -59,7 +59,7 @@ def drill(
         Tampered: the store's journal is corrupt.
     """
     results: list[DrillResult] = []
-    kind = DatabaseTarget if isinstance(place, DatabaseUrl) else Target
+    kind = DatabaseTarget if isinstance(place, DatabaseUrl) else DrillTarget
     with tempfile.TemporaryDirectory() as folder, closing(kind(Path(folder), place)) as target:
         target.copy_store()
         with _without_logging():

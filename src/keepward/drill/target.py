@@ -3,6 +3,8 @@
 The store that is copied is only read, and never opened by the engine. A copy in a database is a schema with a new name,
 which is dropped at the end. Only this schema is on the search path of the copy's connections, so that no statement
 reaches another table.
+
+Late imports: an extra may be missing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from keepward.errors import StoreUnavailable
 from keepward.memory import Memory
 
 
-class Target:
+class DrillTarget:
     """A copy that is a file, next to a configuration folder of its own."""
 
     def __init__(self, folder: Path, source: Any = None) -> None:
@@ -63,7 +65,7 @@ class Target:
         """Remove what the copy left outside the folder: nothing for a file."""
 
 
-class DatabaseTarget(Target):
+class DatabaseTarget(DrillTarget):
     """A copy that is a schema of its own in a database."""
 
     def __init__(self, folder: Path, database: Any) -> None:

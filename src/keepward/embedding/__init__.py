@@ -2,6 +2,8 @@
 
 To choose an embedder is cheap: no weights are opened, no server is called, no runner is imported. An unknown name is
 refused; the error lists the valid names.
+
+Late imports: each embedder loads its own libraries.
 """
 
 from __future__ import annotations

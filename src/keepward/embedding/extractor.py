@@ -19,7 +19,7 @@ from typing import Any
 
 from keepward.core.messages import Fact, Turn
 from keepward.core.patterns import load_toml
-from keepward.embedding.remote import Server, as_utf8_text
+from keepward.embedding.remote import ModelServer, as_utf8_text
 
 #: Maximum characters of a fact, and maximum facts of one answer.
 MAX_FACT_CHARS = 300
@@ -46,7 +46,7 @@ class HttpExtractor:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
-        self._server = Server(
+        self._server = ModelServer(
             "chat", url, "chat/completions", api_key, timeout_seconds=timeout_seconds, attempts=2, sleep=sleep
         )
 

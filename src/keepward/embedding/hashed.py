@@ -68,7 +68,7 @@ class HashedEmbedder:
 
     @property
     def cosine_scale(self) -> tuple[float, float]:
-        """What ``services.search_features.model_scale`` measures: mean and deviation of cosines of unrelated texts.
+        """What ``services.search.features.model_scale`` measures: mean and deviation of cosines of unrelated texts.
 
         A feature has a random index and sign, so that the deviation is near ``1 / sqrt(dim)``.
         """

@@ -9,6 +9,8 @@ Invariants
 (3) The telemetry of onnxruntime is off before its first import. Since 1.29 it reports each process and each model to
     Microsoft, and stores an identifier in the user's cache.
 (4) The vocabulary, half of the weights, is mapped: only the rows of a text's words are read.
+
+Late imports: each embedder loads its own libraries, a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class MiniLmEmbedder:
     """
 
     dim = DIM
-    #: What ``services.search_features.model_scale`` measures: mean and deviation of the cosines of unrelated texts.
+    #: What ``services.search.features.model_scale`` measures: mean and deviation of the cosines of unrelated texts.
     cosine_scale = 0.0, 0.07
 
     #: Name, start of the weights' SHA-256, and dimension: equal exactly when vectors can be compared, as can those of

@@ -5,6 +5,8 @@ Invariants
     package is run.
 (2) The weights and the tokenizer have the SHA-256 that is written here, or nothing is stored.
 (3) The folder of the model is complete or missing: it is written under another name and then renamed.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations

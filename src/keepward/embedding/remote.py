@@ -49,7 +49,7 @@ _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
 
 
-class Server:
+class ModelServer:
     """One endpoint for JSON requests and responses; thread safe.
 
     `what` names it in errors, such as "embedding". A request to a busy server (429, 5xx, no connection) is repeated up
@@ -186,7 +186,7 @@ class HttpEmbedder:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = Server(
+        self._server = ModelServer(
             "embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep, clock=clock
         )
         self._model = model

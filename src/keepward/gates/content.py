@@ -8,6 +8,8 @@ Invariants
     people. Such a write is refused, with a hint. A record that a job derives has the names of its sources, which the
     gates have checked.
 (3) In names and references only certain findings count: digits in an id are not a phone number.
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations

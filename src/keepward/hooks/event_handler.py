@@ -23,13 +23,13 @@ from keepward.conversation import propose_summaries
 from keepward.core.value import load_json
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.memory import request_context_of
-from keepward.services.session_start import MAX_REPLY_LENGTH, last_reply, session_start
+from keepward.services.reading.session_start import MAX_REPLY_LENGTH, last_reply, session_start
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from keepward.core.compiled import CompiledContext
-    from keepward.hooks.events import Event
+    from keepward.hooks.events import HookEvent
     from keepward.memory import Memory
 
 #: Token budget at the start of a session, and at a prompt.
@@ -80,7 +80,7 @@ class DeliveredIds:
         return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
 
 
-def handle_event(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
+def handle_event(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
     """Handle an event; return the text to add to the model's input."""
     match event.what:
         case "start":
@@ -97,7 +97,7 @@ def handle_event(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     return ""
 
 
-def _on_start(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
+def _on_start(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
     if event.afresh:
         delivered.clear(event.session, memory.now)
     elif delivered.of(event.session):
@@ -110,7 +110,7 @@ def _on_start(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     return f"{context.text}\n\n{_REPLY_NOTE}" if has_reply else context.text
 
 
-def _on_prompt(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
+def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
     prompt = event.prompt.strip()
     if not prompt or prompt.startswith("/"):
         # A command of the client.
@@ -127,7 +127,7 @@ def _on_prompt(memory: Memory, event: Event, delivered: DeliveredIds) -> str:
     return context.text
 
 
-def _on_reply(memory: Memory, event: Event, delivered: DeliveredIds) -> None:
+def _on_reply(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> None:
     """Store the beginning of the assistant's message in place of the last one of the session."""
     # A secret that the cut would split is recognized only before.
     text = _beginning(redact_personal_data(redact_secrets(event.reply)))

@@ -60,7 +60,7 @@ _SESSION = ("session_id", "conversation_id", "sessionId")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class HookEvent:
     """One event of a client."""
 
     what: EventKind
@@ -85,7 +85,7 @@ def event_name(client: ClientFormat, what: str) -> str:
     return next((name for name, kind in client.events.items() if kind == what), "")
 
 
-def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
+def parse_event(client: ClientFormat, what: str, data: str) -> HookEvent | None:
     """Return the parsed event of a client, or None if it is not usable."""
     try:
         given = json.loads(data)
@@ -101,7 +101,7 @@ def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
     roots = given.get("workspace_roots")
     # Cursor names the folders of its window.
     folder = _text(given, "cwd") or (_text({"": roots[0]}, "") if isinstance(roots, list) and roots else "")
-    return Event(
+    return HookEvent(
         what=client.events[name],
         name=name,
         session=session.strip()[:200],
@@ -114,7 +114,7 @@ def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
     )
 
 
-def format_answer(client: ClientFormat, event: Event, text: str) -> str:
+def format_answer(client: ClientFormat, event: HookEvent, text: str) -> str:
     """Return the answer that adds a text, in the client's format; the empty text if there is nothing to add."""
     if not text or not event.adds:
         return ""

@@ -9,6 +9,8 @@ Invariants
 (3) An event that a server has received is not handled again, because it would be stored twice.
 (4) The socket and its folder must belong to this user, and no other user may write to the folder. After `su`, the
     runtime folder of the environment belongs to another user.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from keepward import deadline, guesses
 from keepward.core.principals import hash_token
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.http.auth import LoginSessions
+from keepward.http.login_sessions import LoginSessions
 from keepward.http.requests import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Metrics, Tracer, create_metrics, create_tracer

@@ -51,11 +51,11 @@ from keepward.http.requests import (
 )
 from keepward.memory import Memory, request_context_of
 from keepward.operations import Operation, operation
-from keepward.services import review
-from keepward.services.edits import parse_change
-from keepward.services.read import parse_as_of
-from keepward.services.rollback import undo_digest
-from keepward.services.search import is_counted
+from keepward.services.reading.queries import is_counted
+from keepward.services.reading.recall import parse_as_of
+from keepward.services.review import decisions
+from keepward.services.review.edits import parse_change
+from keepward.services.undoing.rollback import undo_digest
 
 #: A page of the log ends before the commit with which it would have more steps; each has two memories.
 MAX_STEPS_PER_PAGE = 1_000
@@ -334,7 +334,7 @@ def approve(call: OperationCall) -> Response:
     """Approve the version that the caller saw, also amended. Missing rights are reported first."""
     if not call.memory.actor.may_decide:
         return write_response(call.run())
-    item = review.proposal(request_context_of(call.memory), call.given["id"])
+    item = decisions.proposal(request_context_of(call.memory), call.given["id"])
     where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
     needed = not call.names_digest
     require_match(call.http, text_etag(item.digest), required=needed, where=where, any_version=False)

@@ -24,7 +24,7 @@ from keepward.http.requests import SCOPE_HEADERS, Problem
 from keepward.idempotency import IdempotencyKey
 from keepward.memory import Memory, request_context_of
 from keepward.services.read_taint import actor_key
-from keepward.services.write import repeated_outcome
+from keepward.services.writing.write import repeated_outcome
 
 KEY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"

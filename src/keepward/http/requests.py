@@ -41,7 +41,7 @@ from keepward.core.value import MAX_DEPTH, is_too_deep, unknown_field_message
 from keepward.handles import NAMED_HANDLE_HEADERS
 from keepward.interchange import parsing
 from keepward.mcp import jsonrpc_error
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 from keepward.types import MAX_PAGE_SIZE
 
 #: Headers with the tenant and scope of a request.

@@ -8,6 +8,8 @@
 * ``ServerOptions.checked`` runs before the port is bound.
 * A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
 * `/mcp` is one of the routes, with the same middleware and limits; its changes count like others.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -43,17 +45,10 @@ from keepward.core.value import Data
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http import openapi
 from keepward.http.app_state import AppState, ServerOptions
-from keepward.http.auth import (
-    SESSION_LIFETIME_S,
-    Caller,
-    app_state_of,
-    csrf_token_of,
-    handle_of,
-    identify,
-    unauthenticated,
-)
+from keepward.http.auth import Caller, app_state_of, csrf_token_of, handle_of, identify, unauthenticated
 from keepward.http.handlers import json_response
 from keepward.http.inputs import Inputs
+from keepward.http.login_sessions import SESSION_LIFETIME_S
 from keepward.http.middleware import SecurityMiddleware
 from keepward.http.protocol import StrictProtocol
 from keepward.http.requests import Problem, StrictRequest, error_response

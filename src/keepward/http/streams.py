@@ -42,7 +42,7 @@ from keepward.interchange import load, plan_restore_export, restore_export, writ
 from keepward.interchange.imports import Format
 from keepward.interchange.run import LineResult
 from keepward.memory import Memory, queue_version, request_context_of
-from keepward.services import blobs
+from keepward.services.writing import blobs
 from keepward.types import Line
 
 #: Seconds between two polls of the head, and between two heartbeats.

@@ -8,6 +8,8 @@
 * Without ``prometheus_client`` there are no metrics, without ``opentelemetry-api`` no spans.
 
 Source: OpenTelemetry, semantic conventions for generative AI, memory operations.
+
+Late imports: a program that does not need it starts faster, an extra may be missing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, cast
 
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import TOTAL_LIMIT, ZIP_MAGIC, Source, open_source, require_readable
+from keepward.interchange.parsing import TOTAL_LIMIT, ZIP_MAGIC, ImportSource, open_source, require_readable
 
 #: Endings of files that are read.
 _READABLE_SUFFIXES = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
@@ -41,7 +41,7 @@ class Bundle:
 
     name: str
     #: The function that opens each file, by its path inside, in order; a single file has its own name.
-    files: dict[str, Callable[[], AbstractContextManager[Source]]] = field(default_factory=dict)
+    files: dict[str, Callable[[], AbstractContextManager[ImportSource]]] = field(default_factory=dict)
     #: Sentences, and the number of skipped files by description.
     notes: list[str] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
@@ -108,9 +108,9 @@ def _folder(folder: Path) -> Bundle:
 
 
 @contextmanager
-def _file(path: Path, inside: str) -> Iterator[Source]:
+def _file(path: Path, inside: str) -> Iterator[ImportSource]:
     with open_source(path) as source:
-        yield Source(stream=source.stream, name=inside, path=path)
+        yield ImportSource(stream=source.stream, name=inside, path=path)
 
 
 def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
@@ -158,9 +158,9 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
 
 
 @contextmanager
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Iterator[Source]:
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Iterator[ImportSource]:
     with archive.open(info) as member:
-        yield require_readable(Source(stream=member, name=inside))
+        yield require_readable(ImportSource(stream=member, name=inside))
 
 
 def _check_file_count(count: Bundle) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from keepward.interchange.messages import events
-from keepward.interchange.parsing import Row, Source, list_or_empty, permanent_item
+from keepward.interchange.parsing import ImportSource, Row, list_or_empty, permanent_item
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 _MAX_CATEGORY = 256
 
@@ -34,7 +34,7 @@ def is_claude(value: Any) -> bool:
     )
 
 
-def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_chatgpt(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the branch of each conversation that was shown last."""
     for number, value in source.elements():
         if isinstance(value, dict) and _is_account(value):
@@ -85,7 +85,7 @@ def _branch_shown_last(value: dict[str, Any], run: ImportRun) -> list[dict[str, 
     return [messages[name] for name in reversed(way) if name in messages]
 
 
-def read_claude(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_claude(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read conversations, projects and memory; each is of an account."""
     for number, value in source.elements():
         if not isinstance(value, dict):

@@ -29,8 +29,8 @@ from keepward.core.serialization import canonical, digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import legacy, vault
 from keepward.interchange.imports import detect
-from keepward.interchange.parsing import Source, open_source
-from keepward.services.blobs import blob_ref_of
+from keepward.interchange.parsing import ImportSource, open_source
+from keepward.services.writing.blobs import blob_ref_of
 from keepward.storage.file import id_file
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _require_restorer(mem: Memory) -> None:
         raise Unauthorised("restoring an export takes the owner; anyone may import it, through the gates")
 
 
-def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
+def _plan_restore(mem: Memory, source: ImportSource) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
     if (detected := detect(source)) != "vault":
         raise InvalidInput(f"the file is no export of a journal, its format is {detected}: import it instead")
     found = vault.verify_file(source)
@@ -230,7 +230,11 @@ def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vaul
 
 
 def _restore_journal(
-    mem: Memory, handle: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
+    mem: Memory,
+    handle: Memory,
+    source: ImportSource,
+    found: vault.VaultSummary,
+    report: Callable[[int, int], None] | None,
 ) -> RestoredExport:
     # Blobs first, so that stored records refer to existing blobs only.
     errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(handle, source.path, ref))}

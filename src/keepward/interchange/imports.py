@@ -21,9 +21,9 @@ from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
 from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, vault
 from keepward.interchange.archive import Bundle, open_bundle
-from keepward.interchange.parsing import SQLITE_MAGIC, Row, Source
+from keepward.interchange.parsing import SQLITE_MAGIC, ImportSource, Row
 from keepward.interchange.run import Imported, ImportRun, LineResult
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -55,16 +55,16 @@ _PROBE = 50
 _MAX_NAMED_FILES = 5
 
 
-class Reader(NamedTuple):
+class ImportFormat(NamedTuple):
     """Functions to detect and read one format. A new format is a module with both, and a row in ``READERS``."""
 
     #: Whether a JSON value (a line or a complete file) has this format.
     detect: Callable[[Any], bool]
     #: Yield the rows of a file. InvalidInput if it is unreadable, truncated or empty.
-    read: Callable[[Source, ImportRun], Iterator[Row]]
+    read: Callable[[ImportSource, ImportRun], Iterator[Row]]
 
 
-def detect(source: Source) -> Format:
+def detect(source: ImportSource) -> Format:
     """Return the format of a file, by its content."""
     if source.begins(SQLITE_MAGIC):
         return tables.detect(source)
@@ -199,24 +199,24 @@ def _never(_: Any) -> bool:
 
 
 #: In the order of detection. Markdown and SQLite need the complete file, see ``detect``.
-READERS: dict[Format, Reader] = {
-    "vault": Reader(vault.detect, vault.read),
-    "records": Reader(records.detect, records.read),
-    "chatgpt": Reader(chats.is_chatgpt, chats.read_chatgpt),
-    "claude": Reader(chats.is_claude, chats.read_claude),
-    "mcp-memory": Reader(peers.is_server_memory, peers.read_server_memory),
-    "mem0": Reader(peers.is_mem0, peers.read_mem0),
-    "letta": Reader(peers.is_letta, peers.read_letta),
-    "zep": Reader(peers.is_zep, peers.read_zep),
-    "block-tables": Reader(tables.is_block, tables.read_blocks),
-    "langgraph": Reader(_never, tables.read_langgraph),
-    "notes-table": Reader(_never, tables.read_notes),
-    "memory-bank": Reader(_never, tables.read_memory_file),
-    "messages": Reader(messages.detect, messages.read),
-    "legacy-jsonl": Reader(legacy.detect, legacy.read),
-    "markdown": Reader(_never, markdown.read),
-    "csv": Reader(_never, tabular.read_csv),
-    "lines": Reader(_never, tabular.read_lines),
+READERS: dict[Format, ImportFormat] = {
+    "vault": ImportFormat(vault.detect, vault.read),
+    "records": ImportFormat(records.detect, records.read),
+    "chatgpt": ImportFormat(chats.is_chatgpt, chats.read_chatgpt),
+    "claude": ImportFormat(chats.is_claude, chats.read_claude),
+    "mcp-memory": ImportFormat(peers.is_server_memory, peers.read_server_memory),
+    "mem0": ImportFormat(peers.is_mem0, peers.read_mem0),
+    "letta": ImportFormat(peers.is_letta, peers.read_letta),
+    "zep": ImportFormat(peers.is_zep, peers.read_zep),
+    "block-tables": ImportFormat(tables.is_block, tables.read_blocks),
+    "langgraph": ImportFormat(_never, tables.read_langgraph),
+    "notes-table": ImportFormat(_never, tables.read_notes),
+    "memory-bank": ImportFormat(_never, tables.read_memory_file),
+    "messages": ImportFormat(messages.detect, messages.read),
+    "legacy-jsonl": ImportFormat(legacy.detect, legacy.read),
+    "markdown": ImportFormat(_never, markdown.read),
+    "csv": ImportFormat(_never, tabular.read_csv),
+    "lines": ImportFormat(_never, tabular.read_lines),
 }
 #: A file of one of these formats may be read as another of them, if that is named.
 _LINE_FORMATS = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})

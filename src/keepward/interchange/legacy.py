@@ -16,9 +16,9 @@ from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import SHARED_SCOPE, parse_scope
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import Row, Source
+from keepward.interchange.parsing import ImportSource, Row
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")
@@ -34,7 +34,7 @@ def detect(value: Any) -> bool:
     return isinstance(value.get("id"), str) and bool(_ID.fullmatch(value["id"])) and bool(_KNOWN & value.keys())
 
 
-def read(source: Source, run: ImportRun) -> Iterator[Row]:
+def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the newest live version of each memory, in the order of their lines."""
     newest: dict[str, tuple[int, int]] = {}
     deleted: set[str] = set()

@@ -4,6 +4,8 @@ A list item, with its nested lines, is a fact; a paragraph, table, quotation or 
 above it, outermost first, are its category. Numbers are lines of the file. The file is the session of its blocks. A
 block is recognized by its text in that file, because its line changes when the file is edited.
 docs/howto/import-notes.md describes properties, links and the formats of other programs.
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from typing import Any, NamedTuple
 
 from keepward.core.messages import parse_timestamp
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import Row, Source, parse
+from keepward.interchange.parsing import ImportSource, Row, parse
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
@@ -43,7 +45,7 @@ def detect(text: str, suffix: str) -> bool:
     return any(_HEADING.match(line) or _ITEM.match(line) for line in text.splitlines()[:200])
 
 
-def read(source: Source, run: ImportRun) -> Iterator[Row]:
+def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the blocks of a file."""
     text = re.sub("\r\n?", "\n", source.text())
     if text.count("\n") > _MAX_LINES:
@@ -92,7 +94,7 @@ def _blocks(body: str, first_line: int) -> Iterator[_Block]:
             yield _Block(first_line + start, "fact" if is_item else "document", category, text)
 
 
-def _item(block: _Block, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+def _item(block: _Block, source: ImportSource, properties: dict[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {
         "text": block.text,
         "tier": "archival",
@@ -108,7 +110,7 @@ def _item(block: _Block, source: Source, properties: dict[str, Any]) -> dict[str
     return item
 
 
-def _properties_of(source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+def _properties_of(source: ImportSource, properties: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the properties of a note give to its blocks."""
     given = properties.get("tags") or []
     tags = (

@@ -14,9 +14,9 @@ from typing import Any
 
 from keepward.core.messages import parse_message
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import Row, Source
+from keepward.interchange.parsing import ImportSource, Row
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 _SESSIONS = ("session", "session_id", "conversation_id", "thread_id")
 _USERS = ("user_id", "userId")
@@ -34,7 +34,7 @@ def detect(value: Any) -> bool:
     return isinstance(value.get("messages"), list) or ("role" in value and "content" in value)
 
 
-def read(source: Source, run: ImportRun) -> Iterator[Row]:
+def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read JSONL one line at a time, or one JSON document."""
     session = run.session or " ".join(source.stem.split())[:_MAX_NAME] or "import"
     for number, own, position, message in _messages(source):
@@ -83,7 +83,7 @@ def user_of(*values: Any) -> str | None:
     return next((str(each) for each in named if isinstance(each, str | int) and str(each).strip()), None)
 
 
-def messages_in(source: Source) -> list[Any]:
+def messages_in(source: ImportSource) -> list[Any]:
     """Return the messages of a file in their order, unchanged."""
     found = []
     for number, _, _, message in _messages(source):
@@ -93,7 +93,7 @@ def messages_in(source: Source) -> list[Any]:
     return found
 
 
-def _messages(source: Source) -> Iterator[_Message]:
+def _messages(source: ImportSource) -> Iterator[_Message]:
     """Yield messages one after the other; those inside an object count as a session of their own."""
     lines = source.first() != "[" and any(
         isinstance(value, dict) for _, value in itertools.islice(source.values(), _PROBE)

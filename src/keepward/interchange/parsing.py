@@ -25,7 +25,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from keepward.errors import InvalidInput
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 from keepward.storage.forks import refuse_if_open
 
 #: Maximum bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
@@ -47,7 +47,7 @@ _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ImportSource:
     """A file that can be read again from its beginning."""
 
     stream: IO[bytes]
@@ -221,7 +221,7 @@ def _check_value_count(text: str) -> None:
 
 
 @contextmanager
-def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
+def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[ImportSource]:
     """Open a path or a stream for reading in passes; a stream that can be read only once is buffered in memory.
 
     Raises:
@@ -236,7 +236,7 @@ def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
             rereadable = isinstance(target, io.BytesIO | io.BufferedReader) and target.seekable() and target.tell() == 0
         with io.BytesIO() as buffer:
             stream = cast("IO[bytes]", target) if rereadable else _buffer_stream(target, buffer, name)
-            yield require_readable(Source(stream=stream, name=name))
+            yield require_readable(ImportSource(stream=stream, name=name))
         return
     refuse_if_open(path)
     try:
@@ -248,7 +248,7 @@ def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     with file, io.BytesIO() as buffer:
         rereadable = file.seekable()
         source = file if rereadable else _buffer_stream(file, buffer, path.name)
-        yield require_readable(Source(stream=source, name=path.name, path=path if rereadable else None))
+        yield require_readable(ImportSource(stream=source, name=path.name, path=path if rereadable else None))
 
 
 def _buffer_stream(stream: Any, buffer: io.BytesIO, name: str) -> io.BytesIO:
@@ -264,7 +264,7 @@ def _buffer_stream(stream: Any, buffer: io.BytesIO, name: str) -> io.BytesIO:
     return buffer
 
 
-def require_readable(source: Source) -> Source:
+def require_readable(source: ImportSource) -> ImportSource:
     """Return the source; raise ``InvalidInput`` if it is unreadable or empty."""
     try:
         source.stream.seek(0)
@@ -298,7 +298,7 @@ def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = N
     return value
 
 
-def rows(source: Source, *lists: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+def rows(source: ImportSource, *lists: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
     """Yield (number, value, the object around it) of each item of a file.
 
     Items are those of a JSON list, of an object's lists of these names, or one a line.

@@ -15,9 +15,9 @@ from typing import Any
 from keepward.core.value import MAX_DURATION, load_json, parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import events, user_of
-from keepward.interchange.parsing import Row, Source, list_or_empty, permanent_item, rows
+from keepward.interchange.parsing import ImportSource, Row, list_or_empty, permanent_item, rows
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 # --- mem0 and OpenMemory
 
@@ -33,7 +33,7 @@ def is_mem0(value: Any) -> bool:
     return "id" in value and bool(text or {"content", "state"} <= value.keys())
 
 
-def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_mem0(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the active memories that have not expired, and relations; their ids of mem0 are in the metadata."""
     for number, row, around in rows(source, "results", "memories", "relations"):
         if not isinstance(row, dict):
@@ -98,7 +98,7 @@ def is_letta(value: Any) -> bool:
     return (isinstance(value.get("agents"), list) and "blocks" in value) or {"core_memory", "messages"} <= value.keys()
 
 
-def read_letta(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_letta(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the blocks and the messages of every agent in a file."""
     value = source.document()
     if not is_letta(value):
@@ -166,7 +166,7 @@ def is_zep(value: Any) -> bool:
     return lists or episode or {"uuid", "fact", "name"} <= value.keys()
 
 
-def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_zep(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read episodes and valid facts. A row that names no user belongs to its group, which may be a user."""
     positions = Counter[str]()
     for number, row, around in rows(source, "episodes", "edges", "facts"):
@@ -223,7 +223,7 @@ def is_server_memory(value: Any) -> bool:
     return graph or entity <= value.keys() or relation <= value.keys()
 
 
-def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_server_memory(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read entities, observations and relations as a fact each; repeated facts count once."""
     for number, row, _ in rows(source, "entities", "relations"):
         record = row if isinstance(row, dict) else {}

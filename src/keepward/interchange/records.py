@@ -12,9 +12,9 @@ from keepward.core.memory import Record, Tier
 from keepward.core.messages import parse_timestamp
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import user_of
-from keepward.interchange.parsing import Row, Source, rows
+from keepward.interchange.parsing import ImportSource, Row, rows
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,7 +83,7 @@ def detect(value: Any) -> bool:
     return isinstance(value, dict) and {"id", "version", "tier", "kind", "text", "trust", "status"} <= value.keys()
 
 
-def read(source: Source, run: ImportRun) -> Iterator[Row]:
+def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read memories: a list, an object a line, or a response that lists them."""
     for number, row, _ in rows(source, "items", "memories"):
         yield from item_of(number, row, run)

@@ -46,10 +46,10 @@ from keepward.gates.detectors.matcher import redact
 from keepward.gates.validation import ALIAS_LEFT_OUT
 from keepward.interchange.parsing import Row, require_well_formed
 from keepward.memory import request_context_of
-from keepward.services.edits import new_memories
-from keepward.services.ingest import propose_facts
-from keepward.services.splitter import UnusableItem, split_item
-from keepward.services.write import DryRun
+from keepward.services.review.edits import new_memories
+from keepward.services.writing.ingest import propose_facts
+from keepward.services.writing.splitter import UnusableItem, split_item
+from keepward.services.writing.write import DryRun
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.interchange.parsing import ROW_LIMIT, SQLITE_MAGIC, TOTAL_LIMIT, Source
+from keepward.interchange.parsing import ROW_LIMIT, SQLITE_MAGIC, TOTAL_LIMIT, ImportSource
 from keepward.storage.driver import sidecar_path
 
 #: Seconds of waiting for the process in one pass over a file, for the lock of the file, and between two checks.
@@ -39,7 +39,7 @@ _CAUSES = {
 }
 
 
-def columns_in(source: Source) -> dict[str, frozenset[str]]:
+def columns_in(source: ImportSource) -> dict[str, frozenset[str]]:
     """Return the columns of each table of a file, by its name; views and virtual tables are left out.
 
     Raises:
@@ -50,7 +50,7 @@ def columns_in(source: Source) -> dict[str, frozenset[str]]:
         return {name: frozenset(columns) for name, columns in process.tables.items()}
 
 
-def rows_in(source: Source, columns: Collection[str], usual: str) -> Iterator[dict[str, Any]]:
+def rows_in(source: ImportSource, columns: Collection[str], usual: str) -> Iterator[dict[str, Any]]:
     """Yield each row of a table with these columns, preferably the one with the usual name; raises as ``columns_in``.
 
     A table with a generated column is an ``InvalidInput``.
@@ -78,7 +78,7 @@ def _value_of(value: Any) -> Any:
 class _Process:
     """The process that reads one file, and its limits (2)."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ImportSource) -> None:
         self._name, self._size = source.name, 0
         try:
             self._process = subprocess.Popen(  # noqa: S603 - no shell; the program is ours
@@ -98,7 +98,7 @@ class _Process:
 
     @classmethod
     @contextmanager
-    def reading(cls, source: Source) -> Iterator[_Process]:
+    def reading(cls, source: ImportSource) -> Iterator[_Process]:
         """Start a process for the block, and read the names of tables and columns."""
         if not source.begins(SQLITE_MAGIC):
             raise InvalidInput(f"{source.name} is no SQLite file")
@@ -171,7 +171,7 @@ class _Process:
                 cast("IO[bytes]", stream).close()
 
 
-def _mode(source: Source) -> str:
+def _mode(source: ImportSource) -> str:
     """Return how SQLite opens the file: without locks only if it would create a log next to the file."""
     source.stream.seek(18)
     logged = source.stream.read(1) == b"\2"

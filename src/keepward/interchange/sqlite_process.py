@@ -8,6 +8,8 @@ Invariants
 (1) SQLite runs the ``SELECT`` of columns of a table and one pragma, and nothing else that the file contains: no view,
     no function, no generated column, no index.
 (2) Memory is limited, and the process ends when its parent does.
+
+Late imports: not every system has it.
 """
 
 from __future__ import annotations

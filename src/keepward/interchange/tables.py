@@ -15,11 +15,11 @@ from keepward.core.blob import MAX_BLOB_BYTES
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.integrations.namespaces import index_text, key_of, segment_of, texts_of, to_scope
-from keepward.interchange.parsing import Row, Source, parse, require_well_formed, rows
+from keepward.interchange.parsing import ImportSource, Row, parse, require_well_formed, rows
 from keepward.interchange.records import item_of
 from keepward.interchange.run import ImportRun
 from keepward.interchange.sqlite_file import columns_in, rows_in
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _Format = Literal["langgraph", "notes-table", "memory-bank"]
@@ -31,7 +31,7 @@ _TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
 }
 
 
-def detect(source: Source) -> _Format:
+def detect(source: ImportSource) -> _Format:
     """Return the format of a SQLite file, by the columns of its tables."""
     tables = columns_in(source)
     for name, (_, wanted) in _TABLES.items():
@@ -45,7 +45,7 @@ def detect(source: Source) -> _Format:
     )
 
 
-def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
+def _rows_of(source: ImportSource, name: _Format) -> Iterator[dict[str, Any]]:
     usual, columns = _TABLES[name]
     return rows_in(source, columns, usual)
 
@@ -76,7 +76,7 @@ def _value_of(text: Any) -> Any:
 # --- a store of LangGraph
 
 
-def read_langgraph(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_langgraph(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the items of a LangGraph store that have not expired; each goes to a scope below the handle's."""
     for number, row in enumerate(_rows_of(source, "langgraph"), 1):
         try:
@@ -126,7 +126,7 @@ _NOTE_KINDS: dict[str, dict[str, str]] = {
 }
 
 
-def read_notes(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_notes(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the notes that are neither expired nor superseded."""
     for number, row in enumerate(_rows_of(source, "notes-table"), 1):
         yield from _record(number, row, _note, run)
@@ -153,7 +153,7 @@ def _note(row: dict[str, Any]) -> dict[str, Any]:
 # --- a MemoryBank
 
 
-def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_memory_file(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the active memories, and their content in the folder ``blobs`` next to the file."""
 
     def as_record(row: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def is_block(value: Any) -> bool:
     return isinstance(value, dict) and {"owner", "label", "tier", "permission", "content"} <= value.keys()
 
 
-def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_blocks(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read blocks as JSON rows; rows of other tables are skipped."""
     core_keys = run.mem.policy.core_keys
 

@@ -12,9 +12,9 @@ from msgspec import structs
 from keepward.core.change import Insert
 from keepward.core.memory import Tier
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import Row, Source, permanent_item
+from keepward.interchange.parsing import ImportSource, Row, permanent_item
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 #: What the writer of a table does not choose: ids, and where the content and the trust come from.
 _NOT_CHOSEN = frozenset(("id", "text", "source", "blob", "content_type", "access", "job"))
@@ -30,12 +30,12 @@ _USERS = ("user_id", "userid", "user")
 _DELIMITERS = ",;\t"
 
 
-def is_csv(source: Source) -> bool:
+def is_csv(source: ImportSource) -> bool:
     """Whether the file has the ending of a table; for other files the caller names the format."""
     return source.suffix in {".csv", ".tsv"}
 
 
-def read_csv(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_csv(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read a table: `text` and fields by their column, everything else into metadata."""
     text = source.text()
     delimiter = max(_DELIMITERS, key=text.split("\n", 1)[0].count)
@@ -51,7 +51,7 @@ def read_csv(source: Source, run: ImportRun) -> Iterator[Row]:
         raise InvalidInput(f"{source.name} cannot be read as CSV, line {reader.line_num}: {exc}") from exc
 
 
-def read_lines(source: Source, run: ImportRun) -> Iterator[Row]:
+def read_lines(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read one text a line; blank lines are skipped."""
     for number, line in source.lines():
         yield number, line if isinstance(line, UnusableItem) else permanent_item(line)

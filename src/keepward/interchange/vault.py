@@ -33,12 +33,12 @@ from keepward.core.serialization import canonical, commitment, decode_record
 from keepward.core.value import HexBytes, parse_instant
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.gates.detectors import secrets
-from keepward.interchange.parsing import Row, Source, parse, strings
+from keepward.interchange.parsing import ImportSource, Row, parse, strings
 from keepward.interchange.records import COPIED_FIELDS, INACTIVE_NOTE
 from keepward.interchange.run import ImportRun
 from keepward.memory import request_context_of
-from keepward.services.blobs import blob_ref_of, files_of, translate_file_errors
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.blobs import blob_ref_of, files_of, translate_file_errors
+from keepward.services.writing.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -212,7 +212,7 @@ class VaultSummary:
     blobs: set[str] = field(default_factory=set)
 
 
-def verify_file(source: Source) -> VaultSummary:
+def verify_file(source: ImportSource) -> VaultSummary:
     """Read the file once and verify it."""
     faults: list[str] = []
     found: VaultSummary | None = None
@@ -244,7 +244,7 @@ def verify_file(source: Source) -> VaultSummary:
     return found
 
 
-def commits_of(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
+def commits_of(source: ImportSource, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
     """Yield the commits of a verified file; ``head`` is its head then."""
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
@@ -257,7 +257,7 @@ def commits_of(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]
         raise InvalidInput("the file changed while it was read; nothing was imported")
 
 
-def records(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int, Record]]:
+def records(source: ImportSource, line_numbers: frozenset[int]) -> Iterator[tuple[int, Record]]:
     """Yield (line number, record) for the given lines of a verified file."""
     for number, line in _picked(source, line_numbers):
         payload = payload_of(line)
@@ -265,7 +265,7 @@ def records(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int,
             yield number, decode_record(payload)
 
 
-def _picked(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _picked(source: ImportSource, line_numbers: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in source.lines() if line_numbers else ():
         if number in line_numbers and not isinstance(text, UnusableItem):
             yield number, parse(text)
@@ -280,7 +280,7 @@ def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit
             raise UnusableItem(f"line {number}: a field was changed")
 
 
-def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
+def _commits(source: ImportSource) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
     """Yield the declared head, each verified commit, its events, and the numbers of their lines."""
     tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
@@ -341,7 +341,7 @@ def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean
             clean.add(text)
 
 
-def read(source: Source, run: ImportRun) -> Iterator[Row]:
+def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
     """Read the live memories of a verified file as new ones; old ids become names."""
     found = verify_file(source)
     run.notes.append(
@@ -381,18 +381,18 @@ def folder_of(file: Path) -> Path:
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
     """Replace the folder of blobs next to a vault file; blobs that the store has lost are skipped."""
-    session = request_context_of(mem, owners="reading every blob")
+    context = request_context_of(mem, owners="reading every blob")
     folder = folder_of(file)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         if refs:
             partial.mkdir(mode=0o700)
-        for row in session.store.documents(StoredBlob, session.tenant).list():
+        for row in context.store.documents(StoredBlob, context.tenant).list():
             if row.blob.ref not in refs:
                 continue
             with translate_file_errors():
-                data = files_of(session.engine).read(row.place)
+                data = files_of(context.engine).read(row.place)
             if data is not None and ref_of(data) == row.blob.ref:
                 with durable.new_file(partial / row.blob.ref.removeprefix(REF_PREFIX)) as out:
                     out.write(data)

@@ -6,16 +6,17 @@ from typing import Any
 
 from keepward.core.journal import Contradiction, Contradictions
 from keepward.jobs.runner import candidates
-from keepward.services.browse import list_page
+from keepward.services.reading.lists import list_page
+from keepward.services.reading.queries import filters_of, parsed_filters
+from keepward.services.reading.visible import VisibleReader
 from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
-from keepward.services.search import filters_of, parsed_filters
 
 #: Lowest score of a pair that may be a contradiction.
 MIN_SCORE = 0.6
 
 
-def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
+def contradictions(context: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
     """Return pairs of active memories that say nearly the same but differ in a detail, the closest first.
 
     They are the merge candidates that do not state the same. A person decides which one is right. A pair is shown if a
@@ -23,11 +24,11 @@ def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: An
     """
     narrowing = filters_of(filters)
     if narrowing.include_sensitive:
-        session.reader.check_sensitive()
-    listed = list_page(session, parsed_filters(narrowing, session.reader), session.reader)
+        VisibleReader(context).check_sensitive()
+    listed = list_page(context, parsed_filters(narrowing, VisibleReader(context)), VisibleReader(context))
     records = {record.id: record for record in listed}
     pairs = []
-    for pair in candidates(session, floor=MIN_SCORE, limit=None):
+    for pair in candidates(context, floor=MIN_SCORE, limit=None):
         if pair.differs and not pair.same and pair.first.id in records and pair.second.id in records:
             older, newer = sorted(
                 (records[pair.first.id], records[pair.second.id]),
@@ -36,7 +37,7 @@ def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: An
             pairs.append(Contradiction(older=older, newer=newer, differs=pair.differs, score=pair.score))
     total = len(pairs)
     del pairs[limit:]
-    record_read(session, [record for pair in pairs for record in (pair.older, pair.newer)])
+    record_read(context, [record for pair in pairs for record in (pair.older, pair.newer)])
     return Contradictions(
         items=tuple(pairs),
         total=total,

@@ -55,11 +55,11 @@ def run_pending(engine: Engine, *, should_stop: Callable[[], bool]) -> None:
             due = due_jobs(engine, tenant)
             if not due or not _claim_tenant(engine, tenant):
                 continue
-            session = RequestContext(engine=engine, tenant=tenant, scope="/", actor=MAINTENANCE_ACTOR)
+            context = RequestContext(engine=engine, tenant=tenant, scope="/", actor=MAINTENANCE_ACTOR)
             for name in due:
                 if should_stop():
                     return
-                outcome = run_job(session, name, should_stop=should_stop).outcome
+                outcome = run_job(context, name, should_stop=should_stop).outcome
                 level = logging.WARNING if outcome == "failed" else logging.INFO
                 extra = {"action": "job", "job": name, "outcome": outcome}
                 logger.log(level, "job %s: %s", name, outcome, extra=extra)

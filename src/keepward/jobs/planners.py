@@ -54,7 +54,7 @@ from keepward.ports.models import Summarizer
 from keepward.ports.store import IndexedMemory
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
 from keepward.retrieval.vector_index import unpack
-from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, Reader
+from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, StoreReader
 
 #: Changes in one commit.
 CHANGES_PER_COMMIT = 200
@@ -77,7 +77,7 @@ _SOURCES_PER_EVENT = 3
 class JobContext:
     """What a planner may read."""
 
-    reader: Reader
+    reader: StoreReader
     tenant: str
     now: datetime
     policy: Policy

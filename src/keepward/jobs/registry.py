@@ -18,11 +18,12 @@ from keepward.errors import KeepwardError
 from keepward.jobs import planners
 from keepward.jobs.pacing import Pace
 from keepward.jobs.planners import JobContext, ProposedBatch
-from keepward.services import blobs, review
-from keepward.services.feedback import learn_importance
-from keepward.services.reindex import lacks_embedding, reindex, sync_database_index
+from keepward.services.reading.learned_order import active_reranker, train_reranker, unseen_feedback
+from keepward.services.reading.reindex import lacks_embedding, reindex, sync_database_index
 from keepward.services.request_context import RequestContext
-from keepward.services.reranker import active_reranker, train_reranker, unseen_feedback
+from keepward.services.review import decisions
+from keepward.services.review.feedback import learn_importance
+from keepward.services.writing import blobs
 from keepward.storage.sql import prefix_range
 
 #: Most faults of an audit that a receipt names; the count includes all.
@@ -67,56 +68,56 @@ class Job:
     writes: bool = True
 
 
-def _embed(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
-    if lacks_embedding(session):
-        tally.counts["embedded"] += reindex(session, batch=_EMBEDDING_BATCH, before_batch=keep_lease)
+def _embed(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    if lacks_embedding(context):
+        tally.counts["embedded"] += reindex(context, batch=_EMBEDDING_BATCH, before_batch=keep_lease)
     else:
-        sync_database_index(session.engine, session.tenant, keep_lease)
+        sync_database_index(context.engine, context.tenant, keep_lease)
 
 
-def _learn(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
-    uses, commits = learn_importance(session, keep_lease)
+def _learn(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    uses, commits = learn_importance(context, keep_lease)
     tally.counts.update(reinforced=len(uses), uses=sum(uses.values()))
     tally.commits += commits
 
 
-def _train(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    active = active_reranker(session)
-    if active.fault is None and not unseen_feedback(session, active):
+def _train(context: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    active = active_reranker(context)
+    if active.fault is None and not unseen_feedback(context, active):
         tally.skipped = "there is no feedback that was not learned from"
         return
-    found = train_reranker(session)
+    found = train_reranker(context)
     tally.counts["feedback"] += found.feedback
     tally.reasons += () if found.receipt is None else found.receipt.reasons
 
 
-def _sweep(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
-    dropped = review.drop_old_contents(session, keep_lease)
-    tally.counts.update(blobs.sweep(session.engine, session.tenant, keep_lease), proposals=dropped)
+def _sweep(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    dropped = decisions.drop_old_contents(context, keep_lease)
+    tally.counts.update(blobs.sweep(context.engine, context.tenant, keep_lease), proposals=dropped)
 
 
-def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+def _compact_receipts(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
     """Reduce receipts of contexts that are older than policy says to what a replay needs.
 
     A receipt with feedback stays as it is: the reranker is trained on its scores.
     """
-    now = session.clock.now()
-    until, after = now - session.policy.compact_receipts_after, ""
+    now = context.clock.now()
+    until, after = now - context.policy.compact_receipts_after, ""
     while True:
         keep_lease()
-        with session.store.write() as writer:
+        with context.store.write() as writer:
             # Read in the writing transaction: otherwise an erasure in between would be undone.
-            page = writer.compactable_receipts(session.tenant, until, after=after, limit=_RECEIPT_BATCH)
+            page = writer.compactable_receipts(context.tenant, until, after=after, limit=_RECEIPT_BATCH)
             # The id of a feedback begins with that of its receipt.
             ends = {"low": page[0]["id"], "high": prefix_range(page[-1]["id"])["high"]} if page else {}
-            given = writer.documents(Feedback, session.tenant).list(**ends) if page else ()
+            given = writer.documents(Feedback, context.tenant).list(**ends) if page else ()
             with_feedback = {feedback.receipt for feedback in given}
             compacted = {
                 receipt["id"]: _compact_receipt(receipt, now.isoformat())
                 for receipt in page
                 if receipt["kind"] == "compile" and receipt["id"] not in with_feedback
             }
-            writer.rewrite_receipts(session.tenant, compacted)
+            writer.rewrite_receipts(context.tenant, compacted)
             tally.counts["receipts"] += len(compacted)
         if not page:
             return
@@ -138,11 +139,11 @@ def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
     return {**rest, "sections": sections, "compacted_at": at}
 
 
-def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
-    checked, store_faults = session.store.verify(session.tenant, on_progress=Pace())
-    files, blob_faults = blobs.check(session.engine, session.tenant)
+def _audit(context: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    checked, store_faults = context.store.verify(context.tenant, on_progress=Pace())
+    files, blob_faults = blobs.check(context.engine, context.tenant)
     try:
-        blocks, block_faults = _count_core_blocks(session)
+        blocks, block_faults = _count_core_blocks(context)
     except KeepwardError as exc:
         blocks, block_faults = 0, [Fault(check="blocks", row="records", detail=str(exc))]
     faults = [*store_faults, *blob_faults, *block_faults]
@@ -151,17 +152,17 @@ def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> 
         tally.reasons += (Reason(gate="audit", code=fault.check, detail=f"{fault.row}: {fault.detail}"),)
 
 
-def _count_core_blocks(session: RequestContext) -> tuple[int, list[Fault]]:
+def _count_core_blocks(context: RequestContext) -> tuple[int, list[Fault]]:
     """Return the number of core blocks in all scopes, and a fault for each that is over its budget."""
     core = Filter(scopes=(), tiers=(Tier.CORE.value,), include_sensitive=True)
-    records = session.store.find(session.tenant, core, live_at=session.clock.now(), limit=None).records
-    texts = [(record.key or "", f"records {session.tenant}/{record.id}", record.text) for record in records]
-    identity = session.engine.identity()
+    records = context.store.find(context.tenant, core, live_at=context.clock.now(), limit=None).records
+    texts = [(record.key or "", f"records {context.tenant}/{record.id}", record.text) for record in records]
+    identity = context.engine.identity()
     if identity is not None:
         texts.append((CORE_BLOCKS[0], "identity document", identity[1]))
     over = []
     for key, row, text in sorted(texts):
-        tokens, budget = session.engine.counter.count(text), session.policy.block_budget.get(key, 0)
+        tokens, budget = context.engine.counter.count(text), context.policy.block_budget.get(key, 0)
         if tokens > budget:
             over.append(Fault(check="blocks", row=row, detail=f"it has {tokens} tokens of {budget}: shorten it"))
     return len(texts), over

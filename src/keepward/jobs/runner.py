@@ -39,11 +39,12 @@ from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
 from keepward.jobs.planners import CHANGES_PER_COMMIT, JobContext, ProposedBatch, similar_pairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
-from keepward.services.reindex import lacks_embedding
+from keepward.services.reading.reindex import lacks_embedding
+from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
-from keepward.services.search_features import known_embedder_id
+from keepward.services.search.features import known_embedder_id
 from keepward.services.transaction import receipt_of
-from keepward.services.write import propose, propose_each
+from keepward.services.writing.write import propose, propose_each
 
 logger = logging.getLogger(__name__)
 
@@ -53,25 +54,25 @@ MAX_ASKED = CHANGES_PER_COMMIT
 _MAX_REASONS = 20
 
 
-def job_states(session: RequestContext) -> list[JobState]:
+def job_states(context: RequestContext) -> list[JobState]:
     """Return the state of every job of the tenant, in the order in which they run."""
-    now = session.clock.now()
-    rows = {row.job: row for row in session.store.documents(JobRow, session.tenant).list()}
-    empty = JobRow(tenant=session.tenant, job="")
-    return [_job_state(session, job, rows.get(job.name, empty), now) for job in JOBS]
+    now = context.clock.now()
+    rows = {row.job: row for row in context.store.documents(JobRow, context.tenant).list()}
+    empty = JobRow(tenant=context.tenant, job="")
+    return [_job_state(context, job, rows.get(job.name, empty), now) for job in JOBS]
 
 
-def list_jobs(session: RequestContext) -> list[JobState]:
+def list_jobs(context: RequestContext) -> list[JobState]:
     """Return every job with its schedule and its last run, for a handle that may read."""
-    if not session.actor.has_right("read"):
+    if not context.actor.has_right("read"):
         raise Unauthorised("this token may not read; ask the owner for one that may")
-    return job_states(session)
+    return job_states(context)
 
 
-def _job_state(session: RequestContext, job: Job, row: JobRow, now: datetime) -> JobState:
-    schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
+def _job_state(context: RequestContext, job: Job, row: JobRow, now: datetime) -> JobState:
+    schedule = parse_schedule(context.policy.jobs.get(job.name, SCHEDULES[job.name]))
     at = due_at(schedule, row, now)
-    if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and lacks_embedding(session):
+    if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and lacks_embedding(context):
         # A failed run is repeated after a while: a server of embeddings may be down.
         at = now
     return JobState(
@@ -94,14 +95,14 @@ def _job_named(name: str) -> Job:
     return job
 
 
-def run_jobs(session: RequestContext, name: str, *, force: bool = False) -> list[Run]:
+def run_jobs(context: RequestContext, name: str, *, force: bool = False) -> list[Run]:
     """Run one job, or all due jobs for the name ``DUE``, one after the other; return the runs.
 
     Raises:
         NotFound: there is no such job.
     """
-    names = [state.name for state in job_states(session) if state.due] if name == DUE else [name]
-    return [run_job(session, job, force=force) for job in names]
+    names = [state.name for state in job_states(context) if state.due] if name == DUE else [name]
+    return [run_job(context, job, force=force) for job in names]
 
 
 class JobStopped(BaseException):
@@ -109,7 +110,7 @@ class JobStopped(BaseException):
 
 
 def run_job(
-    session: RequestContext, name: str, *, force: bool = False, should_stop: Callable[[], bool] = lambda: False
+    context: RequestContext, name: str, *, force: bool = False, should_stop: Callable[[], bool] = lambda: False
 ) -> Run:
     """Run one job if it is due, or in any case with ``force``; ``should_stop`` asks it to stop.
 
@@ -118,7 +119,7 @@ def run_job(
         StoreUnavailable: the store cannot be written, so there is no receipt.
         JobStopped: it was asked to stop.
     """
-    return _JobRun(session, _job_named(name), should_stop).run(force=force)
+    return _JobRun(context, _job_named(name), should_stop).run(force=force)
 
 
 class _JobRun:
@@ -128,14 +129,14 @@ class _JobRun:
         self._should_stop = should_stop
         actor = Actor(kind=ActorKind.JOB, name=job.name, rights=Role.AGENT)
         self._job, self._caller = job, caller
-        self._session = dataclasses.replace(caller, scope="/", actor=actor, via=(caller.actor, *caller.via))
+        self._context = dataclasses.replace(caller, scope="/", actor=actor, via=(caller.actor, *caller.via))
         self._began = self._until = caller.clock.now()
         self._holder = caller.ids.new_id(self._began)
         self._tally = RunCounts()
 
     def run(self, *, force: bool) -> Run:
         """Acquire the lease, do the work, and write a receipt."""
-        policy = self._session.policy
+        policy = self._context.policy
         if not policy.enabled:
             return self._finish("skipped", "memory is switched off by policy; nothing was written", save=False)
         if self._job.writes and not policy.capture:
@@ -145,7 +146,7 @@ class _JobRun:
             return self._finish("skipped", refusal, row=False)
         try:
             if self._job.do is not None:
-                self._job.do(self._session, self._tally, self.keep_lease)
+                self._job.do(self._context, self._tally, self.keep_lease)
             else:
                 self._execute()
         except Exception as exc:
@@ -163,14 +164,14 @@ class _JobRun:
 
     def _acquire_lease(self, *, force: bool) -> str | None:
         """Acquire the lease; return None, or why it is not available."""
-        with self._session.store.write() as writer:
-            self._session.engine.uses.write(writer, self._session.tenant)
-            row = writer.job_row(self._session.tenant, self._job.name)
+        with self._context.store.write() as writer:
+            self._context.engine.uses.write(writer, self._context.tenant)
+            row = writer.job_row(self._context.tenant, self._job.name)
             # From here on the run is alone: any run before it has ended.
-            now = self._began = self._session.clock.now()
+            now = self._began = self._context.clock.now()
             if row.is_leased_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
-            state = _job_state(self._session.for_transaction(writer), self._job, row, now)
+            state = _job_state(self._context.for_transaction(writer), self._job, row, now)
             if not force and not state.due:
                 when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
                 return f"{when}; force runs it now"
@@ -187,7 +188,7 @@ class _JobRun:
         """
         if self._should_stop():
             raise JobStopped
-        now = self._session.clock.now()
+        now = self._context.clock.now()
         if now + LEASE_DURATION / 2 < self._until:
             return
         self._until = now + LEASE_DURATION
@@ -196,8 +197,8 @@ class _JobRun:
 
     def _set_lease(self, until: datetime | None) -> bool:
         """Set when the lease of this run ends, None for now; return False if another run took it over."""
-        with self._session.store.write() as writer:
-            row = writer.job_row(self._session.tenant, self._job.name)
+        with self._context.store.write() as writer:
+            row = writer.job_row(self._context.tenant, self._job.name)
             if row.holder == self._holder:
                 writer.put(replace(row, holder=self._holder if until else "", until=until))
             return row.holder == self._holder
@@ -205,8 +206,8 @@ class _JobRun:
     def _execute(self) -> None:
         """Plan the job, and propose the planned batches."""
         assert self._job.plan is not None
-        engine, tenant, queue = self._session.engine, self._session.tenant, self._queue()
-        batches = list(self._job.plan(_job_context(self._session, self._job.name, queue)))
+        engine, tenant, queue = self._context.engine, self._context.tenant, self._queue()
+        batches = list(self._job.plan(_job_context(self._context, self._job.name, queue)))
         self._add_reasons([note for batch in batches for note in batch.notes])
         removes = sum(batch.removes for batch in batches)
         pending = sum(1 for item in queue if item.state == "pending" for step in item.steps if step.op == "archive")
@@ -226,27 +227,27 @@ class _JobRun:
 
     def _queue(self) -> list[Proposal]:
         """Return this job's proposals that are pending or were rejected."""
-        now, store = self._session.clock.now(), self._session.store
+        now, store = self._context.clock.now(), self._context.store
         return [
             item
             for state in ("pending", "rejected")
-            for item in store.documents(Proposal, self._session.tenant).list(state=state, actor=self._session.actor)
+            for item in store.documents(Proposal, self._context.tenant).list(state=state, actor=self._context.actor)
             if item.state == "rejected" or item.expires_at > now
         ]
 
     def _propose(self, batch: ProposedBatch) -> None:
-        session, changes = self._session, batch.changes
+        context, changes = self._context, batch.changes
         try:
             if batch.atomic:
-                outcome = propose(session, changes, reason=batch.reason, conversation=batch.session, kind="job")
+                outcome = propose(context, changes, reason=batch.reason, conversation=batch.session, kind="job")
                 self._count(outcome, len(changes))
                 if batch.heir is not None and isinstance(outcome, Committed):
                     archived = [record.id for record in outcome.records if record.status is Status.ARCHIVED]
-                    used = session.store.usage(session.tenant, archived)
+                    used = context.store.usage(context.tenant, archived)
                     for count, last in used.values():
-                        session.engine.uses.count(session.tenant, [batch.heir] * count, last)
+                        context.engine.uses.count(context.tenant, [batch.heir] * count, last)
                 return
-            outcomes = propose_each(session, changes, reason=batch.reason, conversation=batch.session, kind="job")
+            outcomes = propose_each(context, changes, reason=batch.reason, conversation=batch.session, kind="job")
             for outcome in outcomes:
                 self._count(outcome, 1)
         except (NotFound, Conflict):
@@ -260,14 +261,14 @@ class _JobRun:
     def _propose_for_review(self, batches: Sequence[ProposedBatch], many: str) -> None:
         """Propose changes that would archive too much as one quarantined proposal."""
         changes = [change for batch in batches for change in batch.changes]
-        share = f"{self._session.policy.removal_share:.0%}"
+        share = f"{self._context.policy.removal_share:.0%}"
         detail = f"it would archive {many}, more than the share of {share} that policy lets a job archive in one run"
         if len(changes) > MAX_ASKED:
             detail += f"; these are the first {MAX_ASKED}"
         quarantine = (Reason(gate="jobs", code="removal_share", detail=f"{detail}: a person decides"),)
         why = "; ".join(dict.fromkeys(batch.reason for batch in batches))
         part = changes[:MAX_ASKED]
-        outcome = propose(self._session, part, reason=why, kind="job", quarantine_reasons=quarantine)
+        outcome = propose(self._context, part, reason=why, kind="job", quarantine_reasons=quarantine)
         self._count(outcome, len(part))
 
     def _count(self, outcome: Outcome, changes: int) -> None:
@@ -296,9 +297,9 @@ class _JobRun:
 
     def _finish(self, outcome: RunOutcome, why: str, *, save: bool = True, row: bool = True) -> Run:
         """End the lease and write the receipt, unless ``save`` is off; with ``row`` this becomes the job's last run."""
-        now, tally, counts = self._session.clock.now(), self._tally, self._counts()
+        now, tally, counts = self._context.clock.now(), self._tally, self._counts()
         try:
-            head = self._session.store.head(self._session.tenant).name
+            head = self._context.store.head(self._context.tenant).name
         except KeepwardError:
             # The journal is damaged; an audit must be able to report that.
             head = "unknown"
@@ -311,13 +312,13 @@ class _JobRun:
             "proposals": list(tally.proposals),
             "started_at": self._began.isoformat(),
             "asked_by": self._caller.actor.label,
-            **self._session.credential,
+            **self._context.credential,
         }
-        receipt = receipt_of(self._session, "job", facts, tally.reasons, at=now, head=head)
+        receipt = receipt_of(self._context, "job", facts, tally.reasons, at=now, head=head)
         if save:
-            with self._session.store.write() as writer:
+            with self._context.store.write() as writer:
                 writer.put_receipt(receipt)
-                stored = writer.job_row(self._session.tenant, self._job.name)
+                stored = writer.job_row(self._context.tenant, self._job.name)
                 # If another run took over, its row is newer.
                 taken = stored.holder not in {"", self._holder} and stored.is_leased_at(now)
                 if row and not taken:
@@ -347,12 +348,12 @@ def _count_name(record: Record) -> str:
     return "merged"
 
 
-def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = ()) -> JobContext:
+def _job_context(context: RequestContext, job: str, queue: Sequence[Proposal] = ()) -> JobContext:
     """Return the context of a planner, given the job's proposals in the review queue."""
-    engine, now = session.engine, session.clock.now()
+    engine, now = context.engine, context.clock.now()
     return JobContext(
         reader=engine.store,
-        tenant=session.tenant,
+        tenant=context.tenant,
         now=now,
         policy=engine.policy,
         job=job,
@@ -367,10 +368,10 @@ def _job_context(session: RequestContext, job: str, queue: Sequence[Proposal] = 
     )
 
 
-def candidates(session: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
+def candidates(context: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
     """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``."""
-    job = _job_context(session, "consolidate")
-    memories = job.reader.indexed(session.tenant)
-    pairs = similar_pairs(job, memories, floor=floor, scopes=session.reader.scopes)
+    job = _job_context(context, "consolidate")
+    memories = job.reader.indexed(context.tenant)
+    pairs = similar_pairs(job, memories, floor=floor, scopes=VisibleReader(context).scopes)
     # Both memories of a pair have the same sensitivity.
-    return [pair for pair in pairs if session.reader.can_read(pair.first)][:limit]
+    return [pair for pair in pairs if VisibleReader(context).can_read(pair.first)][:limit]

@@ -15,9 +15,9 @@ from keepward.core.memory import CORE_BLOCKS, Record, Tier
 from keepward.core.policy import access_for
 from keepward.core.principals import visible_from
 from keepward.errors import InvalidInput
+from keepward.handles import LocalHandle
 from keepward.mcp.tool import ToolAnswer, tool
 from keepward.mcp.tools import drop_empty, write_result
-from keepward.memory import Memory
 
 _Label = Annotated[str, Meta(description="Name of the block, such as mission.")]
 
@@ -36,7 +36,7 @@ class Passage(Justified, total=False):
 
 
 @tool(reads=True)
-def read_blocks(memory: Memory) -> ToolAnswer:
+def read_blocks(memory: LocalHandle) -> ToolAnswer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
     listed = blocks(memory)
     lines = [
@@ -49,7 +49,7 @@ def read_blocks(memory: Memory) -> ToolAnswer:
 
 @tool()
 def block_append(
-    memory: Memory,
+    memory: LocalHandle,
     label: _Label,
     text: Annotated[str, Meta(description="The line to add.")],
     **why: Unpack[Justified],
@@ -63,7 +63,7 @@ def block_append(
 
 @tool(destroys=True)
 def block_replace(
-    memory: Memory,
+    memory: LocalHandle,
     label: _Label,
     new: str,
     **passage: Unpack[Passage],
@@ -86,7 +86,7 @@ def block_replace(
 
 @tool(destroys=True)
 def update_identity(
-    memory: Memory,
+    memory: LocalHandle,
     text: Annotated[str, Meta(description="The complete new text; at most 500 tokens.")],
     reason: str = "",
 ) -> ToolAnswer:
@@ -98,7 +98,7 @@ def update_identity(
 TOOLS = (read_blocks, block_append, block_replace, update_identity)
 
 
-def blocks(memory: Memory) -> list[dict[str, Any]]:
+def blocks(memory: LocalHandle) -> list[dict[str, Any]]:
     """Return every core block, empty ones included, in the order of compiled contexts.
 
     If the persona is a document of its own, only its size is here; compiled contexts contain its text.
@@ -123,7 +123,7 @@ def blocks(memory: Memory) -> list[dict[str, Any]]:
     return result
 
 
-def _key_holders(memory: Memory) -> dict[str, Record]:
+def _key_holders(memory: LocalHandle) -> dict[str, Record]:
     """Return the active core memories by key; of two with the same key, the one of the nearer scope."""
     visible = visible_from(memory.scope)
     listed = memory.list_memories(tiers=(Tier.CORE.value,), limit=None)

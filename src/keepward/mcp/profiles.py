@@ -22,11 +22,11 @@ from keepward.core.principals import is_within_scope, parse_scope, visible_from
 from keepward.core.serialization import to_json
 from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.handles import LocalHandle
 from keepward.mcp import tools
 from keepward.mcp.blocks import TOOLS as BLOCKS
 from keepward.mcp.blocks import blocks
 from keepward.mcp.tool import Tool, ToolAnswer, tool
-from keepward.memory import Memory
 
 _TEXTS: Mapping[str, Any] = load_toml(__package__, "profiles.toml")
 JSON, MARKDOWN = "application/json", "text/markdown"
@@ -46,7 +46,7 @@ CORE = Resource(**_TEXTS["core"])
 TEMPLATES = tuple(Resource(**each) for each in _TEXTS["templates"])
 
 
-def list_resources(memory: Memory) -> list[Resource]:
+def list_resources(memory: LocalHandle) -> list[Resource]:
     """Return the resources with a fixed URI: the core blocks, and the snapshot of the handle's own scope."""
     scope = "shared" if memory.scope == "/" else quote(memory.scope.lstrip("/"), safe="")
     about = "The start of every prompt in this scope: core blocks, permanent memories and state."
@@ -54,7 +54,7 @@ def list_resources(memory: Memory) -> list[Resource]:
     return [CORE, Resource(f"memory://snapshot/{scope}", name, f"Snapshot of {memory.scope}", about, MARKDOWN)]
 
 
-def read(memory: Memory, uri: str) -> tuple[str, str]:
+def read(memory: LocalHandle, uri: str) -> tuple[str, str]:
     """Return the text of a resource, and its media type."""
     head, _, rest = uri.removeprefix("memory://").partition("/")
     if not uri.startswith("memory://"):
@@ -77,7 +77,7 @@ def read(memory: Memory, uri: str) -> tuple[str, str]:
     raise NotFound("there is no such resource; list resources and templates to see which there are")
 
 
-def _handle_at(memory: Memory, name: str) -> Memory:
+def _handle_at(memory: LocalHandle, name: str) -> LocalHandle:
     """Return the handle at a scope that is visible from this one's, or below it."""
     scope = parse_scope(f"/{name}" if "/" in name and not name.startswith("/") else name)
     if scope == memory.scope:
@@ -93,7 +93,7 @@ def _json(value: Any) -> tuple[str, str]:
 
 @tool(reads=True)
 def compile_context(
-    memory: Memory,
+    memory: LocalHandle,
     objective: Annotated[str, Meta(description="The task, in a sentence.")],
     budget_tokens: Annotated[str, Meta(description="Maximum number of tokens.")] = "",
 ) -> ToolAnswer:
@@ -108,7 +108,7 @@ def compile_context(
 
 
 @tool(reads=True)
-def review_pending(memory: Memory) -> ToolAnswer:
+def review_pending(memory: LocalHandle) -> ToolAnswer:
     """Summarize the pending proposals; this approves nothing."""
     prompt = (
         "Summarize the pending proposals of memory for me, one by one: the change, the proposer, and why it needs "

@@ -21,7 +21,7 @@ import msgspec
 
 from keepward.core.value import suggestion, unknown_field_message
 from keepward.errors import InvalidInput
-from keepward.memory import Memory
+from keepward.handles import LocalHandle
 
 #: Maximum characters of a text, and items of a list, in a call.
 MAX_LENGTH = 20_000
@@ -79,7 +79,7 @@ class Tool:
         needed = {"required": own["required"]} if own.get("required") else {}
         return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
-    def call(self, memory: Memory, args: Mapping[str, Any] | None) -> ToolAnswer:
+    def call(self, memory: LocalHandle, args: Mapping[str, Any] | None) -> ToolAnswer:
         return self.run(memory, **self.checked_arguments(args))
 
     def checked_arguments(self, args: Mapping[str, Any] | None) -> dict[str, Any]:

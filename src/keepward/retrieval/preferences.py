@@ -1,4 +1,7 @@
-"""Preferences and standing instructions in texts of a user: "from now on", "I prefer". English."""
+"""Preferences and standing instructions in texts of a user: "from now on", "I prefer". English.
+
+Late imports: few texts need it.
+"""
 
 from functools import cache
 from typing import Any, Final

@@ -6,6 +6,8 @@ Invariants
 (3) `pack` writes hashes in ascending order. Its first byte is the layout; `unpack` refuses other layouts.
 (4) A text of stop words only is indexed by these, so that it can still be found.
 (5) A name is always one of the terms of its text.
+
+Late imports: few texts need it.
 """
 
 import re

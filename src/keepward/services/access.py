@@ -14,53 +14,38 @@ from typing import TYPE_CHECKING, Any
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import items_in
 from keepward.core.journal import CommitView
-from keepward.core.memory import CORE_BLOCKS, Record, Status, Tier
+from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import NotFound, Tampered
-from keepward.ports.store import ReadResult, UnreadableMemory
+from keepward.ports.store import UnreadableMemory
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
 
 
-def is_unchanged_since(session: RequestContext, record: Record, version: int) -> bool:
+def is_unchanged_since(context: RequestContext, record: Record, version: int) -> bool:
     """Whether there was nothing but bookkeeping between an earlier version of a memory and this newest one."""
     if not 0 < version < record.version:
         return version == record.version
-    later = [step for step in session.store.steps(session.tenant, record.id) if step.after.version > version]
+    later = [step for step in context.store.steps(context.tenant, record.id) if step.after.version > version]
     return bool(later) and all(step.op in BOOKKEEPING for step in later)
 
 
-def key_holder(session: RequestContext, scope: str, key: str) -> Record | None:
+def key_holder(context: RequestContext, scope: str, key: str) -> Record | None:
     """Return the active memory under a key of exactly one scope; an expired one keeps its key."""
-    return first_active(records_under_key(session, scope, key))
+    return first_active(records_under_key(context, scope, key))
 
 
-def records_under_key(session: RequestContext, scope: str, key: str) -> Sequence[Record]:
+def records_under_key(context: RequestContext, scope: str, key: str) -> Sequence[Record]:
     """Return the memories of any status under a key of exactly one scope."""
     filters = Filter(scopes=(scope,), key=plain_key(key), include_sensitive=True)
-    return session.store.find(session.tenant, filters, live_at=None, limit=None).records
+    return context.store.find(context.tenant, filters, live_at=None, limit=None).records
 
 
 def first_active(records: Sequence[Record]) -> Record | None:
     """Return the first active record."""
     return next((record for record in records if record.status is Status.ACTIVE), None)
-
-
-def core_blocks(session: RequestContext, *, approved: bool = False) -> ReadResult:
-    """Return the visible active core blocks as stored; if two have one key, the one of the nearer scope.
-
-    With an identity file the block ``persona`` is left out, unless the ``approved`` text is wanted.
-    """
-    scopes = session.reader.scopes
-    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
-    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
-    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
-    blocks = {record.key: record for record in nearest}
-    if session.engine.identity.name is not None and not approved:
-        blocks.pop(CORE_BLOCKS[0], None)
-    return ReadResult(records=list(blocks.values()), damaged=found.damaged)
 
 
 #: A note names so many ids; the field ``withheld`` names all.
@@ -69,7 +54,7 @@ _SEAL_MISMATCH = "its content does not match its seal"
 
 
 def unreadable_memories(
-    session: RequestContext,
+    context: RequestContext,
     filters: Filter,
     *,
     live_at: datetime | None,
@@ -80,7 +65,7 @@ def unreadable_memories(
 
     The memories of some ``tiers`` are counted in any case.
     """
-    known = session.store.unreadable_memories(session.tenant, filters, live_at=live_at, tiers=tiers)
+    known = context.store.unreadable_memories(context.tenant, filters, live_at=live_at, tiers=tiers)
     unreadable = {memory.id: memory for memory in known}
     for memory in corrupt_memories(damaged):
         unreadable.setdefault(memory.id, memory)
@@ -135,25 +120,25 @@ def _name_of(memory: UnreadableMemory) -> str:
     return f"{memory.id} (`{memory.key}`)" if memory.key else memory.id
 
 
-def descendants(session: RequestContext, ids: Iterable[str]) -> list[str]:
+def descendants(context: RequestContext, ids: Iterable[str]) -> list[str]:
     """Return the ids of all memories derived from some, over any number of steps, sorted; without these."""
     start = set(ids)
     found: set[str] = set()
     added = sorted(start)
     while added:
-        children = session.store.children(session.tenant, added)
+        children = context.store.children(context.tenant, added)
         added = [name for name in children if name not in found and name not in start]
         found.update(added)
     return sorted(found)
 
 
-def commit_of(session: RequestContext, name: str) -> CommitView:
+def commit_of(context: RequestContext, name: str) -> CommitView:
     """Return a stored commit by its id, the beginning of its id, or its number.
 
     Raises:
         NotFound: there is none.
     """
-    view = session.store.commit(session.tenant, str(name))
+    view = context.store.commit(context.tenant, str(name))
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
@@ -165,11 +150,11 @@ def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def context_deliveries(
-    session: RequestContext, since: Mapping[str, int], until: Mapping[str, int]
+    context: RequestContext, since: Mapping[str, int], until: Mapping[str, int]
 ) -> dict[str, set[tuple[str, int]]]:
     """Return, by receipt, the memories that a context contained, with their versions, between given versions."""
     delivered: dict[str, set[tuple[str, int]]] = {}
-    for memory_id, version, receipt_id in session.store.deliveries(session.tenant, sorted(since)):
+    for memory_id, version, receipt_id in context.store.deliveries(context.tenant, sorted(since)):
         if since[memory_id] <= version < until.get(memory_id, version + 1):
             delivered.setdefault(receipt_id, set()).add((memory_id, version))
     return delivered

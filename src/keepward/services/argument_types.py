@@ -22,7 +22,7 @@ from keepward.core.serialization import MAX_SAFE_INTEGER
 from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (
-    Reader,
+    ArgumentReader,
     boolean,
     duration,
     expiry_time,
@@ -43,7 +43,7 @@ _PAST_STATE = (
 )
 
 
-def argument_reader(name: str, kind: Any, hint: Any, label: str) -> Reader:
+def argument_reader(name: str, kind: Any, hint: Any, label: str) -> ArgumentReader:
     """Return the parser of an argument by its types in JSON and in Python; ``label`` names an item of a list."""
     python = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     origins = {get_origin(part) for part in python}
@@ -57,7 +57,7 @@ def argument_reader(name: str, kind: Any, hint: Any, label: str) -> Reader:
     return lambda name, value: None if value is None else read(name, value)
 
 
-def group_reader(group: type[msgspec.Struct], readers: Mapping[str, Reader]) -> Reader:
+def group_reader(group: type[msgspec.Struct], readers: Mapping[str, ArgumentReader]) -> ArgumentReader:
     """Return the parser of a group of arguments, such as ``Filters``, by the parsers of its fields."""
 
     def read(name: str, value: Any) -> Any:
@@ -71,7 +71,7 @@ def group_reader(group: type[msgspec.Struct], readers: Mapping[str, Reader]) -> 
     return read
 
 
-def _python_reader(name: str, python: tuple[Any, ...], origins: set[Any]) -> Reader | None:
+def _python_reader(name: str, python: tuple[Any, ...], origins: set[Any]) -> ArgumentReader | None:
     """Return the parser of an argument that has several types in Python; None if it has that of JSON."""
     if name == "messages":
         return _messages
@@ -91,7 +91,7 @@ def _python_reader(name: str, python: tuple[Any, ...], origins: set[Any]) -> Rea
 
 
 @cache
-def _json_reader(kind: Any, label: str) -> Reader:
+def _json_reader(kind: Any, label: str) -> ArgumentReader:
     """Return the parser of a type in JSON."""
     limits: dict[str, Any] = {}
     gated = False
@@ -120,7 +120,7 @@ def _json_reader(kind: Any, label: str) -> Reader:
     return boolean if kind is bool else lambda _, value: value
 
 
-def _text_reader(limits: Mapping[str, Any]) -> Reader:
+def _text_reader(limits: Mapping[str, Any]) -> ArgumentReader:
     least, most = limits.get("min_length", 0), limits.get("max_length")
     what = "a text" + (f" of {'1 to' if least else 'at most'} {most:,} characters" if most else "")
     # In Python, ``$`` also matches before a final line break.
@@ -142,9 +142,9 @@ def _text_reader(limits: Mapping[str, Any]) -> Reader:
     return read
 
 
-def _number_reader(kind: type, limits: Mapping[str, Any]) -> Reader:
+def _number_reader(kind: type, limits: Mapping[str, Any]) -> ArgumentReader:
     least, most = limits.get("ge"), limits.get("le")
-    plain: Reader = integer if kind is int else number
+    plain: ArgumentReader = integer if kind is int else number
     if least is None or most is None:
         return plain
     bounds = f"from {least} to {most:,}"
@@ -160,7 +160,7 @@ def _number_reader(kind: type, limits: Mapping[str, Any]) -> Reader:
     return read
 
 
-def _list_reader(item: Reader, what: str, limits: Mapping[str, Any]) -> Reader:
+def _list_reader(item: ArgumentReader, what: str, limits: Mapping[str, Any]) -> ArgumentReader:
     most = limits.get("max_length")
 
     def read(name: str, value: Any) -> tuple[Any, ...]:

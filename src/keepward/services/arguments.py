@@ -3,6 +3,8 @@
 An unknown name or a value of another type raises ``InvalidInput`` with a suggestion, never ``TypeError`` or
 ``ValueError``. The message does not repeat the value. A value of the right type that is not allowed, such as a too long
 text, is left to the gates: their answer is an outcome with a receipt.
+
+Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from keepward.core.value import (
 from keepward.errors import Conflict, InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
-Reader = Callable[[str, Any], Any]
+ArgumentReader = Callable[[str, Any], Any]
 #: Changes whose fields are all parsed here, by how an error message calls them.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: Whether a text may be the id of a new memory.
@@ -168,7 +170,9 @@ class NewIds:
         return replace(change, id=made, derived_from=parents)
 
 
-def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _fields(
+    kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapping[str, ArgumentReader]
+) -> dict[str, Any]:
     known = tuple(name for name in kind.__struct_fields__ if name not in {"id", "text"})
     for name in given:
         if name not in known:
@@ -179,11 +183,11 @@ def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapp
     }
 
 
-def _value(name: str, value: Any, readers: Mapping[str, Reader], never_empty: frozenset[str]) -> Any:
+def _value(name: str, value: Any, readers: Mapping[str, ArgumentReader], never_empty: frozenset[str]) -> Any:
     if value is None and name not in never_empty:
         # Every memory has a content type.
         return "text" if name == "content_type" else None
-    read: Reader = readers.get(name, plain_text)
+    read: ArgumentReader = readers.get(name, plain_text)
     return read(name, value)
 
 
@@ -191,7 +195,7 @@ def _type_error(name: str, what: str, value: Any) -> InvalidInput:
     return InvalidInput(f"{name} is {what}, not {'None' if value is None else type(value).__name__}")
 
 
-def reader_of_type(kind: type, what: str) -> Reader:
+def reader_of_type(kind: type, what: str) -> ArgumentReader:
     """Return a parser that accepts one type."""
 
     def read(name: str, value: Any) -> Any:
@@ -271,7 +275,7 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
 boolean = reader_of_type(bool, "True or False")
 _NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "confirms", "gain", "by"})
 #: Parsers of the fields that are not plain text.
-_FIELD_READERS: Mapping[str, Reader] = {
+_FIELD_READERS: Mapping[str, ArgumentReader] = {
     **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
     **dict.fromkeys(CHOICES, lambda name, value: one_of(name.replace("_", " "), value, CHOICES[name])),
     **dict.fromkeys(("confidence", "importance", "gain"), number),
@@ -284,7 +288,7 @@ _FIELD_READERS: Mapping[str, Reader] = {
     "vector": _vector,
 }
 #: The same for one item of many, whose invalid values a gate reports.
-_GATED_FIELD_READERS: Mapping[str, Reader] = {
+_GATED_FIELD_READERS: Mapping[str, ArgumentReader] = {
     **_FIELD_READERS,
     **dict.fromkeys(CHOICES, plain_text),
     **dict.fromkeys(("confidence", "importance"), lambda _, value: value),

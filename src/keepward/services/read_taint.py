@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from keepward.core.principals import Actor, Trust
 from keepward.core.value import to_micros
 from keepward.locks import ForkSafeLock
-from keepward.storage.reads import Reader
+from keepward.storage.reads import StoreReader
 
 #: How long a read taints later writes.
 TAINT_WINDOW = timedelta(hours=1)
@@ -64,7 +64,7 @@ class ReadTaint:
             read = [(trust, self._last.get((name, trust))) for name, trust in pairs]
         return min((trust for trust, at in read if at is not None and now - at <= TAINT_WINDOW), default=None)
 
-    def learn(self, store: Reader, tenant: str, now: datetime) -> None:
+    def learn(self, store: StoreReader, tenant: str, now: datetime) -> None:
         """Learn from the receipts of other processes, unless nothing was written since the last time."""
         writes = store.writes(tenant)
         if writes == self._writes:

@@ -12,10 +12,9 @@ from keepward.core.reducer import ChangeContext
 from keepward.errors import Unauthorised
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
 from keepward.ports.world import BlobStore, Clock, ErasureList, IdentityDocument, IdSource
-from keepward.services.index_cache import IndexCache
 from keepward.services.pending_uses import PendingUses
 from keepward.services.read_taint import ReadTaint
-from keepward.services.reader import Reader
+from keepward.services.search.index_cache import IndexCache
 from keepward.storage.store import EventStore
 from keepward.storage.writer import UnitOfWork
 
@@ -101,7 +100,7 @@ class RequestContext:
     inspects: bool = False
     #: Names of the handle's user, in addition to the name in the user's scope.
     names: tuple[str, ...] = ()
-    #: The open transaction that this session reads in; None outside one.
+    #: The open transaction that this context reads in; None outside one.
     writer: UnitOfWork | None = None
     #: The engine's. In a transaction: its view of the store, and a redactor that refuses calls.
     store: EventStore = field(init=False, repr=False, compare=False)
@@ -121,11 +120,6 @@ class RequestContext:
         object.__setattr__(self, "embedder", engine.embedder)
         object.__setattr__(self, "policy", engine.policy)
         object.__setattr__(self, "indexes", engine.indexes)
-
-    @property
-    def reader(self) -> Reader:
-        """What this session may see in its tenant."""
-        return Reader(self)
 
     @property
     def embeds_inside(self) -> bool:
@@ -148,7 +142,7 @@ class RequestContext:
         return ChangeContext(now=self.clock.now(), actor=self.actor, policy=self.policy, **extra)
 
     def for_transaction(self, writer: UnitOfWork) -> RequestContext:
-        """Return a session that reads in a transaction and calls no slow model."""
+        """Return a context that reads in a transaction and calls no slow model."""
         return replace(self, writer=writer)
 
     def require_owner(self, what: str, right: str = "admin") -> None:

@@ -47,7 +47,7 @@ TOKEN_REFUSED = "this token does not open this store; ask the owner for a new on
 
 
 def create(
-    session: RequestContext,
+    context: RequestContext,
     name: str,
     *,
     rights: str = "agent",
@@ -65,9 +65,9 @@ def create(
             another's, or an expiry in the past.
     """
     expiry = None if expires is None else expiry_time("expires", expires)
-    tenant = session.tenant if tenant is None else valid_tenant(tenant)
-    scope = session.scope if scope is None else valid_scope(scope)
-    _require_owner(session)
+    tenant = context.tenant if tenant is None else valid_tenant(tenant)
+    scope = context.scope if scope is None else valid_scope(scope)
+    _require_owner(context)
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
     if rights == Role.OWNER and scope != SHARED_SCOPE:
@@ -82,36 +82,36 @@ def create(
     user = user_of(scope)
     if user is not None and "share" in (can or ()):
         raise InvalidInput(f"a token of the user {user} writes that user alone: leave `share` out")
-    now = session.clock.now()
+    now = context.clock.now()
     expires_at = now + expiry if isinstance(expiry, timedelta) else expiry
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the expiry out for one that does not expire")
-    secret = encode_token(session.ids.salt() + session.ids.salt())
+    secret = encode_token(context.ids.salt() + context.ids.salt())
     token = StoredToken(
-        id=session.ids.new_id(now),
+        id=context.ids.new_id(now),
         name=name,
         hash=hash_token(secret),
         rights=Role(rights),
         can=token_rights(Role(rights), None if can is None else frozenset(can)),
         tenant=tenant,
         scope=scope,
-        created_by=session.actor.label,
-        made_with=session.actor.credential or AT_MACHINE,
+        created_by=context.actor.label,
+        made_with=context.actor.credential or AT_MACHINE,
         created_at=now,
         expires_at=expires_at,
     )
-    _refuse_lookalike(session, token)
-    _save_token(session, token, "created")
+    _refuse_lookalike(context, token)
+    _save_token(context, token, "created")
     return Issued(token=token.public(), secret=secret)
 
 
-def _refuse_lookalike(session: RequestContext, token: StoredToken) -> None:
+def _refuse_lookalike(context: RequestContext, token: StoredToken) -> None:
     """Refuse a name that a person may take for that of a valid token, if only one of the two approves.
 
     Raises:
         InvalidInput: there is such a token.
     """
-    for other in session.store.documents(StoredToken, None).list():
+    for other in context.store.documents(StoredToken, None).list():
         if (
             other.actor.may_decide is not token.actor.may_decide
             and resembles(token.name, other.name)
@@ -123,37 +123,37 @@ def _refuse_lookalike(session: RequestContext, token: StoredToken) -> None:
             )
 
 
-def revoke(session: RequestContext, token_id: str) -> Receipt:
+def revoke(context: RequestContext, token_id: str) -> Receipt:
     """Revoke a token; a second call changes nothing, as its receipt says.
 
     Raises:
         Unauthorised: this handle is not an owner's.
         NotFound: there is no such token.
     """
-    _require_owner(session)
-    tokens = session.store.documents(StoredToken, None).list(id=token_id)
+    _require_owner(context)
+    tokens = context.store.documents(StoredToken, None).list(id=token_id)
     if not tokens:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
     token = tokens[0]
     if token.revoked_at is not None:
-        return _save_token(session, token, "revoked before")
-    now = session.clock.now()
+        return _save_token(context, token, "revoked before")
+    now = context.clock.now()
     # Recorded outside first: the token is revoked even if the store fails.
-    listed = _record_revocation(session.engine, token, now)
-    return _save_token(session, replace(token, revoked_at=now), "revoked", listed=listed)
+    listed = _record_revocation(context.engine, token, now)
+    return _save_token(context, replace(token, revoked_at=now), "revoked", listed=listed)
 
 
-def revoke_again(session: RequestContext) -> int:
+def revoke_again(context: RequestContext) -> int:
     """Revoke the tokens of an older copy of the store that were revoked since; return how many."""
-    revoked = _revoked(session.engine)
+    revoked = _revoked(context.engine)
     ended = [
         token
-        for token in session.store.documents(StoredToken, None).list()
+        for token in context.store.documents(StoredToken, None).list()
         if token.revoked_at is None and token.hash.hex() in revoked
     ]
     for token in ended:
-        at = dataclasses.replace(session, tenant=token.tenant)
-        _save_token(at, replace(token, revoked_at=session.clock.now()), "revoked again")
+        at = dataclasses.replace(context, tenant=token.tenant)
+        _save_token(at, replace(token, revoked_at=context.clock.now()), "revoked again")
     return len(ended)
 
 
@@ -193,14 +193,14 @@ def _revoked(engine: Engine) -> frozenset[str]:
         raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from exc
 
 
-def list_tokens(session: RequestContext) -> list[Token]:
+def list_tokens(context: RequestContext) -> list[Token]:
     """Return all tokens of the store, oldest first.
 
     Raises:
         Unauthorised: this handle is not an owner's.
     """
-    _require_owner(session)
-    return [token.public() for token in session.store.documents(StoredToken, None).list()]
+    _require_owner(context)
+    return [token.public() for token in context.store.documents(StoredToken, None).list()]
 
 
 def authenticate(engine: Engine, secret: str) -> StoredToken:
@@ -212,22 +212,22 @@ def authenticate(engine: Engine, secret: str) -> StoredToken:
     return _valid(engine, engine.store.token_by_hash(hash_token(secret)) if isinstance(secret, str) else None)
 
 
-def get_token(session: RequestContext, token_id: str) -> StoredToken:
+def get_token(context: RequestContext, token_id: str) -> StoredToken:
     """Return the token with an id.
 
     Raises:
         Unauthorised: there is no valid one.
     """
-    return _valid(session.engine, next(iter(session.store.documents(StoredToken, None).list(id=token_id)), None))
+    return _valid(context.engine, next(iter(context.store.documents(StoredToken, None).list(id=token_id)), None))
 
 
-def require_valid(session: RequestContext, actor: Actor) -> None:
+def require_valid(context: RequestContext, actor: Actor) -> None:
     """Require that the token of an actor is still valid; an actor without a token needs none.
 
     Raises:
         Unauthorised: it is not valid.
     """
-    if actor.credential is not None and get_token(session, actor.credential).actor != actor:
+    if actor.credential is not None and get_token(context, actor.credential).actor != actor:
         raise Unauthorised(TOKEN_REFUSED)
 
 
@@ -247,37 +247,37 @@ def is_scoped_owner(token: StoredToken) -> bool:
     return token.rights is Role.OWNER and token.scope != SHARED_SCOPE
 
 
-def scoped_owners(session: RequestContext) -> list[StoredToken]:
+def scoped_owners(context: RequestContext) -> list[StoredToken]:
     """Return the owner's tokens with a scope that were not revoked."""
-    now = session.clock.now()
+    now = context.clock.now()
     return [
         token
-        for token in session.store.documents(StoredToken, None).list()
+        for token in context.store.documents(StoredToken, None).list()
         if is_scoped_owner(token) and token.state(now) == "valid"
     ]
 
 
-def may_be_same_person(session: RequestContext, proposer: Actor, approver: Actor) -> bool:
+def may_be_same_person(context: RequestContext, proposer: Actor, approver: Actor) -> bool:
     """Whether one actor created the other's token, or one token created both, directly or through further tokens.
 
     The owner without a token, at the machine of the store, creates tokens for different people. The owner counts as
     the same person as each of them, but not as their agents, which are programs. A token without a recorded creator
     approves nothing; it counts as one of any owner with its creator's name.
     """
-    theirs, mine = _issuers(session, proposer), _issuers(session, approver)
+    theirs, mine = _issuers(context, proposer), _issuers(context, approver)
     if not (theirs and mine) or (mine == [AT_MACHINE] and proposer.kind is ActorKind.AGENT):
         return False
     if ":" in mine[-1]:
         return True
     labels = {
         approver.label,
-        *(token.actor.label for token in session.store.documents(StoredToken, None).list(ids=mine)),
+        *(token.actor.label for token in context.store.documents(StoredToken, None).list(ids=mine)),
     }
     shared = set(theirs) & set(mine)
     return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
 
 
-def _issuers(session: RequestContext, actor: Actor) -> list[str]:
+def _issuers(context: RequestContext, actor: Actor) -> list[str]:
     """Return an actor's token and the tokens that created it, nearest first.
 
     The last is ``AT_MACHINE``, or the creator's label if its token was not recorded. Without a token an owner has only
@@ -286,17 +286,17 @@ def _issuers(session: RequestContext, actor: Actor) -> list[str]:
     if actor.credential is None:
         return [AT_MACHINE] if actor.kind is ActorKind.OPERATOR else []
     chain = [actor.credential]
-    while tokens := session.store.documents(StoredToken, None).list(id=chain[-1]):
+    while tokens := context.store.documents(StoredToken, None).list(id=chain[-1]):
         chain.append(tokens[0].made_with or tokens[0].created_by)
     return chain
 
 
-def _require_owner(session: RequestContext) -> None:
-    if not session.actor.is_owner:
+def _require_owner(context: RequestContext) -> None:
+    if not context.actor.is_owner:
         raise Unauthorised("only the owner manages tokens; act as an operator, or use an owner's token")
 
 
-def _save_token(session: RequestContext, token: StoredToken, action: str, **extra: object) -> Receipt:
+def _save_token(context: RequestContext, token: StoredToken, action: str, **extra: object) -> Receipt:
     facts = {
         "token": token.id,
         "name": token.name,
@@ -305,9 +305,9 @@ def _save_token(session: RequestContext, token: StoredToken, action: str, **extr
         "can": list(token.can),
         "of": {"tenant": token.tenant, "scope": token.scope},
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
-        "credential": session.actor.credential,
+        "credential": context.actor.credential,
         **extra,
     }
-    with session.store.write() as writer:
+    with context.store.write() as writer:
         writer.put(token)
-        return Transaction(session.for_transaction(writer), writer).receipt("token", facts)
+        return Transaction(context.for_transaction(writer), writer).receipt("token", facts)

@@ -28,7 +28,7 @@ from keepward.errors import Conflict, ModelUnavailable, StoreUnavailable
 from keepward.ports.store import Features, PendingCommit
 from keepward.services.recorded_reads import taint_fields
 from keepward.services.request_context import ModelCallInTransaction, RequestContext
-from keepward.services.search_features import (
+from keepward.services.search.features import (
     FEATURE_FIELDS,
     answered_questions,
     feature_fields_of,
@@ -92,7 +92,7 @@ class CommitResult:
 class Transaction:
     """One open transaction of one handle; see ``transact``."""
 
-    session: RequestContext
+    context: RequestContext
     writer: UnitOfWork
     #: Embeddings that were computed before the transaction.
     vectors: Mapping[_SearchedText, Features] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Transaction:
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
     ) -> Receipt:
         """Store and return a receipt of what this handle did; ``fields`` are values that are known already."""
-        receipt = receipt_of(self.session, kind, facts, reasons, **fields)
+        receipt = receipt_of(self.context, kind, facts, reasons, **fields)
         self.writer.put_receipt(receipt)
         return receipt
 
@@ -128,11 +128,11 @@ class Transaction:
         Raises:
             Conflict: a version has changed, or the blob of a memory is not stored any more.
         """
-        session, steps = self.session, decision.steps
-        if not _blobs_exist(self.writer, session, steps):
+        context, steps = self.context, decision.steps
+        if not _blobs_exist(self.writer, context, steps):
             raise Conflict("the blob of a memory is not stored any more; upload the bytes again")
-        now = session.clock.now()
-        commit_id = session.ids.new_id(now)
+        now = context.clock.now()
+        commit_id = context.ids.new_id(now)
         extra = dict(details or {})
         facts = {
             "commit": commit_id,
@@ -148,32 +148,32 @@ class Transaction:
                 for step in steps
             ],
             **{name: list(value) if isinstance(value, tuple) else value for name, value in extra.items()},
-            **session.credential,
+            **context.credential,
         }
         reasons = (*reasons, *self.notes)
-        receipt = receipt_of(session, receipt_kind, facts, reasons, id=commit_id, at=now, head="-")
+        receipt = receipt_of(context, receipt_kind, facts, reasons, id=commit_id, at=now, head="-")
         pending = PendingCommit(
             commit_id=commit_id,
             at=now,
             kind=kind,
-            actor_kind=session.actor.kind.value,
+            actor_kind=context.actor.kind.value,
             details=CommitDetails(
-                actor=session.actor.label,
+                actor=context.actor.label,
                 reason=reason,
                 receipt=commit_id,
-                policy=session.policy.version,
+                policy=context.policy.version,
                 session=conversation,
                 **extra,
             ),
             steps=tuple(steps),
             features=tuple(self._new_features(decision, step) for step in steps),
             base=base or {},
-            salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
+            salts=tuple(context.ids.salt() for _ in range(len(steps) + 1)),
             receipt=receipt,
             idempotency_key=None if self.wrote else idempotency.unused_key(),
         )
-        commit = self.writer.append(session.tenant, pending)
-        session.engine.uses.write(self.writer, session.tenant)
+        commit = self.writer.append(context.tenant, pending)
+        context.engine.uses.write(self.writer, context.tenant)
         self.wrote = True
         return CommitResult(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
@@ -193,7 +193,7 @@ class Transaction:
 
 
 def transact(
-    session: RequestContext,
+    context: RequestContext,
     decide: Callable[[RequestContext], _Decision],
     apply: Callable[[Transaction, _Decision], _Result],
     *,
@@ -203,45 +203,45 @@ def transact(
 ) -> _Result:
     """Decide, and store the decision in one transaction on the same state.
 
-    ``decide`` reads through the session that it gets. ``decide_first`` also decides before the transaction begins; by
+    ``decide`` reads through the context that it gets. ``decide_first`` also decides before the transaction begins; by
     default if a slow model is needed. ``on_snapshot`` makes that first decision on one snapshot. If ``early_result``
     returns a result for a decision, nothing is written.
     """
     decision, head, embedded = None, None, _Embedded()
-    if decide_first or (decide_first is None and session.asks_models):
+    if decide_first or (decide_first is None and context.asks_models):
         # A model may be slow, so that no snapshot waits for one.
-        shares = on_snapshot or not session.asks_models
-        with session.store.read_snapshot(session.tenant) if shares else nullcontext():
-            head = session.store.head(session.tenant)
-            decision = decide(session)
+        shares = on_snapshot or not context.asks_models
+        with context.store.read_snapshot(context.tenant) if shares else nullcontext():
+            head = context.store.head(context.tenant)
+            decision = decide(context)
         result = early_result(decision)
         if result is not None:
             return result
-        embedded = _embed_changes(session, decision)
+        embedded = _embed_changes(context, decision)
     try:
-        with session.store.write() as writer:
-            inside = session.for_transaction(writer)
-            changed = decision is not None and writer.head(session.tenant) != head
-            if decision is None or changed or not _blobs_exist(writer, session, decision.steps):
+        with context.store.write() as writer:
+            inside = context.for_transaction(writer)
+            changed = decision is not None and writer.head(context.tenant) != head
+            if decision is None or changed or not _blobs_exist(writer, context, decision.steps):
                 decision = decide(inside)
-                if session.embeds_inside:
+                if context.embeds_inside:
                     embedded = _embed_changes(inside, decision)
             transaction = Transaction(inside, writer, *embedded)
             early = early_result(decision)
             result = apply(transaction, decision) if early is None else early
     except ModelCallInTransaction:
         # Another commit brought a text that the redactor has not seen: ask it, then start again.
-        return transact(session, decide, apply, decide_first=True, on_snapshot=on_snapshot, early_result=early_result)
+        return transact(context, decide, apply, decide_first=True, on_snapshot=on_snapshot, early_result=early_result)
     if transaction.wrote:
         if (key := idempotency.unused_key()) is not None:
             key.used = True
-        session.engine.taint_of(session.tenant).skip_own_write(writer.writes(session.tenant))
-        session.engine.wake(wrote=True)
+        context.engine.taint_of(context.tenant).skip_own_write(writer.writes(context.tenant))
+        context.engine.wake(wrote=True)
     return result
 
 
 def store_steps(
-    session: RequestContext, steps: Sequence[Step], *, also: Callable[[UnitOfWork], None] | None = None, **options: Any
+    context: RequestContext, steps: Sequence[Step], *, also: Callable[[UnitOfWork], None] | None = None, **options: Any
 ) -> CommitResult:
     """Commit given steps; ``also`` writes more in the same transaction. ``options`` are those of ``commit``.
 
@@ -255,11 +255,11 @@ def store_steps(
             also(transaction.writer)
         return stored
 
-    return transact(session, lambda _: StepList(steps), store)
+    return transact(context, lambda _: StepList(steps), store)
 
 
 def receipt_of(
-    session: RequestContext,
+    context: RequestContext,
     kind: ReceiptKind,
     facts: Mapping[str, Any],
     reasons: Iterable[Reason] = (),
@@ -269,22 +269,22 @@ def receipt_of(
     head: str | None = None,
 ) -> Receipt:
     """Return a receipt of what a handle did; without ``head`` it names the present head."""
-    at = at or session.clock.now()
+    at = at or context.clock.now()
     return Receipt(
-        id=id or session.ids.new_id(at),
-        tenant=session.tenant,
+        id=id or context.ids.new_id(at),
+        tenant=context.tenant,
         kind=kind,
         at=at,
-        actor=session.actor.label,
-        policy=session.policy.version,
-        head=head or session.store.head(session.tenant).name,
+        actor=context.actor.label,
+        policy=context.policy.version,
+        head=head or context.store.head(context.tenant).name,
         reasons=tuple(reasons),
         facts=dict(facts),
     )
 
 
 def save_read_receipt(
-    session: RequestContext,
+    context: RequestContext,
     kind: ReceiptKind,
     facts: Mapping[str, Any],
     *,
@@ -297,15 +297,15 @@ def save_read_receipt(
 
     ``delivered`` are the records that the reader got; ``also`` writes more in the same transaction.
     """
-    if not session.policy.enabled:
+    if not context.policy.enabled:
         return None, ("the receipt was not stored: memory is switched off by policy",)
     reasons = [Reason(gate="recall", code="note", detail=note) for note in notes]
-    receipt = receipt_of(session, kind, {**facts, **taint_fields(session, delivered)}, reasons, head=head)
+    receipt = receipt_of(context, kind, {**facts, **taint_fields(context, delivered)}, reasons, head=head)
     try:
         # A reader gets its answer without a receipt rather than late.
-        with session.store.write(brief=True) as writer:
+        with context.store.write(brief=True) as writer:
             # First, so that the present counts come with the row of the tenant.
-            session.engine.uses.write(writer, session.tenant)
+            context.engine.uses.write(writer, context.tenant)
             also(writer)
             writer.put_receipt(receipt)
     except StoreUnavailable:
@@ -313,11 +313,11 @@ def save_read_receipt(
     return receipt, ()
 
 
-def _blobs_exist(writer: UnitOfWork, session: RequestContext, steps: Sequence[Step]) -> bool:
+def _blobs_exist(writer: UnitOfWork, context: RequestContext, steps: Sequence[Step]) -> bool:
     """Whether every newly referenced blob is stored: deleting a blob does not move the head."""
     changed = [step.after for step in steps if step.before is None or step.before.blob != step.after.blob]
     blobs = {record.blob for record in changed if record.blob is not None}
-    return not blobs or len(writer.documents(StoredBlob, session.tenant).rows(ids=blobs)) == len(blobs)
+    return not blobs or len(writer.documents(StoredBlob, context.tenant).rows(ids=blobs)) == len(blobs)
 
 
 class _Embedded(NamedTuple):
@@ -327,18 +327,18 @@ class _Embedded(NamedTuple):
     notes: tuple[Reason, ...] = ()
 
 
-def _embed_changes(session: RequestContext, decision: Decision) -> _Embedded:
+def _embed_changes(context: RequestContext, decision: Decision) -> _Embedded:
     """Embed, in one batch, every memory whose searchable fields change."""
-    if session.embedder is None:
+    if context.embedder is None:
         return _Embedded()
     records = [step.after for step in decision.steps if _changes_search_fields(step)]
-    questions = answered_questions(records, lambda name: session.store.session_tail(session.tenant, name))
+    questions = answered_questions(records, lambda name: context.store.session_tail(context.tenant, name))
     embedded = [decision.features(record) for record in records]
     notes: tuple[Reason, ...] = ()
     try:
-        embedded = with_vectors(session.embedder, records, embedded, questions)
+        embedded = with_vectors(context.embedder, records, embedded, questions)
     except ModelUnavailable as exc:
-        model = known_embedder_id(session.embedder)
+        model = known_embedder_id(context.embedder)
         logger.warning("embedding failed: %s", exc, extra={"action": "embedding_failed", "model": model})
         detail = f"stored without a vector and found by words ({exc}); `keepward reindex` adds it later"
         notes = (Reason(gate="recall", code="no_vector", detail=detail),)

@@ -138,7 +138,7 @@ def _parameters(asked: Filter, space: int) -> dict[str, Any]:
 
 
 class CandidateReads(Snapshot):
-    """Reads of candidates; a part of ``Reader``."""
+    """Reads of candidates; a part of ``StoreReader``."""
 
     def searchable(self, tenant: str) -> bool:
         """Whether the tables have all memories of a tenant."""

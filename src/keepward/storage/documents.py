@@ -349,7 +349,7 @@ class Repository(Generic[_T]):
 
 
 class DocumentReads(Snapshot):
-    """Reads of documents; a part of ``Reader``."""
+    """Reads of documents; a part of ``StoreReader``."""
 
     def documents(self, kind: type[_T], tenant: str | None) -> Repository[_T]:
         """Return the documents of a kind, of one tenant or of all."""

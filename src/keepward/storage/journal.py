@@ -88,7 +88,7 @@ def _hash_of(event: EventRow) -> bytes:
 
 
 class JournalReads(Snapshot):
-    """Reads of the journal; a part of ``Reader``."""
+    """Reads of the journal; a part of ``StoreReader``."""
 
     def commits(
         self,

@@ -269,7 +269,7 @@ class _Condition:
 
 
 class ListReads(Snapshot):
-    """Pages and counts of the newest versions; a part of ``Reader``. ``now`` is in microseconds since 1970."""
+    """Pages and counts of the newest versions; a part of ``StoreReader``. ``now`` is in microseconds since 1970."""
 
     def listed_ids(
         self,

@@ -1,7 +1,9 @@
 """PostgreSQL as a database: a pool of connections, snapshots and transactions.
 
 A read of several statements is one snapshot (REPEATABLE READ). A write is one transaction, see
-``postgres_session.py``. A connection never crosses a fork: the child opens its own.
+``postgres_connection.py``. A connection never crosses a fork: the child opens its own.
+
+Late imports: an extra may be missing.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ try:
     import psycopg
 
     from keepward.storage import postgres_schema as schema
+    from keepward.storage.postgres_connection import READ_ONLY, PostgresConnection, translated_errors
     from keepward.storage.postgres_pool import Pool, PooledConnection
-    from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translated_errors
 except ImportError as exc:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
@@ -102,18 +104,18 @@ class PostgresDatabase:
     def _transaction(self, level: str, *, writes: bool, patience: int = LOCK_TIMEOUT_S) -> Iterator[PostgresConnection]:
         with self._connection() as pooled:
             lock = self.store_id if writes else None
-            session, pid = PostgresConnection(pooled, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
+            connection, pid = PostgresConnection(pooled, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
             try:
-                yield session
+                yield connection
                 if writes:
-                    taken = session.commit()
+                    taken = connection.commit()
                     with self._lock:
                         self._own += taken
                 else:
-                    session.end()
+                    connection.end()
             except BaseException:
                 with suppress(psycopg.Error):
-                    session.roll_back()
+                    connection.roll_back()
                 if pooled.connection.broken and pid == os.getpid():
                     # If the server was stopped, the idle connections are broken too: drop them before the next caller.
                     self._pool.drop_idle()
@@ -143,9 +145,9 @@ class PostgresDatabase:
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Open one snapshot for the block, of one tenant or of all."""
-        with self._transaction("REPEATABLE READ", writes=False) as session:
-            session.select_tenant(tenant)
-            yield session
+        with self._transaction("REPEATABLE READ", writes=False) as connection:
+            connection.select_tenant(tenant)
+            yield connection
 
     @contextmanager
     def writing(self, *, brief: bool = False) -> Iterator[PostgresConnection]:
@@ -162,9 +164,9 @@ class PostgresDatabase:
         try:
             with self._transaction(
                 "READ COMMITTED", writes=True, patience=BRIEF_LOCK_TIMEOUT_S if brief else LOCK_TIMEOUT_S
-            ) as session:
-                session.select_tenant(None)
-                yield session
+            ) as connection:
+                connection.select_tenant(None)
+                yield connection
         finally:
             self._writing.open = False
 

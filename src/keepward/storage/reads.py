@@ -62,7 +62,7 @@ _NO_LIMIT = (1 << 63) - 1
 #: Most candidates for one text.
 MAX_DUPLICATE_CANDIDATES = 8
 #: How many of six minhashes likely duplicates share, unless the texts are equal. Of texts that share four fifths of
-#: their words, one in 600 pairs shares fewer. See ``services.search_features``.
+#: their words, one in 600 pairs shares fewer. See ``services.search.features``.
 MIN_SHARED_MINHASHES = 2
 #: Most memories that are counted for one minhash, those changed last.
 MAX_HOLDERS_PER_MINHASH = 32
@@ -99,7 +99,7 @@ Sees: TypeAlias = Callable[[str], bool]
 
 
 class MemoryReads(Snapshot):
-    """Reads of memories; a part of ``Reader``."""
+    """Reads of memories; a part of ``StoreReader``."""
 
     def _tenant_row(self, tenant: str) -> TenantHead:
         with self._reading(tenant) as db:
@@ -492,7 +492,7 @@ class MemoryReads(Snapshot):
             }
 
 
-class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
+class StoreReader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
     """All reads of one state: of the store, or of a writer's own transaction."""
 
     def least_worth(self, tenant: str, tier: str, scopes: Sequence[str]) -> Iterator[str]:
@@ -543,7 +543,7 @@ class DuplicateCandidateRow(NamedTuple):
 def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
 ) -> list[tuple[DuplicateCandidate, ...]]:
-    """Return the result of ``Reader.duplicate_candidates``; a memory without a record is left out."""
+    """Return the result of ``StoreReader.duplicate_candidates``; a memory without a record is left out."""
     minhashes = [_stored(record, features) for record, features in asked]
     micros = to_micros(now)
     # All is asked before the first answer is read. An empty digest belongs to no memory.

@@ -139,7 +139,7 @@ def copy_tenant(
 
     ``source_head`` is the tenant's row in the source. ``report`` is called after each thousand rows.
     """
-    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    state, db, raw = writer.state(tenant), writer.connection, tenant.encode()
     writer.forget_candidates(tenant)
     for table in COLUMN_COUNTS:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
@@ -162,8 +162,8 @@ def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
     """
     state = writer.state(tenant)
     writer.forget_candidates(tenant)
-    count = compute(writer.session, sealer, tenant)
-    tenants.recount_records(writer.session, sealer, state)
+    count = compute(writer.connection, sealer, tenant)
+    tenants.recount_records(writer.connection, sealer, state)
     return count
 
 
@@ -227,7 +227,7 @@ def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[t
         Conflict: the tenant is not empty.
         Tampered: the chain is broken, or belongs to another tenant.
     """
-    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    state, db, raw = writer.state(tenant), writer.connection, tenant.encode()
     if state.head.seq:
         raise Conflict("a journal can only be restored into an empty tenant; choose another")
     head = Head(seq=0, hash=EMPTY_HASH)

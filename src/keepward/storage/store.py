@@ -11,6 +11,8 @@ Invariants
 (6) A store is untrusted if it has content and this machine has no key for it, or another key than it was written with.
     It can be inspected, but its content is not used until an owner accepts it with ``adopt``.
 (7) The key of this machine decides: rows without its seal are damaged, until an owner accepts them.
+
+Late imports: an extra may be missing.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from keepward.storage.erasing import SCRUB_PENDING
 from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
 from keepward.storage.index_files import IndexFiles
 from keepward.storage.integrity import IntegrityMonitor
-from keepward.storage.reads import Reader
+from keepward.storage.reads import StoreReader
 from keepward.storage.rows import json_array
 from keepward.storage.seals import Sealer
 from keepward.storage.server_state import SharedState
@@ -157,7 +159,7 @@ class _OpenSnapshot:
     records: dict[str, Record] = field(default_factory=dict)
 
 
-class EventStore(Reader):
+class EventStore(StoreReader):
     """An open store. Threads may share it; each read sees one snapshot."""
 
     def __init__(self, database: Database, store_id: str, trust: StoreTrust) -> None:
@@ -522,12 +524,12 @@ class EventStore(Reader):
             Conflict: a tenant has a history of its own in this store, or another store is being copied to it.
         """
         with source._everywhere() as theirs, self.write() as writer:
-            row = writer.session.run("meta", name=COPYING).fetchone()
+            row = writer.connection.run("meta", name=COPYING).fetchone()
             if row is not None and row[0] != source.store_id:
                 raise Conflict("a migration of another store to this one was interrupted; run that one again")
             for tenant in names:
                 self._is_to_copy(writer, source, tenants.read(theirs, source._sealer, tenant))
-            writer.session.run("set_meta", name=COPYING, value=source.store_id)
+            writer.connection.run("set_meta", name=COPYING, value=source.store_id)
 
     def copy_steps(self, tenant: str) -> int:
         """Return how many steps of a thousand rows the copy of a tenant takes, about; see ``copy_tenant``."""
@@ -538,7 +540,7 @@ class EventStore(Reader):
     def end_copy(self) -> None:
         """Note that all of the other store was copied."""
         with self.write() as writer:
-            writer.session.run("drop_meta", name=COPYING)
+            writer.connection.run("drop_meta", name=COPYING)
 
     def copy_tenant(self, source: EventStore, tenant: str, report: Callable[[], None]) -> bool:
         """Copy all rows of a tenant from another store, under the seals of this one, in one transaction.
@@ -556,7 +558,7 @@ class EventStore(Reader):
             rebuild.copy_tenant(theirs, writer, self._sealer, tenant, source_row, report)
             # This transaction counts as well.
             value = f"{source.store_id} {writer.state(tenant).writes + 1}"
-            writer.session.run("set_meta", name=f"carried_{tenant}", value=value)
+            writer.connection.run("set_meta", name=f"carried_{tenant}", value=value)
         return True
 
     @staticmethod
@@ -565,7 +567,7 @@ class EventStore(Reader):
         tenant, own = source_row.tenant, writer.unchanged_state(source_row.tenant)
         if (own.head, own.tallies()) == (source_row.head, source_row.tallies()):
             return False
-        row = writer.session.run("meta", name=f"carried_{tenant}").fetchone()
+        row = writer.connection.run("meta", name=f"carried_{tenant}").fetchone()
         if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
             raise Conflict(
                 f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"

@@ -27,7 +27,7 @@ _UNLEARNED = "new"
 
 
 class UseReads(DocumentReads):
-    """Reads of uses; a part of ``Reader``."""
+    """Reads of uses; a part of ``StoreReader``."""
 
     def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
         """Return (count, last use) by id, for any number of ids."""

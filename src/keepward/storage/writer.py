@@ -27,7 +27,7 @@ from keepward.storage import candidates
 from keepward.storage import tenant as tenants
 from keepward.storage.documents import ReceiptArtefact, encode_body
 from keepward.storage.erasing import SCRUB_PENDING, erased_details_document, erased_positions
-from keepward.storage.reads import Reader
+from keepward.storage.reads import StoreReader
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
     Body,
@@ -53,7 +53,7 @@ _SCRUB_PENDING_NOTE = (
 _ALREADY_ERASED = "the content is already erased; plan the erasure again"
 
 
-class UnitOfWork(UseWrites, Reader):
+class UnitOfWork(UseWrites, StoreReader):
     """One open transaction."""
 
     def __init__(
@@ -80,7 +80,7 @@ class UnitOfWork(UseWrites, Reader):
         self._changed_ids: dict[str, set[str]] = {}
 
     @property
-    def session(self) -> Connection:
+    def connection(self) -> Connection:
         """The connection of this transaction, for rebuilding the rows of a tenant."""
         return self._db
 

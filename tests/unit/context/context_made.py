@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.context import Candidate, CompileInput, CompileResult, replay
+from keepward.context import CompileInput, CompileResult, ContextCandidate, replay
 from keepward.core.memory import Kind, Record, Stability, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust
@@ -54,14 +54,14 @@ def event(name: str, text: str, **fields: Any) -> Record:
     return record(name, text, tier="episodic", kind="event", **fields)
 
 
-def alike(*records: Record) -> list[Candidate]:
+def alike(*records: Record) -> list[ContextCandidate]:
     """Candidates that are about equally relevant."""
-    return [Candidate(record=each, score=1 - at / 100, parts={"text": 0.5}) for at, each in enumerate(records)]
+    return [ContextCandidate(record=each, score=1 - at / 100, parts={"text": 0.5}) for at, each in enumerate(records)]
 
 
-def found(*records: Record) -> list[Candidate]:
+def found(*records: Record) -> list[ContextCandidate]:
     """Candidates in the given rank, with falling scores."""
-    return [Candidate(record=each, score=1 / (at + 1), parts={"text": 0.5}) for at, each in enumerate(records)]
+    return [ContextCandidate(record=each, score=1 / (at + 1), parts={"text": 0.5}) for at, each in enumerate(records)]
 
 
 def inputs(**fields: Any) -> CompileInput:

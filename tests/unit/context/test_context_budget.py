@@ -9,7 +9,7 @@ from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, r
 from msgspec.structs import replace
 
 from keepward.context import compile_context
-from keepward.context.sections import Candidate
+from keepward.context.sections import ContextCandidate
 from keepward.core.memory import Stability
 
 TEN = "one two three four five six seven eight nine"
@@ -44,7 +44,7 @@ def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> None:
     names = sorted("ab", reverse=first == "b")
-    equal = [Candidate(record=record(name, f"{name} {'word ' * 20}"), score=0.5) for name in names]
+    equal = [ContextCandidate(record=record(name, f"{name} {'word ' * 20}"), score=0.5) for name in names]
     assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
 
 

@@ -33,7 +33,7 @@ def slowly(commit):
     return digest("commit", canonical(header))
 
 
-def told(write, commit):
+def written_or_none(write, commit):
     try:
         return write(commit)
     except InvalidInput:
@@ -53,4 +53,4 @@ def told(write, commit):
 )
 def test_a_header_is_canonical_or_refused(**given_):
     commit = Commit(**given_, salt=b"", payload=None, hash=b"")
-    assert told(commit_hash, commit) == told(slowly, commit)
+    assert written_or_none(commit_hash, commit) == written_or_none(slowly, commit)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepward.embedding.hashed import HashedEmbedder
-from keepward.services.search_features import model_scale
+from keepward.services.search.features import model_scale
 
 
 class Unstated:

@@ -4,7 +4,7 @@ import pytest
 from evals import locomo
 
 from keepward.errors import InvalidInput
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 
 def talk(name: str = "talk-1", **more):

@@ -10,7 +10,7 @@ from evals.security_figure import Figure, none_of
 from evals.security_gates import crossing
 from evals.target import Target
 
-from keepward.services.reader import Reader
+from keepward.services.reading.visible import VisibleReader
 
 
 def test_something_that_must_not_happen_and_did_misses_its_goal() -> None:
@@ -38,5 +38,5 @@ def test_the_exit_status_says_whether_a_goal_was_missed(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_handle_that_sees_everything_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reader, "can_see", lambda *_: True)
+    monkeypatch.setattr(VisibleReader, "can_see", lambda *_: True)
     assert crossing(Target(tmp_path), False)[0].missed

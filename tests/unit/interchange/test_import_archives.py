@@ -24,7 +24,7 @@ def talk(*texts, name="c-1"):
     return foreign.chatgpt_conversation(name, "T", said)
 
 
-def held(mem):
+def texts_of(mem):
     return {each.text for each in mem.list_memories(within="/", limit=None)}
 
 
@@ -33,7 +33,7 @@ def test_archive_with_a_path_traversal_name_is_refused(mem, tmp_path, name):
     path = foreign.zipped(tmp_path / "a.zip", {"good.md": NOTE, name: NOTE})
     with pytest.raises(InvalidInput, match="outside of itself"):
         load(mem, path)
-    assert held(mem) == set()
+    assert texts_of(mem) == set()
 
 
 def peak_of(action):
@@ -67,14 +67,14 @@ def deflated(data):
 def test_an_archive_packed_otherwise_than_by_deflate_is_refused(mem, tmp_path):
     path = lying(tmp_path / "a.zip", bz2.compress(NOTE.encode() + b" " * 15_000_000), 12, NOTE.encode())
     peak, told = peak_of(lambda: load(mem, path))
-    assert ("another way than deflate" in told, peak < 10, held(mem)) == (True, True, set())
+    assert ("another way than deflate" in told, peak < 10, texts_of(mem)) == (True, True, set())
 
 
 @pytest.mark.parametrize("more", [1, 15_000_000])
 def test_an_archive_that_gives_more_than_it_claims_is_refused(mem, tmp_path, more):
     path = lying(tmp_path / "a.zip", deflated(NOTE.encode() + b" " * more), 8, NOTE.encode())
     peak, told = peak_of(lambda: load(mem, path))
-    assert (told.startswith("a.zip"), peak < 10, held(mem)) == (True, True, set())
+    assert (told.startswith("a.zip"), peak < 10, texts_of(mem)) == (True, True, set())
 
 
 def test_archive_that_unpacks_to_too_much_is_refused(mem, tmp_path, monkeypatch):
@@ -82,7 +82,7 @@ def test_archive_that_unpacks_to_too_much_is_refused(mem, tmp_path, monkeypatch)
     path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": NOTE + " " * 1_000_000 for n in range(6)})
     with pytest.raises(InvalidInput, match="unpacks to more than 5 MB"):
         load(mem, path)
-    assert held(mem) == set()
+    assert texts_of(mem) == set()
 
 
 def test_a_long_list_of_files_is_refused_unread(mem, tmp_path, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_store_of_large_rows_is_refused_and_not_quarantined(mem, tmp_path, mon
     rows = [("a", str(n), {"text": "y" * 1_000_000}, None) for n in range(20)]
     foreign.langgraph_store(tmp_path / "s.db", rows)
     peak, told = peak_of(lambda: load(mem, tmp_path / "s.db"))
-    assert ("more than 5 MB" in told, peak < 8, held(mem)) == (True, True, set())
+    assert ("more than 5 MB" in told, peak < 8, texts_of(mem)) == (True, True, set())
 
 
 def test_a_row_of_a_store_has_a_largest_size(mem, tmp_path, monkeypatch):
@@ -121,7 +121,7 @@ def test_last_of_two_files_with_one_name_is_read(mem, tmp_path):
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("a.md", NOTE)
     done = load(mem, path)
-    assert (held(mem), done.notes) == (
+    assert (texts_of(mem), done.notes) == (
         {"The pier is closed"},
         ("left out: 1 files whose name another one has as well",),
     )
@@ -135,7 +135,7 @@ def test_a_link_in_an_archive_is_left_out_and_said(mem, tmp_path):
         archive.writestr(link, "/etc/passwd")
         archive.writestr("good.md", NOTE)
     done = load(mem, path)
-    assert (held(mem), "left out: 1 links" in done.notes) == ({"The pier is closed"}, True)
+    assert (texts_of(mem), "left out: 1 links" in done.notes) == ({"The pier is closed"}, True)
 
 
 def test_links_in_a_folder_are_not_followed(mem, tmp_path):
@@ -145,7 +145,7 @@ def test_links_in_a_folder_are_not_followed(mem, tmp_path):
     (tmp_path / "notes" / "link.md").symlink_to(tmp_path / "outside.md")
     (tmp_path / "notes" / "round").symlink_to(tmp_path)
     load(mem, tmp_path / "notes")
-    assert held(mem) == {"The pier is closed"}
+    assert texts_of(mem) == {"The pier is closed"}
 
 
 def test_a_pipe_in_a_folder_is_not_waited_for(mem, tmp_path):
@@ -174,7 +174,7 @@ def test_a_damaged_archive_stores_nothing(mem, tmp_path, at):
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match=r"damaged archive|outside|no file|unpacks"):
         load(mem, path)
-    assert held(mem) == set()
+    assert texts_of(mem) == set()
 
 
 @pytest.mark.slow
@@ -195,7 +195,7 @@ def test_an_export_that_was_cut_stores_nothing(mem, put, end):
     whole = json.dumps([talk("One"), talk("Two", name="c-2")])
     with pytest.raises(InvalidInput, match=r"nothing was imported|cannot be read"):
         load(mem, put("conversations.json", whole[:-40] + end))
-    assert held(mem) == set()
+    assert texts_of(mem) == set()
 
 
 def test_broken_conversation_is_named_and_the_others_imported(mem, put):
@@ -203,12 +203,12 @@ def test_broken_conversation_is_named_and_the_others_imported(mem, put):
     broken["mapping"] = {"a": None, "b": {"message": {"author": 7, "content": []}, "parent": "b"}}
     path = put("conversations.json", json.dumps([broken, 7, talk("Two", name="c-2")]))
     done = load(mem, path)
-    assert (held(mem), [number for number, _ in done.failed]) == ({"Two"}, [2])
+    assert (texts_of(mem), [number for number, _ in done.failed]) == ({"Two"}, [2])
 
 
 def test_a_nul_in_a_message_takes_that_message_alone(mem, put):
     done = load(mem, put("conversations.json", json.dumps([talk("One\x00", "Two")])))
-    assert (held(mem), done.failed) == ({"Two"}, ((1, "contains a NUL character"),))
+    assert (texts_of(mem), done.failed) == ({"Two"}, ((1, "contains a NUL character"),))
 
 
 def test_unreadable_file_does_not_stop_the_others(mem, tmp_path):
@@ -217,7 +217,7 @@ def test_unreadable_file_does_not_stop_the_others(mem, tmp_path):
     (tmp_path / "notes" / "empty.md").write_bytes(b"")
     (tmp_path / "notes" / "good.md").write_text(NOTE)
     done = load(mem, tmp_path / "notes")
-    assert (held(mem), done.notes) == (
+    assert (texts_of(mem), done.notes) == (
         {"The pier is closed"},
         ("left out, because the format is another or unknown: bad.md, empty.md",),
     )
@@ -249,7 +249,7 @@ def test_store_item_with_a_missing_part_is_named(mem, tmp_path, row):
         base.execute("CREATE TABLE store AS SELECT * FROM other")
         base.execute("INSERT INTO store (prefix, key, value) VALUES (?, ?, ?)", row)
     done = load(mem, tmp_path / "s.db")
-    assert (held(mem), len(done.failed)) == ({"The pier is closed"}, 1)
+    assert (texts_of(mem), len(done.failed)) == ({"The pier is closed"}, 1)
 
 
 def test_a_view_instead_of_the_table_is_not_run(mem, tmp_path):
@@ -266,4 +266,4 @@ def test_a_view_instead_of_the_table_is_not_run(mem, tmp_path):
 def test_self_referential_property_is_imported_verbatim(mem, tmp_path):
     (tmp_path / "n.md").write_text("---\na: &a [x, x]\nb: [*a, *a]\n---\n- Bombs stay text\n")
     load(mem, tmp_path / "n.md")
-    assert held(mem) == {"Bombs stay text"}
+    assert texts_of(mem) == {"Bombs stay text"}

@@ -4,7 +4,7 @@ from keepward.core.policy import Policy
 from keepward.interchange import legacy
 from keepward.interchange.parsing import open_source
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 
 def row(number: int = 1, **fields):

@@ -10,7 +10,7 @@ from keepward.errors import InvalidInput
 from keepward.interchange import load, messages
 from keepward.interchange.parsing import open_source
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from keepward.services.splitter import UnusableItem, split_item, split_text
+from keepward.services.writing.splitter import UnusableItem, split_item, split_text
 
 SENTENCE = "The harbour opens at six and closes at nine. "
 

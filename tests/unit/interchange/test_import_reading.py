@@ -5,10 +5,10 @@ from contextlib import suppress
 import pytest
 
 from keepward.errors import InvalidInput
-from keepward.interchange.imports import READERS, Reader, detect, load
+from keepward.interchange.imports import READERS, ImportFormat, detect, load
 from keepward.interchange.parsing import open_source, parse
 from keepward.interchange.run import ImportRun
-from keepward.services.splitter import UnusableItem
+from keepward.services.writing.splitter import UnusableItem
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_added_format_is_recognised_and_read(monkeypatch, mem, put):
         for number, value in source.objects():
             yield number, {"text": value["note"]}
 
-    toy = Reader(lambda value: isinstance(value, dict) and "note" in value, read)
+    toy = ImportFormat(lambda value: isinstance(value, dict) and "note" in value, read)
     monkeypatch.setitem(READERS, "toy", toy)
     done = load(mem, put("toy.jsonl", [{"note": "The ferry leaves at six"}]))
     assert (done.format, done.committed) == ("toy", 1)

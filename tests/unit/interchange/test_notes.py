@@ -25,7 +25,7 @@ def filled(mem):
     return mem
 
 
-def told(mem):
+def unmoved_fields(mem):
     """What stays the same of every memory when it moves."""
     names = ("text", "tier", "kind", "key", "scope", "tags", "subject", "session", "speaker", "metadata")
     found = mem.list_memories(within="/", limit=None)
@@ -97,7 +97,7 @@ def test_memories_in_api_form_are_imported_unchanged(filled, make_store, put, fo
     other = make_store("other")
     assert load(other, put("memories-5.jsonl", content)).format == "records"
     other.approve(other.pending()[0].id)
-    assert told(other) == told(filled)
+    assert unmoved_fields(other) == unmoved_fields(filled)
 
 
 def test_list_of_memories_is_no_restorable_export(filled, put):

@@ -18,7 +18,7 @@ MARK = Finding(detector="made_up", start=0, end=4)
 
 
 @pytest.fixture
-def told(mem):
+def filled_store(mem):
     """A store with a memory of two versions, a retired one, a keyed one and one with every odd letter."""
     first = mem.remember("Ana prefers tabs", tier="archival", tags=["editor"], evidence=["chat:42"]).records[0]
     mem.revise(first.id, "Ana prefers spaces", reason="she changed her mind")
@@ -30,9 +30,9 @@ def told(mem):
 
 
 @pytest.fixture
-def exported(told, tmp_path):
+def exported(filled_store, tmp_path):
     path = tmp_path / "vault.jsonl"
-    write_vault(told, path)
+    write_vault(filled_store, path)
     return path
 
 
@@ -48,23 +48,23 @@ def test_an_export_does_not_replace_a_store(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n'])
-def test_an_export_does_not_replace_another_file(told, tmp_path, content):
+def test_an_export_does_not_replace_another_file(filled_store, tmp_path, content):
     path = tmp_path / "notes.txt"
     path.write_text(content)
     with pytest.raises(InvalidInput, match="is no export; move it away"):
-        write_vault(told, path)
+        write_vault(filled_store, path)
     assert path.read_text() == content
 
 
-def test_an_export_replaces_an_earlier_one(told, exported):
-    told.remember("The pier is closed")
-    assert write_vault(told, exported) == len(rows(exported)) > 1
+def test_an_export_replaces_an_earlier_one(filled_store, exported):
+    filled_store.remember("The pier is closed")
+    assert write_vault(filled_store, exported) == len(rows(exported)) > 1
 
 
-def test_an_export_does_not_replace_a_pipe(told, tmp_path):
+def test_an_export_does_not_replace_a_pipe(filled_store, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="is not a file"):
-        write_vault(told, tmp_path / "pipe")
+        write_vault(filled_store, tmp_path / "pipe")
 
 
 def rows(path):
@@ -83,10 +83,10 @@ def test_the_fields_for_people_come_first(exported):
     assert list(rows(exported)[0])[:8] == ["id", "version", "tier", "kind", "key", "scope", "text", "status"]
 
 
-def test_a_round_trip_preserves_the_head(told, exported, make_store):
+def test_a_round_trip_preserves_the_head(filled_store, exported, make_store):
     other = make_store("other")
     bring_back(other, exported)
-    assert head(other) == head(told)
+    assert head(other) == head(filled_store)
 
 
 def test_a_round_trip_preserves_commits_of_many_lines(mem, make_store, tmp_path):
@@ -120,10 +120,15 @@ def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_sto
         plan_restore_export(other, exported)
 
 
-def test_import_restores_nothing_even_for_an_empty_stores_owner(told, exported, make_store):
+def test_import_restores_nothing_even_for_an_empty_stores_owner(filled_store, exported, make_store):
     other = make_store("other")
     done = load(other, exported)
-    assert (done.committed, done.quarantined, other.list_memories(tiers=["core"]), head(other) == head(told)) == (
+    assert (
+        done.committed,
+        done.quarantined,
+        other.list_memories(tiers=["core"]),
+        head(other) == head(filled_store),
+    ) == (
         2,
         1,
         [],
@@ -131,24 +136,24 @@ def test_import_restores_nothing_even_for_an_empty_stores_owner(told, exported, 
     )
 
 
-def test_restore_plan_shows_core_blocks_and_changes_nothing(told, exported, make_store):
+def test_restore_plan_shows_core_blocks_and_changes_nothing(filled_store, exported, make_store):
     other = make_store("other")
     plan = plan_restore_export(other, exported)
     assert [(each.key, each.text) for each in plan.core] == [("mission", "Ship on Friday")]
-    assert (plan.versions, plan.live, plan.head, other.log(limit=1)) == (6, 3, told.head, [])
+    assert (plan.versions, plan.live, plan.head, other.log(limit=1)) == (6, 3, filled_store.head, [])
 
 
-def test_a_restore_takes_the_digest_of_what_was_shown(told, exported, make_store, tmp_path):
+def test_a_restore_takes_the_digest_of_what_was_shown(filled_store, exported, make_store, tmp_path):
     digest = plan_restore_export(make_store("other"), exported).digest
-    told.remember("Something that was added", tier="archival")
-    write_vault(told, tmp_path / "later.jsonl")
+    filled_store.remember("Something that was added", tier="archival")
+    write_vault(filled_store, tmp_path / "later.jsonl")
     with pytest.raises(Conflict):
         restore_export(make_store("third"), tmp_path / "later.jsonl", digest)
 
 
-def test_a_tenant_that_holds_something_is_not_restored_into(told, exported):
+def test_a_tenant_that_holds_something_is_not_restored_into(filled_store, exported):
     with pytest.raises(Conflict, match="not empty"):
-        plan_restore_export(told, exported)
+        plan_restore_export(filled_store, exported)
 
 
 def test_only_the_owner_restores_an_export(exported, make_store):
@@ -162,10 +167,10 @@ def test_what_is_no_export_is_not_restored(make_store, tmp_path):
         plan_restore_export(make_store("other"), tmp_path / "notes.md")
 
 
-def test_a_stream_of_few_letters_gets_the_others_escaped(told, exported):
+def test_a_stream_of_few_letters_gets_the_others_escaped(filled_store, exported):
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
-    write_vault(told, stream)
+    write_vault(filled_store, stream)
     stream.flush()
     assert [json.loads(line) for line in raw.getvalue().splitlines()] == rows(exported)
 
@@ -217,17 +222,17 @@ def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_st
         )
 
 
-def test_a_file_laid_out_again_is_still_the_same_file(told, exported, tmp_path, make_store):
+def test_a_file_laid_out_again_is_still_the_same_file(filled_store, exported, tmp_path, make_store):
     other = make_store("other")
     bring_back(
         other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines])
     )
-    assert head(other) == head(told)
+    assert head(other) == head(filled_store)
 
 
-def test_vault_with_a_secret_is_refused_and_names_the_line(told, make_store, tmp_path, monkeypatch):
+def test_vault_with_a_secret_is_refused_and_names_the_line(filled_store, make_store, tmp_path, monkeypatch):
     # The gates never let one in, so the word here stands for it.
     monkeypatch.setattr("keepward.gates.detectors.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
-    write_vault(told, tmp_path / "v.jsonl")
+    write_vault(filled_store, tmp_path / "v.jsonl")
     with pytest.raises(InvalidInput, match=r"line 2: contains a secret \(made_up\)"):
         load(make_store("other"), tmp_path / "v.jsonl")

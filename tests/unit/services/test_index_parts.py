@@ -11,7 +11,7 @@ from keepward.ports.index_parts import IndexedState
 from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, Query
-from keepward.services import index_cache as engine
+from keepward.services.search import index_cache as engine
 
 
 def profile(n: int) -> RankingRow:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from keepward.core.principals import Trust
-from keepward.services import output_filter
+from keepward.services.reading import output_filter
 from support.factories import RecordFactory
 
 SECRET = "gh" + "p_" + "a1B2" * 9

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from keepward.adapters.trust_store import TrustStore
 from keepward.core.memory import Status
 from keepward.core.principals import Role, StoredToken
 from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.store import EventStore, open_store
 from support.factories import RecordFactory

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from keepward.adapters.trust_store import TrustStore
 from keepward.core.blob import Blob, BlobUpload, StoredBlob, ref_of
 from keepward.errors import KeepwardError, Tampered
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.store import EventStore, open_store
 from support import tamper
 from support.factories import RecordFactory
@@ -20,7 +20,7 @@ REF = ref_of(b"bytes")
 LOOSE = ref_of(b"loose")
 
 
-def kept(ref: str) -> StoredBlob:
+def stored_blob(ref: str) -> StoredBlob:
     now = RecordFactory().now
     put = BlobUpload(kind="agent", name="orion", credential=None, at=now)
     blob = Blob(ref=ref, bytes=5, media_type="image/png", active=False)
@@ -33,8 +33,8 @@ def db(tmp_path: Path) -> Path:
     make = RecordFactory()
     stage = make.stage(replace(make.record("the red house"), blob=REF))
     with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store, store.write() as writer:
-        writer.put(kept(REF))
-        writer.put(kept(LOOSE))
+        writer.put(stored_blob(REF))
+        writer.put(stored_blob(LOOSE))
         writer.append(TENANT, stage)
         writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
     return tmp_path / "m.db"
@@ -60,7 +60,7 @@ def test_what_was_stored_is_reported(db: Path) -> None:
             store.blob_refs(TENANT),
             len(store.blob_holders(TENANT, REF)),
         )
-    assert told == ([kept(REF)], {REF}, 1)
+    assert told == ([stored_blob(REF)], {REF}, 1)
 
 
 def test_another_tenant_learns_nothing(db: Path) -> None:

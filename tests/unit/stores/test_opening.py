@@ -13,11 +13,11 @@ from contextlib import closing, suppress
 import pytest
 from filled import TENANT, opened
 
-from keepward.adapters.blobs import folder_of
-from keepward.adapters.trust_store import TrustStore
-from keepward.copies.recovery import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import parsing
+from keepward.machine.blob_files import folder_of
+from keepward.machine.recovery import read_damaged
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.driver import translate_error
 from keepward.storage.file import id_file
 from keepward.storage.store import open_store

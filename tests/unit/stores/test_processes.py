@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.adapters.trust_store import TrustStore
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.store import open_store
 
 SCRIPT = Path(__file__).with_name("writers.py")

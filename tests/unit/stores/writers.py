@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from keepward.adapters.trust_store import TrustStore
-from keepward.adapters.world import RandomIds
+from keepward.machine.clock import RandomIds
+from keepward.machine.trust_store import TrustStore
 from keepward.storage.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

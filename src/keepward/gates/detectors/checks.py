@@ -2,6 +2,8 @@
 
 A value check depends on the value only; a span check also depends on the text around it. A placeholder is never a
 secret: angle brackets, template braces, runs of x, "your key here".
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations

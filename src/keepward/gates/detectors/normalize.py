@@ -8,6 +8,8 @@ Invariants
 (4) Look-alike letters become Latin in words with Latin letters, and in words of look-alikes only if the text is mostly
     Latin. Russian and Greek words stay as they are.
 (5) Only decodings that are readable text count. Together they are no longer than the text; nothing is decoded twice.
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations

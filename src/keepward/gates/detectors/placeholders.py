@@ -2,6 +2,8 @@
 
 For example, ``postgres://demo:demo@localhost`` and ``API_KEY = os.environ["API_KEY"]`` contain no secret. Findings of
 the documented format of a provider are never dropped.
+
+Late imports: few texts need it.
 """
 
 from __future__ import annotations

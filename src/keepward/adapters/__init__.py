@@ -1,1 +1,0 @@
-"""Adapters: implementations of the protocols for files, the clock and randomness."""

@@ -1,0 +1,1 @@
+"""Reads: what a handle may see, recall, lists, contexts and receipts."""

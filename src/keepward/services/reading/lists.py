@@ -1,0 +1,319 @@
+"""Lists and counts of memories: a page in any order, facets, activity by day, and sources.
+
+The database orders and counts. A list reads and verifies the memories that it shows. A memory that does not match its
+seal is named in ``withheld`` and in a note.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
+from keepward.core.memory import Record, Sensitivity, as_read
+from keepward.core.principals import Trust, project_of, user_of
+from keepward.core.query import AsOf, Filter, Memories
+from keepward.core.value import from_micros, to_micros
+from keepward.core.wording import Wording
+from keepward.errors import InvalidInput
+from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
+from keepward.services.reading.recall import read_point
+from keepward.services.reading.visible import GRANT_HINT, HIDDEN_TEXT, VisibleReader, VisibleRecords
+from keepward.services.request_context import RequestContext
+from keepward.storage.listing import ListedMemory, WrittenVersion, names_of
+from keepward.types import Facet
+
+#: The facets by which memories are counted.
+FACETS = get_args(Facet)
+#: Orders that begin with the least value, unless ``ascending``.
+_NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
+#: Maximum number of listed values of a facet, and of names in a list of sources.
+MAX_LISTED = 50
+MAX_SOURCES = 500
+#: Maximum number of days of one activity, and of series in it.
+MAX_SERIES = 12
+_DAY = timedelta(days=1)
+_DAY_MICROS = 86_400_000_000
+_SENSITIVE_OMITTED = f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`"
+
+
+class _Visible:
+    """One state as a reader may see it, and the memories in it that pass a filter."""
+
+    def __init__(self, context: RequestContext, asked: Filter, reader: VisibleReader, as_of: AsOf = None) -> None:
+        self.context, self.reader = context, reader
+        self.store, self.tenant = context.store, context.tenant
+        with self.store.read_snapshot(self.tenant):
+            self.at = read_point(context, as_of)
+        #: Whether sensitive memories were asked for that the reader may not see.
+        self.omits_sensitive = asked.include_sensitive and not reader.may_ask_for_sensitive
+        self.now = to_micros(self.at.now)
+        self.filters = replace(
+            asked, now=self.now, include_sensitive=asked.include_sensitive and reader.may_ask_for_sensitive
+        )
+
+    def has_omitted(self) -> bool:
+        """Whether a sensitive memory would pass that the reader may not see."""
+        if not self.omits_sensitive:
+            return False
+        if self.at.seq is None:
+            return self.store.has_sensitive(self.tenant, self.filters, self.now)
+        every = self.past(replace(self.filters, include_sensitive=True)).records
+        return any(record.sensitivity is Sensitivity.SENSITIVE for record in every)
+
+    def past(self, filters: Filter, *, limit: int | None = None) -> VisibleRecords:
+        """Return the memories of a past state that pass, newest arrival first."""
+        return self.reader.find(filters, live_at=None, as_of=self.at.seq, limit=limit)
+
+    def corrupt_ids(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
+        """Return the ids of memories that do not match their seals, and the notes about them."""
+        unreadable = corrupt_memories(damaged)
+        if self.at.seq is None:
+            unreadable = unreadable_memories(self.context, self.filters, live_at=None, damaged=damaged)
+        return ids_of(unreadable), unreadable_notes(unreadable)
+
+
+def list_page(
+    context: RequestContext,
+    filters: Filter,
+    reader: VisibleReader,
+    *,
+    as_of: AsOf = None,
+    sort: str = "created",
+    ascending: bool = False,
+    offset: int = 0,
+    limit: int | None = None,
+    counted: bool = False,
+) -> Memories:
+    """Return one page of the memories that pass, in an order; if it is ``counted``, ``total`` is how many pass.
+
+    Equal values are in order of arrival, newest first.
+    """
+    view = _Visible(context, filters, reader, as_of)
+    # Names begin with the least, everything else with the most.
+    least_first = ascending is not (sort in _NAMES)
+    total: int | None = None
+    if view.at.seq is not None:
+        found = view.past(view.filters, limit=None if counted else limit)
+        total = len(found.records)
+        found = _past_page(found, view.at.now, sort, least_first=least_first, offset=offset, limit=limit)
+    else:
+        page: dict[str, Any] = {"sort": sort, "ascending": least_first, "offset": offset, "limit": limit}
+        ids = view.store.listed_ids(view.tenant, view.filters, view.now, **page)
+        if counted:
+            total = view.store.count_listed(view.tenant, view.filters, view.now)
+        found = view.reader.records(ids)
+    records = tuple(as_read(record, view.at.now) for record in found.records)
+    withheld, notes = view.corrupt_ids(found.damaged)
+    if view.has_omitted():
+        notes = [_SENSITIVE_OMITTED, *notes]
+    elif found.left_out:
+        notes = [f"left out: {HIDDEN_TEXT}", *notes]
+    head = view.at.head.name if counted else None
+    return Memories(items=records, withheld=withheld, notes=tuple(notes), total=total if counted else None, head=head)
+
+
+def _past_page(
+    found: VisibleRecords, now: datetime, sort: str, *, least_first: bool, offset: int, limit: int | None
+) -> VisibleRecords:
+    """Return one page of the memories of a past state, which are newest first."""
+    of_sort: dict[str, Callable[[Record], Any]] = {
+        "changed": lambda record: record.updated_at or record.created_at,
+        "trust": lambda record: record.effective_trust,
+        "author": lambda record: record.text_by,
+    }
+    value = of_sort.get(sort, lambda record: getattr(as_read(record, now), sort))
+    records = found.records
+    if sort == "created":
+        records = records[::-1] if least_first else records
+    else:
+        records = sorted(records, key=value, reverse=not least_first)
+    return dataclasses.replace(found, records=records[offset : None if limit is None else offset + limit])
+
+
+def matching_ids(
+    context: RequestContext, filters: Filter, reader: VisibleReader, *, as_of: AsOf
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the ids of the memories that pass, and their scopes."""
+    view = _Visible(context, filters, reader, as_of)
+    found: Sequence[Record | ListedMemory]
+    if view.at.seq is None:
+        found = view.store.listed(view.tenant, view.filters, view.now)
+    else:
+        found = view.past(view.filters).records
+    return frozenset(each.id for each in found), tuple(sorted({each.scope for each in found}))
+
+
+def facets(
+    context: RequestContext, filters: Filter, reader: VisibleReader, *, of: Sequence[str] = (), most: int = MAX_LISTED
+) -> Facets:
+    """Return how many memories pass, and how many have each value of a facet.
+
+    A facet is counted without its own filter. ``of`` names the facets to count, by default all; at most ``most``
+    values of each are listed.
+    """
+    view = _Visible(context, filters, reader)
+    total, found = view.store.facet_counts(view.tenant, view.filters, view.now, of or FACETS)
+    listed: dict[str, tuple[Count, ...]] = {}
+    unlisted: dict[str, int] = {}
+    for name in of or FACETS:
+        counts = found[name]
+        order = sorted(counts, key=lambda value: (-counts[value], value))
+        # Values of the filter are always listed, even with a count of 0.
+        shown = dict.fromkeys((*order[:most], *names_of(filters, name)))
+        listed[name] = tuple(Count(value=value, count=counts.get(value, 0)) for value in shown)
+        if len(order) > most:
+            unlisted[name] = len(order) - most
+    notes = (*([_SENSITIVE_OMITTED] if view.has_omitted() else ()), *view.corrupt_ids()[1])
+    return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=unlisted, notes=notes)
+
+
+def users(context: RequestContext) -> list[Member]:
+    """Return the users with memories at the handle's scope and below, by name."""
+    return _members(context, user_of)
+
+
+def projects(context: RequestContext) -> list[Member]:
+    """Return the projects with memories at the handle's scope and below, by name."""
+    return _members(context, project_of)
+
+
+def _members(context: RequestContext, name_of: Callable[[str], str | None]) -> list[Member]:
+    counts: Counter[str] = Counter()
+    for scope, count in VisibleReader(context).memories_below().items():
+        if name := name_of(scope):
+            counts[name] += count
+    return [Member(name=name, memories=count) for name, count in sorted(counts.items())]
+
+
+def activity(
+    context: RequestContext, filters: Filter, reader: VisibleReader, *, by: str, days: int, zone: int
+) -> Activity:
+    """Return how many versions were written on each of the last ``days``, and by whom.
+
+    The last day is that of ``until``, or today; ``zone`` is minutes east of UTC. Filters apply to the memories as they
+    are now.
+
+    Raises:
+        InvalidInput: the period is outside the years that have dates.
+    """
+    view = _Visible(context, replace(filters, since=None, until=None), reader)
+    shift = timedelta(minutes=zone)
+    last = filters.until or view.at.now
+    if not 2 < last.year < MAXYEAR:
+        raise InvalidInput("activity ends between the years 3 and 9998: choose another `until`")
+    last = last - timedelta(microseconds=1) if filters.until else last
+    first = (last + shift).date() - (days - 1) * _DAY
+    begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
+    midnight = to_micros(begin)
+    begin = begin if filters.since is None else max(begin, filters.since)
+    totals, series = [0] * days, dict[str, list[int]]()
+    for version in _written_versions(view, to_micros(begin), to_micros(last)):
+        if not version.is_new:
+            continue
+        day = (version.at - midnight) // _DAY_MICROS
+        totals[day] += 1
+        if name := version.author if by == "author" else getattr(version.fields, by):
+            series.setdefault(name, [0] * days)[day] += 1
+    order = sorted(series, key=lambda name: (-sum(series[name]), name))
+    return Activity(
+        head=view.at.head.name,
+        by=by,
+        days=tuple((first + day * _DAY).isoformat() for day in range(days)),
+        counts=tuple(totals),
+        series=tuple(
+            Series(name=name, counts=tuple(series[name]), total=sum(series[name])) for name in order[:MAX_SERIES]
+        ),
+        more=max(0, len(order) - MAX_SERIES),
+    )
+
+
+def _written_versions(view: _Visible, since: int, until: int) -> Iterator[WrittenVersion]:
+    """Yield the versions with new text between two instants, and rollbacks, of the memories that pass."""
+    versions = view.store.written(view.tenant, since, until, view.filters, view.now)
+    return view.reader.readable_versions(versions)
+
+
+def sources(context: RequestContext, filters: Filter, reader: VisibleReader) -> Sources:
+    """Return where memories come from: how many each source wrote, how far they are trusted, and when.
+
+    A reference and a session stay in the fields of a memory when another writer rewrites its text; the new text is not
+    theirs. Errors are as in ``list_page``.
+    """
+    view = _Visible(context, filters, reader)
+    rows = {row.id: row for row in view.store.listed(view.tenant, view.filters, view.now)}
+    groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
+    wordings: dict[str, Wording[str]] = {}
+    for version in _written_versions(view, _FIRST, _LAST):
+        author, fields = version.author, version.fields
+        wordings.setdefault(version.memory_id, Wording()).add(fields.text, author, fields.written_at)
+        if not version.is_new:
+            continue
+        names: dict[str, Sequence[str | None]] = {
+            "actors": (author,),
+            "sources": (fields.source,),
+            "references": fields.evidence,
+            "sessions": (fields.session,),
+        }
+        for group, values in names.items():
+            for name in filter(None, values):
+                counts = groups[group].setdefault(name, _SourceCounts(first=version.at))
+                writers = counts.writers.setdefault(version.memory_id, set())
+                if writers and author not in writers and group in {"references", "sessions"}:
+                    continue
+                writers.add(author)
+                counts.writes, counts.last = counts.writes + 1, version.at
+    lists = {
+        group: sorted(
+            (counts.summary(name, rows, wordings, view.now) for name, counts in by_name.items()),
+            key=lambda summary: (-summary.memories, summary.name),
+        )
+        for group, by_name in groups.items()
+    }
+    return Sources(
+        head=view.at.head.name,
+        **{group: tuple(summaries[:MAX_SOURCES]) for group, summaries in lists.items()},
+        more={
+            group: len(summaries) - MAX_SOURCES for group, summaries in lists.items() if len(summaries) > MAX_SOURCES
+        },
+    )
+
+
+#: Before and after every instant.
+_FIRST, _LAST = -(1 << 62), 1 << 62
+_LABELS = {int(trust): trust.label for trust in Trust}
+
+
+@dataclass(slots=True)
+class _SourceCounts:
+    """What one source wrote."""
+
+    first: int
+    last: int = 0
+    writes: int = 0
+    #: By memory, the authors of its texts that are from this source.
+    writers: dict[str, set[str]] = field(default_factory=dict)
+
+    def summary(
+        self, name: str, rows: Mapping[str, ListedMemory], wordings: Mapping[str, Wording[str]], now: int
+    ) -> SourceActivity:
+        present = {memory_id: wordings[memory_id].present for memory_id in self.writers if memory_id in rows}
+        own = [
+            rows[memory_id] for memory_id, authors in present.items() if not authors.isdisjoint(self.writers[memory_id])
+        ]
+        return SourceActivity(
+            name=name,
+            memories=len(own),
+            corrected=len(present) - len(own),
+            live=sum(row.is_live(now) for row in own),
+            writes=self.writes,
+            trust=dict(sorted(Counter(_LABELS.get(row.trust, "unknown") for row in own).items())),
+            first=from_micros(self.first),
+            last=from_micros(self.last),
+        )

@@ -1,0 +1,1 @@
+"""Review: decide on proposals, edit memories, give feedback."""

@@ -1,0 +1,1 @@
+"""What recall searches: the features of each memory, and the index of each tenant. It knows no caller."""

@@ -1,0 +1,1 @@
+"""Undo: roll back, find and contain what is affected, erase, forget."""

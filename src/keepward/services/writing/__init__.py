@@ -1,0 +1,1 @@
+"""Writes: judge changes by the gates and store them, with messages, blobs and tombstones."""
