@@ -247,7 +247,7 @@ def test_vectors_of_an_earlier_embedding_version_are_searched_until_replaced(
 def test_an_index_leads_to_the_nearest_vectors(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "MAX_SCANNED_VECTORS", 10)
     pair.database.reindex()
-    assert pair.database._session.store.missing_indexes("default") == []
+    assert pair.database._context.store.missing_indexes("default") == []
     assert_alike(pair)
     assert_alike(pair, tags=("harbour",))
 

@@ -224,6 +224,8 @@ class Cli(Library):
 
 
 SURFACES = {kind.__name__.lower(): kind for kind in (Library, Awaited, Http, Rest, Mcp, Cli)}
+#: Those that run the same methods and handlers as another one.
+SLOW = {"awaited", "rest"}
 
 
 def examples(*rights: str) -> list[str]:
@@ -232,9 +234,9 @@ def examples(*rights: str) -> list[str]:
 
 
 def on_surfaces(names: Iterable[str]) -> Any:
-    """Run a test with each example on each surface that offers it; awaited calls are those of the library."""
+    """Run a test with each example on each surface that offers it."""
     calls = [
-        pytest.param(surface, name, id=f"{surface}-{name}", marks=[pytest.mark.slow] if surface == "awaited" else [])
+        pytest.param(surface, name, id=f"{surface}-{name}", marks=[pytest.mark.slow] if surface in SLOW else [])
         for surface, kind in SURFACES.items()
         for name in names
         if kind.offers(EXAMPLES[name])
