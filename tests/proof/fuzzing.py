@@ -214,6 +214,7 @@ def names(server: Served, bearer: str) -> str:
         "path.other": contexts,
         "body.text": TEXTS,
         "body.reason": ["corrected", "confirmed"],
+        "body.dry_run": [True],
         "body.by": memories,
         "body.receipt": contexts,
         "body.ids[*]": memories,

@@ -30,6 +30,8 @@ OUT_OF_REACH = {
     "POST /memory/restore-export/plan",
     # It names memories that one receipt shows, each in one of two lists.
     "POST /memory/feedback",
+    # Its body is that of the operation in its path.
+    "POST /memory/call/{operation}",
     # It takes a proposal that waits, the tag of it, and a change that its gates let through.
     "POST /memory/quarantine/{id}/amend",
 }

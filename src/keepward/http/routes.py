@@ -29,7 +29,6 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from keepward import types
 from keepward.api import OPERATIONS as LIBRARY
 from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
@@ -210,7 +209,6 @@ class RouteSpec:
 
 _PLAIN = RouteSpec()
 _UPLOAD: Any = {"receives": streams.receive_upload, "extra": streams.UPLOAD_BODY}
-_IMPACT_KINDS = dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.Line | None)
 _DIFFERENCES = page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int})
 _EDIT = RouteSpec(answer=handlers.update_memory, http_only=_IF_MATCH)
 #: Operations by tag, in the order of the OpenAPI document; others have the tag ``other``.
@@ -245,7 +243,6 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "erase": RouteSpec(answer=handlers.erase, model=schemas.Destroyed),
     "certificate": RouteSpec(model=dict[str, Any]),
     "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
-    "impact": RouteSpec(kinds=_IMPACT_KINDS),
     "log": RouteSpec(
         answer=handlers.log,
         model=schemas.Commits,
