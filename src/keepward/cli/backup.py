@@ -150,7 +150,7 @@ def _recovered(call: CommandContext, broken: str, new: str) -> CommandResult:
         config_dir=config_folder(call.environ),
         on_progress=None if call.quiet else lambda message: print(message, file=sys.stderr),  # noqa: T201
     )
-    return CommandResult({**made.to_dict(), "whole": made.whole}, None, 0 if made.whole else 1)
+    return CommandResult(dict(made.to_dict(), whole=made.whole), None, 0 if made.whole else 1)
 
 
 @command(APPLY)
