@@ -324,7 +324,7 @@ def operation(
 def shows_fields(made: type[Data]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let the signature of a method with ``**fields`` show each of them, with the default of the change it is of."""
 
-    def shown(method: Callable[P, R]) -> Callable[P, R]:
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
         own, fields = signature(method), FIELDS_OF[made].__annotations__
         # A new memory without a scope is at the handle's.
         defaults = {each.name: each.default for each in msgspec.structs.fields(made)} | {"scope": None}
@@ -336,7 +336,7 @@ def shows_fields(made: type[Data]) -> Callable[[Callable[P, R]], Callable[P, R]]
         method.__signature__ = own.replace(parameters=[*taken, *by_name])  # type: ignore[attr-defined]
         return method
 
-    return shown
+    return decorate
 
 
 def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:

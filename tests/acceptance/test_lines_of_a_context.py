@@ -368,7 +368,7 @@ def test_a_receipt_names_its_renderer_and_gives_the_same_bytes(everywhere: Store
 def test_a_receipt_of_another_renderer_is_not_replayed_and_says_why(
     everywhere: Stores, monkeypatch: pytest.MonkeyPatch, named: int | None, why: str
 ) -> None:
-    save = contexts._save_receipt
+    save = contexts.save_receipt
 
     def save_as_another_version(session: Any, gathered: Any, compiled: Any, delivered: Any) -> Any:
         del compiled.facts["renderer"]
@@ -377,7 +377,7 @@ def test_a_receipt_of_another_renderer_is_not_replayed_and_says_why(
 
     ana = everywhere("none")
     ana.remember("Ana lives in Ghent")
-    monkeypatch.setattr(contexts, "_save_receipt", save_as_another_version)
+    monkeypatch.setattr(contexts, "save_receipt", save_as_another_version)
     made = ana.context("Where does Ana live?")
     assert "Ghent" in made.text
     with pytest.raises(InvalidInput, match=why):

@@ -52,6 +52,7 @@ def _encode_other(value: Any) -> Any:
             return {"code": value.code, "detail": str(value)}
         case MappingProxyType():
             return dict(value)
+    # msgspec then reports the type.
     raise NotImplementedError
 
 
@@ -63,6 +64,7 @@ def _decode_other(kind: Any, value: Any) -> Any:
         return HexBytes.fromhex(value)
     if kind is KeepwardError:
         return error_of(value["code"], value["detail"])
+    # msgspec then reports the type.
     raise NotImplementedError
 
 

@@ -79,6 +79,7 @@ def _schema_of_other(kind: Any) -> Schema:
         return {"type": "object"}
     if kind is KeepwardError:
         return schema_of_result(Failure)
+    # msgspec then reports the type.
     raise NotImplementedError
 
 

@@ -160,7 +160,7 @@ def build_context(
     request = ContextRequest(**options)
     if request.include_sensitive:
         VisibleReader(context).check_sensitive()
-    gathered = _gather(context, objective, request, bearing_only=which == "memory_block")
+    gathered = gather(context, objective, request, bearing_only=which == "memory_block")
     if which != "memory_block":
         require_core(gathered.withheld, request.without)
     inputs, compiled = gathered.inputs, _COMPILERS[which](gathered.inputs)
@@ -192,24 +192,8 @@ def build_context(
 
         explanation = explain_context(context, compiled.facts, document)
     else:
-        receipt, receipt_notes = _save_receipt(context, gathered, compiled, delivered)
-    return CompiledContext(
-        text=compiled.text,
-        context_id=compiled.context_id,
-        receipt=receipt,
-        sections=compiled.sections,
-        excluded=compiled.excluded,
-        tokens=compiled.tokens,
-        prefix_digest=compiled.prefix_digest,
-        tail_digest=compiled.tail_digest,
-        used=gathered.used,
-        notes=(*gathered.notes, *receipt_notes),
-        head=inputs.head,
-        kept=receipt is not None,
-        withheld=ids_of(gathered.withheld),
-        unlisted=inputs.unlisted,
-        explanation=explanation,
-    )
+        receipt, receipt_notes = save_receipt(context, gathered, compiled, delivered)
+    return result_of(gathered, compiled, receipt, receipt_notes, explanation)
 
 
 def snapshot(context: RequestContext, **options: Any) -> CompiledContext:
@@ -251,7 +235,7 @@ def bisect(
         # The empty store has no memories, and documents do not depend on commits.
         if not seq:
             return ""
-        return compile_context(_gather(context, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
+        return compile_context(gather(context, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
 
     texts = {since: text(since), high: text(high)}
     if not passes(texts[high]):
@@ -270,7 +254,7 @@ def bisect(
     return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
-def _gather(
+def gather(
     context: RequestContext, objective: str, request: ContextRequest, *, bearing_only: bool = False
 ) -> GatheredInput:
     """Read the input of a context; ``bearing_only`` recalls only what bears on the objective, which may be nothing."""
@@ -658,7 +642,34 @@ def _redact_document(document: tuple[str, str] | None) -> tuple[str, str] | None
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def _save_receipt(
+def result_of(
+    gathered: GatheredInput,
+    compiled: CompileResult,
+    receipt: Receipt | None,
+    notes: tuple[str, ...],
+    explanation: Explanation | None = None,
+) -> CompiledContext:
+    """Return a compiled context with its receipt; ``notes`` say why that was not stored."""
+    return CompiledContext(
+        text=compiled.text,
+        context_id=compiled.context_id,
+        receipt=receipt,
+        sections=compiled.sections,
+        excluded=compiled.excluded,
+        tokens=compiled.tokens,
+        prefix_digest=compiled.prefix_digest,
+        tail_digest=compiled.tail_digest,
+        used=gathered.used,
+        notes=(*gathered.notes, *notes),
+        head=gathered.inputs.head,
+        kept=receipt is not None,
+        withheld=ids_of(gathered.withheld),
+        unlisted=gathered.inputs.unlisted,
+        explanation=explanation,
+    )
+
+
+def save_receipt(
     context: RequestContext, gathered: GatheredInput, compiled: CompileResult, delivered: Sequence[Record]
 ) -> tuple[Receipt | None, tuple[str, ...]]:
     """Store the receipt of a context; return it, or None and a note why it was not stored."""

@@ -16,8 +16,8 @@ from keepward.core.compiled import CompiledContext
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import Trust, project_of
 from keepward.core.query import Filter
-from keepward.services.access import ids_of, require_core
-from keepward.services.reading.contexts import ContextRequest, GatheredInput, _gather, _save_receipt
+from keepward.services.access import require_core
+from keepward.services.reading.contexts import ContextRequest, GatheredInput, gather, result_of, save_receipt
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
@@ -41,7 +41,7 @@ def session_start(context: RequestContext, conversation: str, *, budget_tokens: 
         Tampered: a core block was edited outside Keepward or is missing.
         ContextTooSmall: core memory alone exceeds the budget.
     """
-    gathered = _gather(context, "", ContextRequest(budget_tokens=budget_tokens))
+    gathered = gather(context, "", ContextRequest(budget_tokens=budget_tokens))
     require_core(gathered.withheld, ())
     gathered = _with_chosen(context, gathered, conversation)
     inputs, compiled = gathered.inputs, compile_context(gathered.inputs)
@@ -50,22 +50,7 @@ def session_start(context: RequestContext, conversation: str, *, budget_tokens: 
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, recalled)
     delivered = [record for records in groups for record in records if record.id in included]
     record_read(context, delivered)
-    receipt, notes = _save_receipt(context, gathered, compiled, delivered)
-    return CompiledContext(
-        text=compiled.text,
-        context_id=compiled.context_id,
-        receipt=receipt,
-        sections=compiled.sections,
-        excluded=compiled.excluded,
-        tokens=compiled.tokens,
-        prefix_digest=compiled.prefix_digest,
-        tail_digest=compiled.tail_digest,
-        used=gathered.used,
-        notes=(*gathered.notes, *notes),
-        head=inputs.head,
-        kept=receipt is not None,
-        withheld=ids_of(gathered.withheld),
-    )
+    return result_of(gathered, compiled, *save_receipt(context, gathered, compiled, delivered))
 
 
 def last_reply(context: RequestContext, *, conversation: str | None = None) -> Record | None:
