@@ -486,12 +486,12 @@ class Memory(LocalHandle, Tools):
     def _context(self) -> RequestContext:
         self._shared.require_open()
         actors = (self.actor, *self._unconfirmed.via)
-        if any(actor.credential is not None for actor in actors):
-            from keepward.services.tokens import require_valid
+        if all(actor.credential is None for actor in actors):
+            return self._unconfirmed
+        from keepward.services.tokens import require_valid
 
-            for actor in actors:
-                require_valid(self._unconfirmed, actor)
-        return self._unconfirmed
+        own, *_ = [require_valid(self._unconfirmed, actor) for actor in actors]
+        return dataclasses.replace(self._unconfirmed, token_scope=None if own is None else own.scope)
 
     @property
     def _engine(self) -> Engine:

@@ -310,6 +310,25 @@ def test_without_a_token_every_route_is_closed(surface: Library, name: str) -> N
     assert (answer.code, WORD in answer.text, state(at)) == ("unauthorised", False, before)
 
 
+@pytest.mark.promise("Z49")
+def test_token_revoked_during_use_opens_no_route(surface: Library) -> None:
+    at = surface.world.normal
+    for example in EXAMPLES.values():
+        at.fill(example.args)
+    issued = at.owner.create_token("olga", rights="owner", tenant=at.tenant)
+    client = surface.world.client(issued.secret)
+    statuses = [client.get("/memory/status").status_code]
+    at.owner.revoke_token(issued.token.id)
+    before = state(at)
+    for name, about in OPERATIONS.items():
+        answers = [client.post(f"/memory/call/{name}", json=body) for body in ({}, {"no": "such argument"})]
+        answers.append(client.request(about.http_method, about.path.replace("{id}", at.memory)))
+        if name in ("put_blob", "read_blob"):
+            del answers[:2]
+        assert [answer.status_code for answer in answers] == [401] * len(answers), name
+    assert (statuses, state(at)) == ([200], before)
+
+
 @pytest.mark.promise("F10")
 @pytest.mark.parametrize("name", examples("erase", "owner"))
 def test_owner_without_a_right_is_refused(surface: Library, name: str) -> None:

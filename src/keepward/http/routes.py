@@ -308,7 +308,7 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
     confirms = tag not in ("blobs", "carry")
     receives: Any = row.receives
     inputs = inputs_of(operation, row.kinds or {}, row.http_only or {})
-    endpoint = _endpoint(operation, row, inputs, confirms=confirms)
+    endpoint = _endpoint(operation, row, inputs)
 
     async def receiving(http: Request, handle: Memory) -> Response:
         return await run_in_threadpool(endpoint, http, handle, await receives(http))
@@ -339,7 +339,7 @@ def _call_route(operation: Operation) -> ApiRoute:
     return route(
         "POST",
         f"{CALL_PATH}/{operation.name}",
-        _endpoint(operation, row, inputs, confirms=True, by_name=True),
+        _endpoint(operation, row, inputs, by_name=True),
         name=operation.name,
         known=inputs.query,
         parsed=True,
@@ -349,15 +349,13 @@ def _call_route(operation: Operation) -> ApiRoute:
 
 
 def _endpoint(
-    operation: Operation, row: RouteSpec, inputs: Inputs, *, confirms: bool, by_name: bool = False
+    operation: Operation, row: RouteSpec, inputs: Inputs, *, by_name: bool = False
 ) -> Callable[..., Response]:
     """Return the endpoint of an operation."""
     names = {each.name: wire for wire, each in operation.arguments.items()} if by_name else {}
     defaults = inputs_of(operation, {}, {}).defaults if by_name else {}
 
-    def endpoint(http: Any, handle: Memory, received: Any = None) -> Response:
-        if confirms:
-            require_valid_credential(handle)
+    def answer(http: Any, handle: Memory, received: Any) -> Response:
         given = defaults | {names.get(name, name): value for name, value in inputs.read(http).items()}
         apart = {name: given.pop(name, None) for name in row.http_only or {}} | {"received": received}
         call = OperationCall(
@@ -367,6 +365,14 @@ def _endpoint(
         streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
         with nullcontext() if streamed else app_state_of(http).http_limits(handle, reads=not operation.changes):
             return row.answer(call)
+
+    def endpoint(http: Any, handle: Memory, received: Any = None) -> Response:
+        try:
+            return answer(http, handle, received)
+        except EXPECTED_ERRORS:
+            # A credential that is no longer valid gets 401, whatever else is wrong. The operation has checked it.
+            require_valid_credential(handle)
+            raise
 
     return endpoint
 

@@ -100,6 +100,8 @@ class RequestContext:
     inspects: bool = False
     #: Names of the handle's user, in addition to the name in the user's scope.
     names: tuple[str, ...] = ()
+    #: Scope of the actor's token, read when this call began; None before that, or without a token.
+    token_scope: str | None = None
     #: The open transaction that this context reads in; None outside one.
     writer: UnitOfWork | None = None
     #: The engine's. In a transaction: its view of the store, and a redactor that refuses calls.

@@ -221,14 +221,18 @@ def get_token(context: RequestContext, token_id: str) -> StoredToken:
     return _valid(context.engine, next(iter(context.store.documents(StoredToken, None).list(id=token_id)), None))
 
 
-def require_valid(context: RequestContext, actor: Actor) -> None:
-    """Require that the token of an actor is still valid; an actor without a token needs none.
+def require_valid(context: RequestContext, actor: Actor) -> StoredToken | None:
+    """Return the token of an actor, which must still be valid; None for an actor without one, who needs none.
 
     Raises:
         Unauthorised: it is not valid.
     """
-    if actor.credential is not None and get_token(context, actor.credential).actor != actor:
+    if actor.credential is None:
+        return None
+    token = get_token(context, actor.credential)
+    if token.actor != actor:
         raise Unauthorised(TOKEN_REFUSED)
+    return token
 
 
 def _valid(engine: Engine, token: StoredToken | None) -> StoredToken:

@@ -350,6 +350,9 @@ class EventStore(StoreReader):
         if state.tenant not in self._known:
             self._compare(db, state, self._noted(state.tenant))
 
+    def _check_tenants(self, tenants: Iterable[str]) -> None:
+        super()._check_tenants({*tenants} - self._known)
+
     def _noted(self, tenant: str) -> NotedHeads:
         if self._anchor is None or tenant in self._known:
             return None, None

@@ -239,6 +239,8 @@ class VisibleReader:
         """Return the scope of its token; None without a token."""
         if self.context.actor.credential is None:
             return None
+        if self.context.token_scope is not None:
+            return self.context.token_scope
         from keepward.services.tokens import get_token
 
         return get_token(self.context, self.context.actor.credential).scope
