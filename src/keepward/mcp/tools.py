@@ -65,7 +65,7 @@ class WriteFields(TypedDict, total=False):
     reason: str
 
 
-class NewFields(WriteFields, total=False):
+class RememberFields(WriteFields, total=False):
     """Arguments of `remember`."""
 
     tier: Annotated[Tier, Meta(description="core needs approval.")]
@@ -134,7 +134,7 @@ def recall(memory: LocalHandle, query: str, **filters: Unpack[RecallFilters]) ->
 
 
 @tool()
-def remember(memory: LocalHandle, text: _NewText, **fields: Unpack[NewFields]) -> ToolAnswer:
+def remember(memory: LocalHandle, text: _NewText, **fields: Unpack[RememberFields]) -> ToolAnswer:
     """Remember one thing in a plain sentence. Gates check it; `outcome` is committed, quarantined, refused or
     duplicate. It stays unless its tier or time to live ends it. No secrets."""
     return write_result(memory, memory.remember(text, **cast("dict[str, Any]", fields)))
