@@ -14,9 +14,9 @@ from outcomes import codes, committed_record, quarantined_item, refused
 from keepward import Actor, Memory, Policy
 from keepward.core.blob import Blob, BlobUpload
 from keepward.core.commit import CommitDetails, Reason
+from keepward.core.json_form import JsonText
 from keepward.core.memory import Record
 from keepward.core.proposal import Proposal
-from keepward.core.value import JsonText
 from keepward.errors import Conflict, NotFound
 from keepward.interchange import load
 from keepward.storage.documents import KINDS, ReceiptArtefact

@@ -746,7 +746,7 @@ def test_full_tier_prefers_used_memories(opened: Callable[..., Memory], clock: A
 
 
 def test_json_of_a_memory_shows_stored_and_decayed_values(owner: Memory, clock: Any) -> None:
-    from keepward.core.serialization import to_json
+    from keepward.core.json_form import to_json
 
     name = committed_record(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)

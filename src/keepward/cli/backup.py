@@ -20,8 +20,8 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.cli.parameters import operation_command
 from keepward.cli.review import APPLY
+from keepward.core.json_form import to_json
 from keepward.core.results import outcome_summary
-from keepward.core.serialization import to_json
 from keepward.core.value import pluralize, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 

@@ -17,7 +17,7 @@ from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS, Command, argument, option
 from keepward.cli.command_context import CommandContext, CommandResult, DefaultRole, read_text
 from keepward.core.change import UNSET
-from keepward.core.serialization import to_json
+from keepward.core.json_form import to_json
 from keepward.core.value import load_json
 from keepward.errors import InvalidInput
 from keepward.operations import REQUIRED, Argument, Operation, parts_of

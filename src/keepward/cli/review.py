@@ -16,9 +16,9 @@ from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.cli.memories import write_result
 from keepward.cli.parameters import operation_command, simple_command
 from keepward.core.commit import Receipt
+from keepward.core.json_form import to_json
 from keepward.core.proposal import ProposalState
 from keepward.core.results import changed_fields, outcome_summary
-from keepward.core.serialization import to_json
 from keepward.core.value import pluralize
 from keepward.errors import InvalidInput, KeepwardError
 

@@ -15,8 +15,8 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, owner_token
 from keepward.cli.model import warn_if_missing
 from keepward.cli.review import expired_undecided
+from keepward.core.json_form import to_json
 from keepward.core.principals import Role, rights_of_role
-from keepward.core.serialization import to_json
 from keepward.core.value import pluralize
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 

@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import quote, urlsplit
 
+from keepward.core.json_form import from_json
 from keepward.core.principals import parse_scope, parse_tenant
-from keepward.core.serialization import from_json
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable, error_of
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER

@@ -43,8 +43,8 @@ from keepward.context.render import (
 from keepward.context.sections import SECTIONS, CompileInput, CompileResult, newest_rules
 from keepward.core.commit import Reason
 from keepward.core.compiled import ContextItem, Exclusion, Section
+from keepward.core.json_form import canonical
 from keepward.core.memory import Kind, Tier
-from keepward.core.serialization import canonical
 from keepward.core.value import to_micros
 from keepward.errors import ContextTooSmall
 

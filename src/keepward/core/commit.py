@@ -22,10 +22,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from keepward.core.json_form import HexBytes, encode, safe_integer
 from keepward.core.memory import Record, Status
 from keepward.core.principals import Trust
-from keepward.core.serialization import commitment, digest, encode, safe_integer, tenant_digest
-from keepward.core.value import Data, HexBytes, Instant, Value, to_micros
+from keepward.core.serialization import commitment, digest, tenant_digest
+from keepward.core.value import Data, Instant, Value, to_micros
 from keepward.errors import Tampered
 
 #: The previous hash of commit 1.

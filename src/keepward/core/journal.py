@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr
 
+from keepward.core.brief import field_text
 from keepward.core.commit import Commit, CommitDetails, EventPosition, Reason, Receipt, Step
 from keepward.core.memory import Record
 from keepward.core.quotes import Shortened
@@ -40,6 +41,11 @@ class Version(Value):
     op: str
     commit: Commit
     details: CommitDetails
+
+
+@field_text.register
+def _text_of_version(version: Version) -> str:
+    return f"commit {version.commit.seq}"
 
 
 class Difference(Value):

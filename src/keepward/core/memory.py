@@ -21,9 +21,11 @@ from typing import Any
 from msgspec import field
 from msgspec.structs import force_setattr, replace
 
+from keepward.core.brief import MAX_LINE, MAX_TEXT, field_text, line, shorten
 from keepward.core.foreign_words import ForeignKeys
+from keepward.core.json_form import JsonText
 from keepward.core.principals import PEOPLE, Trust
-from keepward.core.value import Instant, JsonText, Value
+from keepward.core.value import Instant, Value
 
 
 class Tier(StrEnum):
@@ -241,6 +243,14 @@ class Record(ForeignKeys, Value, eq=False):
     def is_live(self, now: datetime) -> bool:
         """Whether the memory is active at an instant."""
         return self.status_at(now) is Status.ACTIVE
+
+
+@line.register
+@field_text.register
+def _line_of_record(record: Record) -> str:
+    status = "" if record.status is Status.ACTIVE else f" ({record.status.value})"
+    name = f"{record.id} v{record.version} {record.tier.value} {record.kind.value}"
+    return shorten(f"{name}{status}: {shorten(record.text, MAX_TEXT)}", MAX_LINE)
 
 
 def is_textless(record: Record) -> bool:

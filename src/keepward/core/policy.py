@@ -19,10 +19,10 @@ from msgspec import field
 from msgspec.structs import FieldInfo, asdict, force_setattr
 
 from keepward.core.job import SCHEDULES, parse_schedule
+from keepward.core.json_form import MAX_SAFE_INTEGER, to_json
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Tier
 from keepward.core.principals import Actor, Trust, parse_scope
 from keepward.core.query import PURPOSES
-from keepward.core.serialization import MAX_SAFE_INTEGER, to_json
 from keepward.core.value import MAX_DURATION, Data, one_of, unknown_name_message
 from keepward.errors import InvalidInput
 

@@ -17,10 +17,11 @@ from msgspec.structs import force_setattr
 from keepward.core.commit import Commit, Reason, Receipt, Step
 from keepward.core.foreign_words import ForeignFields
 from keepward.core.journal import Delivery
+from keepward.core.json_form import canonical, from_json, to_json
 from keepward.core.memory import Record, Tier
 from keepward.core.principals import Actor, Trust
 from keepward.core.quotes import Shortened
-from keepward.core.serialization import canonical, digest, encode_record, from_json, to_json
+from keepward.core.serialization import digest, encode_record
 from keepward.core.value import Data, Instant, ListResult, Value
 from keepward.errors import KeepwardError, Tampered
 

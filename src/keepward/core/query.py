@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_args
 
+from keepward.core.brief import MAX_LINE, MAX_TEXT, line, shorten
 from keepward.core.commit import Receipt
 from keepward.core.filters import Where
 from keepward.core.foreign_words import ForeignFields, refuse_key
@@ -155,6 +156,12 @@ class Hit(ForeignFields, Value):
     #: Whether it does not bear on the query: its score is far below the best one, or it has neither a word of the query
     #: nor a meaning close to it. Weak hits do not count as used.
     weak: bool = False
+
+
+@line.register
+def _line_of_hit(hit: Hit) -> str:
+    weak = ", weak" if hit.weak else ""
+    return shorten(f"{hit.rank}. {shorten(hit.memory.text, MAX_TEXT)} (score {hit.score:.2f}{weak})", MAX_LINE)
 
 
 class Recall(ForeignFields, Value):

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from keepward.core import change as changes
 from keepward.core.change import UNSET
+from keepward.core.json_form import JsonText
 from keepward.core.memory import (
     Access,
     ContentType,
@@ -51,7 +52,7 @@ from keepward.core.principals import (
     visible_from,
 )
 from keepward.core.serialization import encode_record
-from keepward.core.value import MAX_DEPTH, Data, JsonText, is_too_deep, unknown_name_message
+from keepward.core.value import MAX_DEPTH, Data, is_too_deep, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)

@@ -2,8 +2,6 @@
 
 In memory, instants are aware UTC datetimes; on disk, whole microseconds since 1970. The conversion does not round.
 Errors never repeat a given name: it may be a secret in the wrong place.
-
-Late imports: a program that does not need it starts faster.
 """
 
 from __future__ import annotations
@@ -20,7 +18,9 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar, dataclass_transf
 import msgspec
 from msgspec.structs import asdict
 
+from keepward.core.brief import brief
 from keepward.core.foreign_words import known_argument
+from keepward.core.json_form import to_json
 from keepward.errors import InvalidInput
 
 T = TypeVar("T")
@@ -51,25 +51,6 @@ class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
 Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class HexBytes(bytes):
-    """Bytes that JSON gives as hex digits."""
-
-
-class JsonText(str):
-    """The text of a JSON object, which JSON gives as that object."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> JsonText:
-        """Return the text of an object, with sorted keys.
-
-        Raises:
-            TypeError, ValueError: JSON cannot represent a value.
-        """
-        return cls(json.dumps(fields, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-
-
 def repr_without(value: Data, name: str) -> str:
     """Return the ``repr`` of a value without one secret field."""
     shown = (f"{field}={getattr(value, field)!r}" for field in value.__struct_fields__ if field != name)
@@ -81,8 +62,6 @@ class Value(Data):
 
     def __str__(self) -> str:
         """Return a short text of a few lines; ``repr`` has everything."""
-        from keepward.core.results import brief
-
         return brief(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,8 +70,6 @@ class Value(Data):
         Its keys are the names of the fields. Instants are ISO 8601 in UTC, enums are their names, bytes are hex digits.
         A server sends the same, and so does ``--json`` of a command.
         """
-        from keepward.core.serialization import to_json
-
         fields: dict[str, Any] = to_json(self)
         return fields
 
@@ -330,6 +307,7 @@ def one_of(what: str, given: Any, known: Collection[str]) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
+    # Few programs need it.
     from ipaddress import ip_address
 
     try:

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 from keepward.core import change as changes
 from keepward.core.commit import Reason
 from keepward.core.escaping import LINE_BREAK_CHARS
+from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, ContentType, Kind, Record, Stability, Tier
 from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
 from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
-from keepward.core.serialization import MAX_SAFE_INTEGER
 from keepward.core.value import MAX_DEPTH, MAX_DURATION, is_blank, json_problem, to_micros, unknown_name_message
 from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
 from keepward.gates.gate_types import (

@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 from keepward.core.change import BOOKKEEPING
 from keepward.core.journal import CommitView, Rollback
+from keepward.core.json_form import encode_json, to_json
 from keepward.core.memory import Record
 from keepward.core.principals import Token, visible_from
 from keepward.core.proposal import (
@@ -33,7 +34,6 @@ from keepward.core.proposal import (
 )
 from keepward.core.query import MAX_HITS, Filters, Memories, Recall
 from keepward.core.quotes import FOLLOW
-from keepward.core.serialization import encode_json, to_json
 from keepward.errors import KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
 from keepward.http.requests import (

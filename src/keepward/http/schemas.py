@@ -15,11 +15,12 @@ import msgspec
 from keepward.core.commit import Reason
 from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Erased, Rollback
+from keepward.core.json_form import HexBytes, JsonText
 from keepward.core.memory import Record
 from keepward.core.principals import Actor, Token, TokenState
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposedStep
 from keepward.core.query import Memories, Recall
-from keepward.core.value import Data, HexBytes, Instant, JsonText
+from keepward.core.value import Data, Instant
 from keepward.errors import KeepwardError
 from keepward.settings import EffectiveSetting
 

@@ -32,7 +32,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from keepward.core.journal import CommitView
-from keepward.core.serialization import encode_json
+from keepward.core.json_form import encode_json
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.app_state import RELEASE_STACK_KEY, AppState
 from keepward.http.auth import app_state_of

@@ -23,9 +23,10 @@ from typing import IO, TYPE_CHECKING, TextIO
 from keepward import durable
 from keepward.core.commit import Commit, Event, Head, recompute_commit_hash
 from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
+from keepward.core.json_form import canonical
 from keepward.core.memory import Tier
 from keepward.core.principals import SHARED_SCOPE
-from keepward.core.serialization import canonical, digest
+from keepward.core.serialization import digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import legacy, vault
 from keepward.interchange.imports import detect

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from keepward import durable
 from keepward.core.blob import MAX_BLOB_BYTES, REF_PREFIX, StoredBlob, parse_ref, ref_of
 from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute_commit_hash
+from keepward.core.json_form import HexBytes, canonical
 from keepward.core.memory import Record, Tier
 from keepward.core.principals import RESERVED_SCOPE, parse_tenant
-from keepward.core.serialization import canonical, commitment, decode_record
-from keepward.core.value import HexBytes, parse_instant
+from keepward.core.serialization import commitment, decode_record
+from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.gates.detectors import secrets
 from keepward.interchange.parsing import ImportSource, Row, parse, strings

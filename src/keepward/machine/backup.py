@@ -22,11 +22,12 @@ from keepward import durable
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import Head
 from keepward.core.copies import AdoptedBlock, AdoptedToken, AdoptionPlan, Backup, Restored
+from keepward.core.json_form import canonical
 from keepward.core.memory import Tier
 from keepward.core.principals import Actor, StoredToken
 from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
-from keepward.core.serialization import canonical, digest, tenant_digest
+from keepward.core.serialization import digest, tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.locations import parse_file

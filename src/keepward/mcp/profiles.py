@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote
 
 from msgspec import Meta
 
+from keepward.core.json_form import to_json
 from keepward.core.patterns import load_toml
 from keepward.core.principals import is_within_scope, parse_scope, visible_from
-from keepward.core.serialization import to_json
 from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.handles import LocalHandle

@@ -16,11 +16,11 @@ from msgspec import Meta
 from keepward.core.commit import Reason, Step
 from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
+from keepward.core.json_form import to_json
 from keepward.core.memory import Kind, Sensitivity, Tier
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
 from keepward.core.results import changed_fields, outcome_summary
-from keepward.core.serialization import to_json
 from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.handles import LocalHandle

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from keepward.core.filters import parse_where
-from keepward.core.serialization import MAX_SAFE_INTEGER
+from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (

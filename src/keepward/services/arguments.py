@@ -22,9 +22,9 @@ import msgspec
 from msgspec.structs import replace
 
 from keepward.core.change import UNSET, Append, Insert, Move, Replace
+from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
 from keepward.core.reducer import metadata_text
-from keepward.core.serialization import MAX_SAFE_INTEGER
 from keepward.core.value import (
     MAX_DURATION,
     Data,

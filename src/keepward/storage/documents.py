@@ -33,10 +33,10 @@ from msgspec.structs import replace
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import EventPosition, Receipt
 from keepward.core.job import JobRow
+from keepward.core.json_form import decode, encode, from_json
 from keepward.core.principals import StoredToken, Trust, principal_of
 from keepward.core.proposal import Proposal, proposal_from_dict, proposal_to_dict
 from keepward.core.query import Feedback
-from keepward.core.serialization import decode, encode, from_json
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.ports.store import MIN_ID_PREFIX

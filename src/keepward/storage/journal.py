@@ -27,9 +27,10 @@ from keepward.core.commit import (
     event_hash,
 )
 from keepward.core.journal import CommitView, Fault
+from keepward.core.json_form import HexBytes, canonical
 from keepward.core.memory import Record, Status
-from keepward.core.serialization import canonical, commitment, decode_record, digest
-from keepward.core.value import HexBytes, from_micros, to_micros
+from keepward.core.serialization import commitment, decode_record, digest
+from keepward.core.value import from_micros, to_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import MIN_ID_PREFIX, ScopeRange

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keepward.core.serialization import decode, encode
+from keepward.core.json_form import decode, encode
 from keepward.storage import forks
 
 #: Bytes of the seal that a body begins with.

@@ -17,9 +17,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from keepward.core.commit import DETAILS, Commit, EventPosition, Head, commit_hash, event_hash
+from keepward.core.json_form import HexBytes
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
-from keepward.core.value import HexBytes, to_micros
+from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import Destruction, Features, PendingCommit

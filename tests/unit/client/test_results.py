@@ -11,9 +11,9 @@ import pytest
 from keepward import errors
 from keepward.client.transport import read_result as from_json
 from keepward.core.commit import Reason
+from keepward.core.json_form import to_json
 from keepward.core.principals import Actor, Trust
 from keepward.core.proposal import Outcome, Proposal, digest_of
-from keepward.core.serialization import to_json
 from keepward.core.value import Instant
 from keepward.errors import error_of
 from keepward.memory import Memory

@@ -21,6 +21,7 @@ from keepward.core.commit import (
     events_hash,
     recompute_commit_hash,
 )
+from keepward.core.json_form import canonical
 from keepward.core.memory import (
     Access,
     ContentType,
@@ -32,7 +33,7 @@ from keepward.core.memory import (
     Tier,
 )
 from keepward.core.principals import Trust
-from keepward.core.serialization import canonical, commitment, decode_record, digest, encode_record
+from keepward.core.serialization import commitment, decode_record, digest, encode_record
 from keepward.errors import InvalidInput, Tampered
 from support.strategies import records
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepward.core.commit import Commit, commit_hash
-from keepward.core.serialization import canonical, digest
+from keepward.core.json_form import canonical
+from keepward.core.serialization import digest
 from keepward.core.value import to_micros
 from keepward.errors import InvalidInput
 

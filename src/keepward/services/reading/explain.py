@@ -11,9 +11,9 @@ from keepward.context.render import rendered_lines
 from keepward.core.commit import ReceiptLine, ReceiptPage
 from keepward.core.compiled import Considered, ContextLine, Explanation
 from keepward.core.journal import CommitView, ContextDifference, ContextDiffItem
+from keepward.core.json_form import to_json
 from keepward.core.memory import Record, Status
 from keepward.core.principals import is_actor
-from keepward.core.serialization import to_json
 from keepward.core.value import from_micros
 from keepward.services.access import COMPILE_RECEIPT_KINDS
 from keepward.services.reading.visible import VisibleReader

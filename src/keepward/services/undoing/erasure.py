@@ -43,12 +43,13 @@ from keepward.core.commit import (
     tombstone,
 )
 from keepward.core.journal import Candidate, Erased, ErasePlan, Selection, Target
+from keepward.core.json_form import encode
 from keepward.core.memory import Record, Status
 from keepward.core.principals import RESERVED_SCOPE, user_of
 from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Feedback
 from keepward.core.quotes import lines_by_source
-from keepward.core.serialization import digest, encode
+from keepward.core.serialization import digest
 from keepward.core.value import plain_name
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from keepward.gates.detectors.near_duplicate import fold

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from keepward.core.change import Retire
+from keepward.core.json_form import canonical
 from keepward.core.memory import Record
 from keepward.core.proposal import Forgetting, Match
 from keepward.core.query import Filter, Hit
 from keepward.core.quotes import LINES
-from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict
 from keepward.services.access import corrupt_memories, unreadable_notes

@@ -27,11 +27,11 @@ from msgspec.structs import replace
 from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
+from keepward.core.json_form import canonical
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.principals import Role
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
-from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, NotFound, StaleVersion, Unauthorised
 from keepward.gates.authority import authority
