@@ -130,9 +130,13 @@ def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str
 def _on_reply(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> None:
     """Store the beginning of the assistant's message in place of the last one of the session."""
     # A secret that the cut would split is recognized only before.
-    text = _beginning(redact_personal_data(redact_secrets(event.reply)))
+    text = " ".join(redact_personal_data(redact_secrets(event.reply)).split())
     if not text:
         return
+    if len(text) > MAX_REPLY_LENGTH:
+        # Cut at a word, if there are several.
+        head = text[:MAX_REPLY_LENGTH]
+        text = f"{head[: max(head.rfind(' '), 0) or MAX_REPLY_LENGTH - 1].rstrip()}…"
     before = last_reply(request_context_of(memory), conversation=event.session)
     if before is not None and before.text == text:
         return
@@ -141,15 +145,6 @@ def _on_reply(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> None
     delivered.add(event.session, stored)
     if before is not None and stored:
         memory.forget(before.id, reason="the assistant's next message replaces it")
-
-
-def _beginning(text: str) -> str:
-    """Return a text as one line of at most ``MAX_REPLY_LENGTH`` characters; if cut, at a word and with an ellipsis."""
-    line = " ".join(text.split())
-    if len(line) <= MAX_REPLY_LENGTH:
-        return line
-    head = line[:MAX_REPLY_LENGTH]
-    return f"{head[: max(head.rfind(' '), 0) or MAX_REPLY_LENGTH - 1].rstrip()}…"
 
 
 def _ids(context: CompiledContext) -> list[str]:

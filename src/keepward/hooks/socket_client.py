@@ -95,7 +95,14 @@ def socket_path(environ: Mapping[str, str], *, store: str, tenant: str, agent: s
 
 def connect(path: str, timeout: float) -> socket.socket | None:
     """Return a connection to the server, with a timeout in seconds; None if no server listens."""
-    if not hasattr(socket, "AF_UNIX") or not _is_own(path):
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    try:
+        folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return None
+    # Only this user can have made it (4).
+    if {folder.st_uid, found.st_uid} != {os.getuid()} or folder.st_mode & 0o022:
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
@@ -105,15 +112,6 @@ def connect(path: str, timeout: float) -> socket.socket | None:
         connection.close()
         return None
     return connection
-
-
-def _is_own(path: str) -> bool:
-    """Whether the socket exists and only this user can have made it (4)."""
-    try:
-        folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
-    except OSError:
-        return False
-    return {folder.st_uid, found.st_uid} == {os.getuid()} and not folder.st_mode & 0o022
 
 
 def request(connection: socket.socket, message: bytes) -> bytes | None:
