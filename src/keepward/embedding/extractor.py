@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from keepward.core.messages import Fact, Turn
 from keepward.core.patterns import load_toml
+from keepward.core.value import from_micros
 from keepward.embedding.remote import ModelServer, as_utf8_text
 
 #: Maximum characters of a fact, and maximum facts of one answer.
@@ -62,7 +62,7 @@ class HttpExtractor:
                 "message": number,
                 "role": turn.role,
                 "speaker": turn.speaker,
-                "date": _day(turn),
+                "date": None if turn.said_at is None else from_micros(turn.said_at).date().isoformat(),
                 "text": as_utf8_text(turn.text),
             }
             for number, turn in enumerate(turns)
@@ -106,7 +106,3 @@ def _checked(value: Any, turns: Sequence[Turn]) -> Fact | None:
     if not 0 < len(text) <= MAX_FACT_CHARS or not quote or quote not in turns[turn].text:
         return None
     return Fact(text, quote=quote, turn=turn, importance=0.4, confidence=0.7)
-
-
-def _day(turn: Turn) -> str | None:
-    return None if turn.said_at is None else datetime.fromtimestamp(turn.said_at / 1e6, UTC).date().isoformat()

@@ -98,7 +98,11 @@ class _Graph:
         spread, and their weights are multiplied by it, so that one step fits all.
         """
         inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
-        spread = None if after is None else self._spread(after)
+        spread: NDArray[np.float32] | None = None
+        if after is not None:
+            # The range of the layer's states, as multiples of the median, at least 1.
+            reach = np.abs(self._weights[after + ".bias"]) + 3 * np.abs(self._weights[after + ".weight"])
+            spread = np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
         if inputs[0] not in self._constants:
             rounded, steps = _rounded([self._weights[name + ".weight"] for name in names], spread)
             bias = np.concatenate([self._weights[name + ".bias"] for name in names])
@@ -108,11 +112,6 @@ class _Graph:
         if spread is not None:
             x = self.node("Div", [x, self.constant(f"{after}.spread", spread)])[0]
         return self.node("DynamicQuantizeMatMul", [x, *inputs])[0]
-
-    def _spread(self, name: str) -> NDArray[np.float32]:
-        """Return the range of a normalised layer's states, as multiples of the median, at least 1."""
-        reach = np.abs(self._weights[name + ".bias"]) + 3 * np.abs(self._weights[name + ".weight"])
-        return np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
 
     def split_first_token(self, x: str) -> list[str]:
         """Return the state of the first token and those of all others."""

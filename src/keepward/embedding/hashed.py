@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,21 +79,17 @@ class HashedEmbedder:
         """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`."""
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            row[:] = _vector(text, self.dim)
+            sums = np.zeros(self.dim, dtype=np.int64)
+            for (feature, weight), times in Counter(_features(text)).items():
+                index, sign = _slot(feature, self.dim)
+                sums[index] += sign * weight * _SUBLINEAR[min(times, len(_SUBLINEAR) - 1)]
+            # Nothing countable (blank, punctuation, emoji), or everything cancelled by an accident of signs: the
+            # complete text becomes the one feature, so that equal texts have equal vectors and (2) holds.
+            if not sums.any():
+                index, sign = _slot("t:" + text.strip(), self.dim)
+                sums[index] = sign
+            row[:] = (sums / math.sqrt(int(sums @ sums))).astype(np.float32)
         return rows
-
-
-def _vector(text: str, dim: int) -> NDArray[np.float32]:
-    sums = np.zeros(dim, dtype=np.int64)
-    for (feature, weight), times in Counter(_features(text)).items():
-        index, sign = _slot(feature, dim)
-        sums[index] += sign * weight * _SUBLINEAR[min(times, len(_SUBLINEAR) - 1)]
-    # Nothing countable (blank, punctuation, emoji), or everything cancelled by an accident of signs: the
-    # complete text becomes the one feature, so that equal texts have equal vectors and (2) holds.
-    if not sums.any():
-        index, sign = _slot("t:" + text.strip(), dim)
-        sums[index] = sign
-    return (sums / math.sqrt(int(sums @ sums))).astype(np.float32)
 
 
 def _features(text: str) -> Iterator[tuple[str, int]]:
@@ -101,20 +98,16 @@ def _features(text: str) -> Iterator[tuple[str, int]]:
     for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text).casefold()):
         token = match.group()
         if match["run"]:
-            yield from _of_run(token)
+            for character in token:
+                yield "c:" + character, _CHARACTER
+            for pair in pairwise(token):
+                yield "c:" + "".join(pair), _CHARACTER_PAIR
             previous = ""
             continue
         yield from _of_word(token)
         if previous:
             yield f"p:{previous} {token}", _PAIR
         previous = token
-
-
-def _of_run(run: str) -> Iterator[tuple[str, int]]:
-    for character in run:
-        yield "c:" + character, _CHARACTER
-    for at in range(len(run) - 1):
-        yield "c:" + run[at : at + 2], _CHARACTER_PAIR
 
 
 @lru_cache(maxsize=16_384)

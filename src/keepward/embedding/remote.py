@@ -47,6 +47,13 @@ PAUSE_SECONDS = 60.0
 QUERY_SECONDS = 5.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
+#: What to do about a status.
+_ADVICE = {
+    401: "check the api key",
+    403: "check the api key",
+    404: "check the url and the model's name",
+    413: "the texts are too long for it",
+}
 
 
 class ModelServer:
@@ -77,9 +84,12 @@ class ModelServer:
             raise ValueError(f"the {what} url must start with http:// or https:// and name a host")
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"put the key into api_key, not into the {what} url")
+        endpoint = parts.path.rstrip("/")
+        if not endpoint.endswith(f"/{path}"):
+            endpoint += f"/{path}" if endpoint.endswith("/v1") else f"/v1/{path}"
         self.host = parts.netloc
         self._what = what
-        self._url = parts._replace(path=_endpoint(parts.path, path), fragment="").geturl()
+        self._url = parts._replace(path=endpoint, fragment="").geturl()
         self._key = api_key
         self._timeout = timeout_seconds
         self._attempts = attempts
@@ -102,11 +112,10 @@ class ModelServer:
         content = json.dumps(body).encode()
         wait, last, began = _FIRST_WAIT_SECONDS, attempts or self._attempts, self._clock()
         for attempt in range(1, last + 1):
-            asked_to_wait: float | None = None
             try:
-                status, retry_after, data = self._post(library, content)
+                status, asked_to_wait, data = self._post(library, content)
             except library.HTTPError as error:
-                trouble = f"did not answer ({type(error).__name__})"
+                trouble, asked_to_wait = f"did not answer ({type(error).__name__})", None
             except (ImportError, ValueError, OSError, library.InvalidURL):
                 # The library's message may quote the key, or the password of a proxy.
                 advice = "check its url, the api key, and the environment's proxy and certificates"
@@ -115,17 +124,20 @@ class ModelServer:
                 if status < 300:
                     self._paused_until = -math.inf
                     return data
+                trouble = f"answered with status {status}"
+                if status < 400:
+                    raise self.error(f"{trouble}; redirects are not followed, name the final url")
                 if status != 429 and status < 500:
-                    raise self.error(f"answered with status {status}{_advice(status)}")
-                trouble, asked_to_wait = f"answered with status {status}", _seconds(retry_after)
+                    advice = _ADVICE.get(status, "check the model's name and its limits")
+                    raise self.error(f"{trouble}; {advice}")
             if attempt == last or self._clock() - began >= self._timeout:
                 break
             self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
             wait *= 2
         raise self.pause(trouble if attempt == 1 else f"{trouble} in {attempt} attempts")
 
-    def _post(self, library: Any, content: bytes) -> tuple[int, str | None, bytes]:
-        """Send one request. Return the status, `Retry-After`, and the body of a success."""
+    def _post(self, library: Any, content: bytes) -> tuple[int, float | None, bytes]:
+        """Send one request. Return the status, the seconds of `Retry-After`, and the body of a success."""
         # Bytes are counted as they come, so an answer must not be compressed.
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if self._key:
@@ -141,7 +153,8 @@ class ModelServer:
                     data += piece
                     if len(data) > _LARGEST_ANSWER_BYTES:
                         raise self.error("sent more than 64 MiB for one request")
-            return answer.status_code, answer.headers.get("Retry-After"), bytes(data)
+            after = answer.headers.get("Retry-After", "")
+            return answer.status_code, float(after) if after.isascii() and after.isdecimal() else None, bytes(data)
 
     def pause(self, trouble: str) -> ModelUnavailable:
         """Ask nothing for a minute, unless an answer arrives after all; return the error that says so."""
@@ -247,52 +260,24 @@ class HttpEmbedder:
     def _request(self, texts: Sequence[str], attempts: int | None) -> NDArray[np.float32]:
         # Servers refuse empty input and bytes that are not UTF-8, and with them the other 63 texts.
         body = {"model": self._model, "input": [as_utf8_text(text) for text in texts], "encoding_format": "float"}
-        rows = self._rows(self._server.send(body, attempts=attempts), len(texts))
+        data = self._server.send(body, attempts=attempts)
+        try:
+            entries = sorted(json.loads(data)["data"], key=lambda entry: int(entry["index"]))
+            rows = np.array([entry["embedding"] for entry in entries], dtype=np.float64)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            raise self._server.error("sent something that is not an embeddings answer; check the url") from None
+        if rows.ndim != 2 or [entry["index"] for entry in entries] != list(range(len(texts))):
+            raise self._server.error(f"did not send exactly one vector for each of {len(texts)} texts")
+        lengths = np.linalg.norm(rows, axis=1)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise self._server.error("sent a vector that is zero or not finite")
         with self._lock:
             if self._dim is None:
                 self._dim = rows.shape[1]
         if rows.shape[1] != self._dim:
             sent = f"sent {rows.shape[1]} dimensions where {self._dim} were expected; check the model"
             raise self._server.error(sent)
-        return rows
-
-    def _rows(self, data: bytes, count: int) -> NDArray[np.float32]:
-        try:
-            entries = sorted(json.loads(data)["data"], key=lambda entry: int(entry["index"]))
-            rows = np.array([entry["embedding"] for entry in entries], dtype=np.float64)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            raise self._server.error("sent something that is not an embeddings answer; check the url") from None
-        if rows.ndim != 2 or len(rows) != count or [entry["index"] for entry in entries] != list(range(count)):
-            raise self._server.error(f"did not send exactly one vector for each of {count} texts")
-        lengths = np.linalg.norm(rows, axis=1)
-        if not np.isfinite(lengths).all() or not lengths.all():
-            raise self._server.error("sent a vector that is zero or not finite")
         return _unit(rows)
-
-
-def _endpoint(path: str, end: str) -> str:
-    path = path.rstrip("/")
-    if path.endswith(f"/{end}"):
-        return path
-    return path + (f"/{end}" if path.endswith("/v1") else f"/v1/{end}")
-
-
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header is not None and header.isascii() and header.isdecimal() else None
-
-
-def _advice(status: int) -> str:
-    match status:
-        case 401 | 403:
-            return "; check the api key"
-        case 404:
-            return "; check the url and the model's name"
-        case 413:
-            return "; the texts are too long for it"
-        case _ if 300 <= status < 400:
-            return "; redirects are not followed, name the final url"
-        case _:
-            return "; check the model's name and its limits"
 
 
 class RunnerEmbedder:

@@ -100,16 +100,12 @@ class EstimateCounter:
         if cost is None:
             if len(self._line_costs) >= _MAX_CACHED_LINES:
                 self._line_costs.clear()
-            cost = self._line_costs[key] = _cost_of_pieces(words)
+            cost = 0
+            for piece in _PIECE.finditer(words):
+                least, each = _COSTS[piece.lastgroup or "other"]
+                cost += max(least, each * (piece.end() - piece.start()))
+            self._line_costs[key] = cost
         return cost + ending
-
-
-def _cost_of_pieces(text: str) -> int:
-    cost = 0
-    for piece in _PIECE.finditer(text):
-        least, each = _COSTS[piece.lastgroup or "other"]
-        cost += max(least, each * (piece.end() - piece.start()))
-    return cost
 
 
 class TokenizerCounter:
