@@ -88,13 +88,6 @@ def _job_state(context: RequestContext, job: Job, row: JobRow, now: datetime) ->
     )
 
 
-def _job_named(name: str) -> Job:
-    job = next((job for job in JOBS if job.name == name), None)
-    if job is None:
-        raise NotFound(unknown_name_message("job", name, [job.name for job in JOBS]))
-    return job
-
-
 def run_jobs(context: RequestContext, name: str, *, force: bool = False) -> list[Run]:
     """Run one job, or all due jobs for the name ``DUE``, one after the other; return the runs.
 
@@ -119,7 +112,10 @@ def run_job(
         StoreUnavailable: the store cannot be written, so there is no receipt.
         JobStopped: it was asked to stop.
     """
-    return _JobRun(context, _job_named(name), should_stop).run(force=force)
+    job = next((job for job in JOBS if job.name == name), None)
+    if job is None:
+        raise NotFound(unknown_name_message("job", name, [job.name for job in JOBS]))
+    return _JobRun(context, job, should_stop).run(force=force)
 
 
 class _JobRun:
@@ -206,7 +202,14 @@ class _JobRun:
     def _execute(self) -> None:
         """Plan the job, and propose the planned batches."""
         assert self._job.plan is not None
-        engine, tenant, queue = self._context.engine, self._context.tenant, self._queue()
+        engine, tenant, now = self._context.engine, self._context.tenant, self._context.clock.now()
+        # This job's proposals that are pending or were rejected.
+        queue = [
+            item
+            for state in ("pending", "rejected")
+            for item in engine.store.documents(Proposal, tenant).list(state=state, actor=self._context.actor)
+            if item.state == "rejected" or item.expires_at > now
+        ]
         batches = list(self._job.plan(_job_context(self._context, self._job.name, queue)))
         self._add_reasons([note for batch in batches for note in batch.notes])
         removes = sum(batch.removes for batch in batches)
@@ -224,16 +227,6 @@ class _JobRun:
             self._propose_for_review(
                 [batch for batch in batches if batch.removes], f"{removes + pending} of {active} active memories"
             )
-
-    def _queue(self) -> list[Proposal]:
-        """Return this job's proposals that are pending or were rejected."""
-        now, store = self._context.clock.now(), self._context.store
-        return [
-            item
-            for state in ("pending", "rejected")
-            for item in store.documents(Proposal, self._context.tenant).list(state=state, actor=self._context.actor)
-            if item.state == "rejected" or item.expires_at > now
-        ]
 
     def _propose(self, batch: ProposedBatch) -> None:
         context, changes = self._context, batch.changes

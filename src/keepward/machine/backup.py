@@ -212,41 +212,33 @@ def _names(heads: Mapping[str, Head]) -> dict[str, str]:
 
 
 def _check_source(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
-    """Check a backup against this machine's list before it becomes a store.
+    """Check that the journal of a backup contains the heads that this machine's list has from when it was made.
 
     Returns the id of its original store, an engine, the entries of the list, and notes for the owner.
+
+    Raises:
+        Tampered: it does not contain them.
     """
     with closing(open_copy(aside)) as copy:
         engine = bare_engine(copy, **world)
         entries = engine.erasures.entries() if engine.erasures else []
-        made_here = _check_noted_heads(engine, source, entries)
-    return copy.store_id, engine, entries, "" if made_here else NO_ERASURE_LIST_MESSAGE
+        made = [entry for entry in entries if entry.get("entry") == "backup" and entry["path"] == str(source)]
+        noted = made[-1]["heads"] if made and made[-1]["store"] == copy.store_id else {}
+        for tenant in copy.tenants():
+            said = noted.pop(tenant_digest(tenant), None)
+            view = copy.commit(tenant, said.partition(":")[0]) if said else None
+            if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
+                raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
+        if noted:
+            raise Tampered("the backup is not the one that was made: a tenant is missing")
+    knows_store = any(each.get("store") == copy.store_id for each in entries)
+    return copy.store_id, engine, entries, "" if knows_store else NO_ERASURE_LIST_MESSAGE
 
 
 def _copy_blobs(copy: EventStore, source: BlobStore, target: Path) -> blobs.CopyResult:
     """Copy the blobs of a copied store to the folder next to ``target``."""
     wanted = [each for tenant in copy.blob_tenants() for each in copy.documents(StoredBlob, tenant).list()]
     return blobs.copy(source, blobs_of(target), wanted)
-
-
-def _check_noted_heads(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:
-    """Compare a backup with the heads recorded when it was made: its journal must contain them.
-
-    Returns whether this machine has a list that names a backup of this store.
-
-    Raises:
-        Tampered: it does not contain them.
-    """
-    made = [entry for entry in entries if entry.get("entry") == "backup" and entry["path"] == str(source)]
-    noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
-    for tenant in engine.store.tenants():
-        said = noted.pop(tenant_digest(tenant), None)
-        view = engine.store.commit(tenant, said.partition(":")[0]) if said else None
-        if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
-            raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
-    if noted:
-        raise Tampered("the backup is not the one that was made: a tenant is missing")
-    return any(each.get("store") == engine.store.store_id for each in entries)
 
 
 def _original_exists(entry: dict[str, Any], store_id: str, target: Path) -> bool:

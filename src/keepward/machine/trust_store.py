@@ -95,7 +95,11 @@ class TrustStore:
             OSError: the record of the store cannot be read or written.
         """
         self._folder = self._config / "stores" / store_id
-        self._location = None if path is None else _location_text(path)
+        self._location = None
+        if path is not None:
+            path = path.resolve()
+            about = path.stat()
+            self._location = {"path": str(path), "device": about.st_dev, "inode": about.st_ino}
         self._head_files.clear()
         if not (self._folder / "key").exists():
             return "unknown"
@@ -265,12 +269,6 @@ def store_at(config_dir: str | Path, path: Path) -> str | None:
         if there is not None and there["path"] == named:
             return folder.name
     return None
-
-
-def _location_text(path: Path) -> dict[str, Any]:
-    path = path.resolve()
-    about = path.stat()
-    return {"path": str(path), "device": about.st_dev, "inode": about.st_ino}
 
 
 def _read_location(folder: Path) -> dict[str, Any] | None:
