@@ -191,7 +191,23 @@ def restore_export(
         plan, handle, found = _plan_restore(mem, source)
         if plan.digest != digest:
             raise Conflict("the export has changed since the plan: plan the restore again")
-        return _restore_journal(mem, handle, source, found, on_progress)
+        # Blobs first, so that stored records refer to existing blobs only.
+        errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(handle, source.path, ref))}
+        head = handle.restore_journal(_report_progress(vault.commits_of(source, found.head), found.lines, on_progress))
+    if head != found.head:
+        raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
+    notes = [f"the complete history was restored; the head is {head.name}"]
+    if len(found.blobs) > len(errors):
+        notes.append(f"{len(found.blobs) - len(errors)} blobs came with it")
+    if errors:
+        ref, why = min(errors.items())
+        notes.append(
+            f"{len(errors)} blobs that it refers to could not be stored, the first {ref[:19]}…: {why}; "
+            "`verify` reports them until they are added again"
+        )
+    if handle is not mem:
+        notes.append(f"the file is of tenant {found.tenant} and was restored there")
+    return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
 
 
 def _require_restorer(mem: Memory) -> None:
@@ -228,33 +244,6 @@ def _plan_restore(mem: Memory, source: ImportSource) -> tuple[ExportPlan, Memory
         blobs=len(found.blobs),
     )
     return plan, handle, found
-
-
-def _restore_journal(
-    mem: Memory,
-    handle: Memory,
-    source: ImportSource,
-    found: vault.VaultSummary,
-    report: Callable[[int, int], None] | None,
-) -> RestoredExport:
-    # Blobs first, so that stored records refer to existing blobs only.
-    errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(handle, source.path, ref))}
-    commits = _report_progress(vault.commits_of(source, found.head), found.lines, report)
-    head = handle.restore_journal(commits)
-    if head != found.head:
-        raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
-    notes = [f"the complete history was restored; the head is {head.name}"]
-    if len(found.blobs) > len(errors):
-        notes.append(f"{len(found.blobs) - len(errors)} blobs came with it")
-    if errors:
-        ref, why = min(errors.items())
-        notes.append(
-            f"{len(errors)} blobs that it refers to could not be stored, the first {ref[:19]}…: {why}; "
-            "`verify` reports them until they are added again"
-        )
-    if handle is not mem:
-        notes.append(f"the file is of tenant {found.tenant} and was restored there")
-    return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
 
 
 def _report_progress(

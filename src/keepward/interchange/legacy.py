@@ -84,12 +84,20 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
         raise UnusableItem("the tags are a list of texts")
     topic, category = (_label(row, name) for name in ("topic_id", "category"))
     for name in ("created_at", "updated_at"):
-        _check_instant(row, name)
+        try:
+            if row.get(name) is not None:
+                parse_instant(row[name] if isinstance(row[name], str) else "")
+        except InvalidInput as exc:
+            raise UnusableItem(f"{name} is an instant in ISO 8601") from exc
+    try:
+        scope = parse_scope(scope if isinstance(scope := row.get("scope", "shared"), str) else "")
+    except InvalidInput as exc:
+        raise UnusableItem("the scope is shared or the name of an agent") from exc
     origin = {"source": source, "version": version, **{name: row.get(name) for name in ("created_at", "updated_at")}}
     item: dict[str, Any] = {
         "text": row["text"].strip(),
         "name": row["id"],
-        "scope": _scope(row.get("scope", "shared")),
+        "scope": scope,
         "category": category,
         "tags": tuple(tags),
         "metadata": {"legacy": {name: value for name, value in origin.items() if value is not None}},
@@ -103,26 +111,11 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
     return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
 
 
-def _scope(name: Any) -> str:
-    try:
-        return parse_scope(name if isinstance(name, str) else "")
-    except InvalidInput as exc:
-        raise UnusableItem("the scope is shared or the name of an agent") from exc
-
-
 def _label(row: dict[str, Any], name: str) -> str | None:
     value = row.get(name)
     if value is not None and not isinstance(value, str):
         raise UnusableItem(f"the {name} is a text")
     return (value or "").strip() or None
-
-
-def _check_instant(row: dict[str, Any], name: str) -> None:
-    try:
-        if row.get(name) is not None:
-            parse_instant(row[name] if isinstance(row[name], str) else "")
-    except InvalidInput as exc:
-        raise UnusableItem(f"{name} is an instant in ISO 8601") from exc
 
 
 # --- export

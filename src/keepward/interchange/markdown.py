@@ -104,26 +104,19 @@ def _item(block: _Block, source: ImportSource, properties: dict[str, Any]) -> di
         "evidence": (f"{source.name}:{block.line}",),
     }
     if properties:
-        item |= _properties_of(source, properties)
+        given = properties.get("tags") or []
+        tags = (str(each).strip() for each in (given if isinstance(given, list) else str(given).split(",")))
+        short = {name: value for name, value in properties.items() if len(str(value)) <= _MAX_LABEL}
+        title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
+        item |= {
+            # Notes of basic-memory describe their own subject without its name.
+            "subject": title if "permalink" in properties else None,
+            "metadata": {"note": dict(itertools.islice(short.items(), _MAX_PROPERTIES))},
+            "tags": tuple(dict.fromkeys(tag for each in tags if (tag := each.removeprefix("#")))),
+        }
     with suppress(InvalidInput):
         item["occurred_at"] = parse_timestamp(properties.get("date") or properties.get("created"))
     return item
-
-
-def _properties_of(source: ImportSource, properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the properties of a note give to its blocks."""
-    given = properties.get("tags") or []
-    tags = (
-        str(each).strip().removeprefix("#") for each in (given if isinstance(given, list) else str(given).split(","))
-    )
-    short = {name: value for name, value in properties.items() if len(str(value)) <= _MAX_LABEL}
-    title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
-    return {
-        # Notes of basic-memory describe their own subject without its name.
-        "subject": title if "permalink" in properties else None,
-        "metadata": {"note": dict(itertools.islice(short.items(), _MAX_PROPERTIES))},
-        "tags": tuple(dict.fromkeys(each for each in tags if each)),
-    }
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -110,6 +110,8 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
     if _is_inactive(row) or (ends is not None and ends <= now):
         run.skipped[INACTIVE_NOTE] += 1
         return None
+    named = [row[name] for name in _PARENTS if row.get(name)]
+    parents = [each for value in named for each in (value if isinstance(value, list) else [value])]
     item = {name: row[name] for name in sorted(COPIED_FIELDS) if row.get(name) not in (None, [], {})}
     item |= {
         "metadata": row.get("metadata") or None,
@@ -120,7 +122,7 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
         "name": row["id"],
         "aliases": (*(row.get("aliases") or ()),),
         "evidence": (*(row.get("evidence") or ()),),
-        "parents": _parents(row),
+        "parents": tuple(dict.fromkeys(each for each in parents if isinstance(each, str) and each.strip())),
         "user": user_of(row),
     }
     if any(row.get(name) for name in _VECTORS):
@@ -145,12 +147,6 @@ def _instant(row: Mapping[str, Any], names: tuple[str, ...]) -> datetime | None:
     """Return the first of these fields that is set, as an instant."""
     value = next((row[name] for name in names if row.get(name) not in (None, "")), None)
     return None if value is None else parse_timestamp(value)
-
-
-def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
-    named = [row[name] for name in _PARENTS if row.get(name)]
-    flat = [each for value in named for each in (value if isinstance(value, list) else [value])]
-    return tuple(dict.fromkeys(each for each in flat if isinstance(each, str) and each.strip()))
 
 
 def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:

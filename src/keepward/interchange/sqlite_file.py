@@ -68,11 +68,10 @@ def rows_in(source: ImportSource, columns: Collection[str], usual: str) -> Itera
         names = list(process.tables[table])
         process.choose(table)
         while isinstance(row := process.answer(), list):
-            yield {name: _value_of(value) for name, value in zip(names, row, strict=True)}
-
-
-def _value_of(value: Any) -> Any:
-    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+            yield {
+                name: base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+                for name, value in zip(names, row, strict=True)
+            }
 
 
 class _Process:
@@ -109,7 +108,11 @@ class _Process:
             if len(image) > TOTAL_LIMIT:
                 raise InvalidInput(f"{source.name} is too large for a stream: import it by its path")
         else:
-            database = f"{source.path.resolve().as_uri()}?{_mode(source)}"
+            source.stream.seek(18)
+            logged = source.stream.read(1) == b"\2"
+            # Without locks only if SQLite would create a log next to the file.
+            unlocked = logged and not sidecar_path(source.path, "-wal").exists()
+            database = f"{source.path.resolve().as_uri()}?mode=ro{'&immutable=1' if unlocked else ''}"
         process = cls(source)
         try:
             request = {"database": database, "bytes": len(image), "row_limit": ROW_LIMIT, "timeout": _LOCK_TIMEOUT_S}
@@ -169,12 +172,3 @@ class _Process:
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 cast("IO[bytes]", stream).close()
-
-
-def _mode(source: ImportSource) -> str:
-    """Return how SQLite opens the file: without locks only if it would create a log next to the file."""
-    source.stream.seek(18)
-    logged = source.stream.read(1) == b"\2"
-    return (
-        "mode=ro&immutable=1" if logged and not sidecar_path(cast("Path", source.path), "-wal").exists() else "mode=ro"
-    )

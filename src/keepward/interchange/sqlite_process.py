@@ -47,14 +47,6 @@ def _authorize(action: int, first: str | None, _second: str | None, _base: str |
     return sqlite3.SQLITE_OK if source is None and (reads or asks) else sqlite3.SQLITE_DENY
 
 
-def _limit_process() -> None:
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-        resource.setrlimit(resource.RLIMIT_AS, (_PROCESS_BYTES, _PROCESS_BYTES))
-
-
 def _open(request: dict[str, Any], given: IO[bytes]) -> sqlite3.Connection:
     base = sqlite3.connect(request["database"], uri=True, timeout=request["timeout"])
     base.execute(f"PRAGMA hard_heap_limit={_HEAP_BYTES}")
@@ -89,19 +81,12 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _as_json(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()}
-
-
-def _error_of(exc: BaseException) -> str:
-    if isinstance(exc, MemoryError):
-        return "large"
-    name = getattr(exc, "sqlite_errorname", None) or ""
-    return _ERRORS.get("_".join(name.split("_")[:2]), "damaged")
-
-
 def _main() -> None:
-    _limit_process()
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+        resource.setrlimit(resource.RLIMIT_AS, (_PROCESS_BYTES, _PROCESS_BYTES))
     given, output = sys.stdin.buffer, sys.stdout.buffer
     chosen: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -112,7 +97,8 @@ def _main() -> None:
         os._exit(0)
 
     def tell(value: Any) -> None:
-        output.write(json.dumps(value, ensure_ascii=False, default=_as_json).encode() + b"\n")
+        text = json.dumps(value, ensure_ascii=False, default=lambda data: {"base64": base64.b64encode(data).decode()})
+        output.write(text.encode() + b"\n")
 
     try:
         base = _open(json.loads(given.readline()), given)
@@ -123,7 +109,9 @@ def _main() -> None:
                 output.flush()
         tell({"end": True})
     except (sqlite3.Error, UnicodeError, MemoryError, AttributeError) as exc:
-        tell({"error": _error_of(exc)})
+        name = getattr(exc, "sqlite_errorname", None) or ""
+        known = _ERRORS.get("_".join(name.split("_")[:2]), "damaged")
+        tell({"error": "large" if isinstance(exc, MemoryError) else known})
     output.flush()
     # The thread may hold a lock of the standard input, which an ordinary end would wait for.
     os._exit(0)

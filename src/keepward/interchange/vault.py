@@ -90,7 +90,11 @@ def event_fields(
 def _details_fields(commit: Commit) -> dict[str, Any]:
     if commit.payload is None:
         return {"erased": True, "seal": commit.commitment().hex()}
-    return {"details": _reveal_payload(commit.payload), "salt": commit.salt.hex()}
+    details = json.loads(commit.payload)
+    if canonical(details) != commit.payload:
+        # In another form than this version writes: as text, so that no byte changes.
+        details = commit.payload.decode()
+    return {"details": details, "salt": commit.salt.hex()}
 
 
 def export_fields(tenant: str, head: Head) -> dict[str, Any]:
@@ -121,11 +125,6 @@ def payload_of(line: dict[str, Any]) -> bytes | None:
         raise UnusableItem("the fields of the record are missing")
     first = {name: line[name] for name in _LEADING_FIELDS if name in line}
     return canonical(more | {n: v for n, v in first.items() if n not in _IMPLIED or v != _IMPLIED[n]})
-
-
-def _reveal_payload(payload: bytes) -> Any:
-    value = json.loads(payload)
-    return value if canonical(value) == payload else payload.decode()
 
 
 def declared_head(line: dict[str, Any]) -> tuple[str, Head]:
@@ -260,16 +259,11 @@ def commits_of(source: ImportSource, head: Head) -> Iterator[tuple[Commit, list[
 
 def records(source: ImportSource, line_numbers: frozenset[int]) -> Iterator[tuple[int, Record]]:
     """Yield (line number, record) for the given lines of a verified file."""
-    for number, line in _picked(source, line_numbers):
-        payload = payload_of(line)
-        if payload is not None:
-            yield number, decode_record(payload)
-
-
-def _picked(source: ImportSource, line_numbers: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in source.lines() if line_numbers else ():
         if number in line_numbers and not isinstance(text, UnusableItem):
-            yield number, parse(text)
+            payload = payload_of(parse(text))
+            if payload is not None:
+                yield number, decode_record(payload)
 
 
 def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> None:
@@ -328,7 +322,6 @@ def _check_record(number: int, event: Event, faults: list[str]) -> None:
 
 
 def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
-    # Loaded here: the detectors take longer to load than everything else in this module.
     if payload is None:
         return
     for text in strings(json.loads(payload)):
