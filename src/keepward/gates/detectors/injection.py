@@ -37,9 +37,6 @@ _LEET_TABLES = tuple(
 )
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
 _DISGUISED = "disguised_order"
-#: Signs around a statement that count as letters: underscores that are in no name, escaped line ends, emoji.
-_FRAME = lazy_regex(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|\\[nrt]")
-_DISGUISED = "disguised_order"
 #: Signs around a statement that a rule takes for letters: underscores that are in no name, and escaped line ends.
 _FRAME = lazy_regex(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|\\[nrt]")
 
