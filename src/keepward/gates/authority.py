@@ -149,8 +149,14 @@ def _below_target_trust(case: GateInput, view: GateContext, policy: Policy) -> I
         trust = min(trust, trust_of(case.actor, default_source(case.actor)))
     if view.successor is not None:
         trust = min(trust, view.successor.trust)
-    if trust >= before.trust or (trust >= Trust.AGENT and _is_opened_to_agents(case, policy)):
+    if trust >= before.trust:
         return
+    if trust >= Trust.AGENT and (before.tier is Tier.CORE or before.access is not None):
+        # The owner's setting, not a default, may let agents make this change.
+        access = access_for(policy, before.tier, before.key, before.access)
+        adds = isinstance(change, changes.Append | changes.Insert)
+        if access is Access.READ_WRITE or (access is Access.APPEND and adds):
+            return
     detail = f"the {before.trust.label} said this, and {_SOURCE_PHRASES[trust]} wants to change it: a person decides"
     yield _reason("lower_trust", detail)
 
@@ -183,16 +189,6 @@ def _claims_higher_source(case: GateInput, view: GateContext) -> Reason | None:
         "cite as evidence the id of a message from that source that this store recorded"
     )
     return _reason("claimed_source", detail)
-
-
-def _is_opened_to_agents(case: GateInput, policy: Policy) -> bool:
-    """Whether the owner's setting, not a default, lets agents make this change."""
-    before = case.before
-    if before is None or (before.tier is not Tier.CORE and before.access is None):
-        return False
-    access = access_for(policy, before.tier, before.key, before.access)
-    adds = isinstance(case.change, changes.Append | changes.Insert) and access is Access.APPEND
-    return access is Access.READ_WRITE or adds
 
 
 def _brings_text(case: GateInput) -> bool:

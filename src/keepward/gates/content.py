@@ -108,13 +108,12 @@ def _masking_reasons(findings: Iterable[tuple[str, Finding]]) -> tuple[Reason, .
 
 def _has_split_secret(fields_text: Text) -> bool:
     """Whether the fields together contain a secret that is not masked yet."""
-    return not all(_follows_marker(fields_text.text, finding) for finding in secrets_detector.scan(fields_text))
-
-
-def _follows_marker(text: str, finding: Finding) -> bool:
-    """Whether a finding follows a marker. Then the words before it announced a secret that is masked already."""
-    before = text[: finding.start].rstrip(" \n\t-:=\"'`")
-    return before.endswith("]") and before[before.rfind("[") + 1 : -1].isupper()
+    for finding in secrets_detector.scan(fields_text):
+        before = fields_text.text[: finding.start].rstrip(" \n\t-:=\"'`")
+        # After a marker the words before the finding announced a secret that is masked already.
+        if not (before.endswith("]") and before[before.rfind("[") + 1 : -1].isupper()):
+            return True
+    return False
 
 
 def _secret_reasons(findings: Iterable[tuple[str, Finding]], advice: str) -> tuple[Reason, ...]:

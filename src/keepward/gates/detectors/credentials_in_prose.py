@@ -440,6 +440,10 @@ class ProximityRule(NamedTuple):
     needs: tuple[Condition, ...]
     unless: tuple[Condition, ...]
 
+    def applies(self, around: ValueContext) -> bool:
+        """Whether every required condition holds, and no excluding one."""
+        return all(each(around) for each in self.needs) and not any(each(around) for each in self.unless)
+
 
 @functools.cache
 def _rules() -> Mapping[str, Sequence[ProximityRule]]:
@@ -576,16 +580,10 @@ def _find_near_words(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         for value in _candidate_values(line):
             around = ValueContext(line, value)
-            rule = _matching_rule(around) if around.is_statement else None
+            rules = _rules().get(value.shape, ()) if around.is_statement else ()
+            rule = next((rule for rule in rules if rule.applies(around)), None)
             if rule is not None:
-                yield line[value.first].start, line[value.last].end, rule
-
-
-def _matching_rule(around: ValueContext) -> str | None:
-    for rule in _rules().get(around.value.shape, ()):
-        if all(each(around) for each in rule.needs) and not any(each(around) for each in rule.unless):
-            return rule.name
-    return None
+                yield line[value.first].start, line[value.last].end, rule.name
 
 
 def find_near_words(text: str) -> Iterator[tuple[int, int, str]]:

@@ -118,7 +118,20 @@ class Text:
 
         Case, spacing and line breaks stay.
         """
-        return self if self.is_plain else _normal_form(self.text)
+        if self.is_plain:
+            return self
+        text = self.text
+        table = {char: _fold(char) for char in set(text)}
+        origin: tuple[int, ...] | None = None
+        if any(char != folded for char, folded in table.items()):
+            pieces = list(map(table.__getitem__, text))
+            widths = bytes(map(len, pieces))
+            if widths.count(1) != len(widths):
+                at = range(len(text))
+                steps = compress(at, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, at, widths))
+                origin = (*steps, len(text))
+            text = "".join(pieces)
+        return Text(_fold_lookalikes(text), origin)
 
     @lazy_property
     def unescaped(self) -> Text | None:
@@ -232,20 +245,6 @@ class Text:
 @functools.cache
 def _remaining(dropped: str) -> bytes:
     return bytes(chr(byte) not in dropped for byte in range(256))
-
-
-def _normal_form(text: str) -> Text:
-    table = {char: _fold(char) for char in set(text)}
-    origin: tuple[int, ...] | None = None
-    if any(char != folded for char, folded in table.items()):
-        pieces = list(map(table.__getitem__, text))
-        widths = bytes(map(len, pieces))
-        if widths.count(1) != len(widths):
-            indices = range(len(text))
-            steps = compress(indices, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, indices, widths))
-            origin = (*steps, len(text))
-        text = "".join(pieces)
-    return Text(_fold_lookalikes(text), origin)
 
 
 class _Letters:

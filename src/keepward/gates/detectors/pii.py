@@ -146,18 +146,16 @@ def _number(name: str) -> Callable[[str], bool]:
     """Return the check of a number by its name in python-stdnum, or by several joined by a bar; ``any`` accepts all."""
     if name == "any":
         return bool
-    names = name.split("|")
 
     def accepts(value: str) -> bool:
-        return any(_is_valid_number(kind, value) for kind in names)
+        # python-stdnum accepts only dashes in numbers of the United States.
+        dashed = re.sub("[ ._/-]+", "-", value)
+        return any(
+            importlib.import_module(f"stdnum.{kind}").is_valid(dashed if kind in {"us.ssn", "us.itin"} else value)
+            for kind in name.split("|")
+        )
 
     return accepts
-
-
-def _is_valid_number(name: str, value: str) -> bool:
-    # python-stdnum accepts only dashes in numbers of the United States.
-    value = re.sub("[ ._/-]+", "-", value) if name in {"us.ssn", "us.itin"} else value
-    return bool(importlib.import_module(f"stdnum.{name}").is_valid(value))
 
 
 def _alnum(char: str) -> bool:

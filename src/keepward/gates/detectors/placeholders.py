@@ -49,15 +49,18 @@ _WORDS = """
 """
 #: Numbers after such words, but no years: ``password123``.
 _COUNT = "(?:0|00|000|007|01|02|1|12|123[4-9]*0?|2|21|3|321|32|42|64|99|256|512|[1-9][0-9]{1,3}000)"
-_ROWS = (
-    "abcdefghijklmnopqrstuvwxyz",
-    "01234567890123456789",
-    "0123456789abcdef0123456789abcdef",
-    "qwertyuiopasdfghjklzxcvbnm",
+#: The rows of the alphabet and of keyboards, forwards and backwards.
+_ROWS = tuple(
+    way
+    for row in (
+        "abcdefghijklmnopqrstuvwxyz",
+        "01234567890123456789",
+        "0123456789abcdef0123456789abcdef",
+        "qwertyuiopasdfghjklzxcvbnm",
+    )
+    for way in (row, row[::-1])
 )
-_SIX_IN_A_ROW = frozenset(
-    way[start : start + 6] for row in _ROWS for way in (row, row[::-1]) for start in range(len(row) - 5)
-)
+_SIX_IN_A_ROW = frozenset(row[start : start + 6] for row in _ROWS for start in range(len(row) - 5))
 #: References to variables and settings instead of values.
 _READ = lazy_regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
@@ -163,14 +166,11 @@ def is_sequential(value: str) -> bool:
     while index < len(lowered):
         size = 0
         if lowered[index : index + 6] in _SIX_IN_A_ROW:
-            size = next(n for n in range(min(32, len(lowered) - index), 5, -1) if _in_a_row(lowered[index : index + n]))
+            sizes = range(min(32, len(lowered) - index), 5, -1)
+            size = next(size for size in sizes if any(lowered[index : index + size] in row for row in _ROWS))
         in_rows += size
         index += size or 1
     return in_rows * 10 >= len(value) * 7
-
-
-def _in_a_row(part: str) -> bool:
-    return any(part in row or part in row[::-1] for row in _ROWS)
 
 
 def _is_digest(sample: _Sample, start: int, value: str) -> bool:

@@ -19,7 +19,10 @@ from keepward.gates.detectors.tables import read, split_entries
 def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
     """Return the rules of one table of a file, in its order."""
     tables = read(name)
-    return tuple(_rule(row, tables) for row in tables[table])
+    return tuple(
+        make_rule(row, functools.partial(expand_lists, row["pattern"], tables), split_entries(row.get("literals", "")))
+        for row in tables[table]
+    )
 
 
 def expand_lists(pattern: str, tables: Mapping[str, Any]) -> str:
@@ -27,10 +30,6 @@ def expand_lists(pattern: str, tables: Mapping[str, Any]) -> str:
     for name, alternatives in tables.get("lists", {}).items():
         pattern = pattern.replace(f"{{{name}}}", f"(?:{'|'.join(alternatives)})")
     return pattern
-
-
-def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    return make_rule(row, lambda: expand_lists(row["pattern"], tables), split_entries(row.get("literals", "")))
 
 
 def make_rule(
