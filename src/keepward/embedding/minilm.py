@@ -84,7 +84,15 @@ class MiniLmEmbedder:
         """Return float32, shape (len(texts), 384), L2-normalised rows, in the order of `texts`."""
         if not texts:
             return np.zeros((0, DIM), dtype=np.float32)
-        tokenizer, network = self._open()
+        with self._lock:
+            if self._opened is None:
+                from tokenizers import Tokenizer
+
+                tokenizer = Tokenizer.from_file(str(self._folder / model_files.TOKENIZER))
+                tokenizer.no_padding()
+                tokenizer.enable_truncation(MAX_TOKENS)
+                self._opened = tokenizer, Network(self._folder)
+            tokenizer, network = self._opened
 
         def vector(text: str) -> NDArray[np.float32]:
             # The tokenizer takes UTF-8 only; a lone surrogate becomes a question mark rather than an exception.
@@ -97,17 +105,6 @@ class MiniLmEmbedder:
 
         with ThreadPoolExecutor(min(_cores(), len(texts))) as pool:
             return np.stack(list(pool.map(vector, texts)))
-
-    def _open(self) -> tuple[Tokenizer, Network]:
-        with self._lock:
-            if self._opened is None:
-                from tokenizers import Tokenizer
-
-                tokenizer = Tokenizer.from_file(str(self._folder / model_files.TOKENIZER))
-                tokenizer.no_padding()
-                tokenizer.enable_truncation(MAX_TOKENS)
-                self._opened = tokenizer, Network(self._folder)
-            return self._opened
 
 
 class Network:

@@ -189,7 +189,12 @@ class TrustStore:
             raise Tampered(_DAMAGED)
         # Empty: another process has created the file and is about to record its first head.
         own = raw[_HEAD_OFFSETS[of] : _HEAD_OFFSETS[of] + _HEAD_BYTES]
-        return self._verified_head(tenant, own, of) if own.strip(b"\0") else None
+        if not own.strip(b"\0"):
+            return None
+        head = Head(seq=int.from_bytes(own[:8], "big"), hash=own[8:40])
+        if len(own) != _HEAD_BYTES or not hmac.compare_digest(own, self._encode_head(tenant, head, of)):
+            raise Tampered(_DAMAGED)
+        return head
 
     def record_head(self, tenant: str, head: Head | None, sums: Head | None = None) -> None:
         """Record each head that is ahead of its recorded one.
@@ -253,12 +258,6 @@ class TrustStore:
         body = head.seq.to_bytes(8, "big") + head.hash
         key = self._key or self.key() or b""
         return body + hmac.digest(key, _LABELS[of] + tenant.encode() + b"\0" + body, "sha256")
-
-    def _verified_head(self, tenant: str, raw: bytes, of: HeadKind) -> Head:
-        head = Head(seq=int.from_bytes(raw[:8], "big"), hash=raw[8:40])
-        if len(raw) != _HEAD_BYTES or not hmac.compare_digest(raw, self._encode_head(tenant, head, of)):
-            raise Tampered(_DAMAGED)
-        return head
 
 
 def store_at(config_dir: str | Path, path: Path) -> str | None:
