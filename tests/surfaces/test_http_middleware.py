@@ -197,6 +197,20 @@ def test_a_parameter_that_takes_several_values_may_appear_twice(stage, owner):
     assert stage.client.get("/probe?tag=a&tag=b", headers=owner).status_code == 200
 
 
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_a_large_answer_is_compressed_for_whoever_accepts_it(stage, owner, coding):
+    answer = stage.client.get("/openapi.json", headers={**owner, "Accept-Encoding": coding})
+    assert answer.headers.get("content-encoding") == ("gzip" if coding == "gzip" else None)
+    assert int(answer.headers["content-length"]) < len(answer.content) / (3 if coding == "gzip" else 1) + 1
+    assert (answer.headers["vary"], answer.json()["openapi"]) == ("Accept-Encoding", "3.1.0")
+
+
+def test_the_secret_of_a_session_is_never_compressed(stage):
+    code = stage.app.state.serving.console_link("").partition("code=")[2]
+    answer = stage.client.post("/session", json={"code": code}, headers={"Accept-Encoding": "gzip"})
+    assert ("csrf" in answer.json(), "content-encoding" in answer.headers) == (True, False)
+
+
 SECRET = "hunt" + "er2-needle"
 NUMBER = 987654
 ECHOES = {

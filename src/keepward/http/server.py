@@ -35,6 +35,7 @@ from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
@@ -56,6 +57,7 @@ from keepward.http.routes import ApiRoute, Endpoint, route
 from keepward.http.routes import routes as operation_routes
 from keepward.http.schemas import Schema, schema_of_result
 from keepward.http.slots import CALL, STREAM
+from keepward.http.streams import OCTET_STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.services.read_taint import actor_key
@@ -63,6 +65,13 @@ from keepward.settings import Settings
 from keepward.storage.server_state import ServerState
 
 PAGE_FOLDER = Path(__file__).parent / "page"
+#: Responses of at least so many bytes are compressed for clients that accept it, for example JSON of 840 kB to 60 kB.
+#: The secret of a session is in a shorter one.
+_COMPRESSED: dict[str, Any] = {
+    "minimum_size": 1_000,
+    "compresslevel": 5,
+    "exclude_content_types": (*DEFAULT_EXCLUDED_CONTENT_TYPES, OCTET_STREAM),
+}
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
@@ -316,7 +325,7 @@ def create_app(
     state = serving or AppState(memory=memory, options=chosen)
     app = Application(
         routes=[*OWN_ROUTES, *(operation_routes() if routes is None else routes)],
-        middleware=[Middleware(SecurityMiddleware, serving=state)],
+        middleware=[Middleware(SecurityMiddleware, serving=state), Middleware(GZipMiddleware, **_COMPRESSED)],
         exception_handlers={HTTPException: _answer, KeepwardError: _answer},
         lifespan=lifespan,
     )
