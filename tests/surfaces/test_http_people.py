@@ -160,19 +160,8 @@ def test_cursors_and_idempotency_keys_belong_to_one_user(world):
 
 @pytest.fixture
 def client(world):
-    with Client("http://127.0.0.1:8321", world.owner.headers["Authorization"][7:], transport=_to(world)) as client:
+    with Client("http://127.0.0.1:8321", world.owner.headers["Authorization"][7:], transport=world.nobody) as client:
         yield client
-
-
-def _to(world):
-    import httpx2
-
-    def send(request):
-        headers = [(name, value) for name, value in request.headers.items() if name.lower() != "host"]
-        answer = world.nobody.request(request.method, str(request.url), content=request.read(), headers=headers)
-        return httpx2.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
-
-    return httpx2.MockTransport(send)
 
 
 def test_the_client_gives_the_same_handles(world, client):
@@ -199,7 +188,7 @@ def test_the_client_gives_the_same_handles(world, client):
 
 def test_a_client_of_an_agent_erases_nothing(world):
     token = world.memory.create_token("planner").secret
-    with Client("http://127.0.0.1:8321", token, transport=_to(world)) as client, pytest.raises(Unauthorised):
+    with Client("http://127.0.0.1:8321", token, transport=world.nobody) as client, pytest.raises(Unauthorised):
         client.user("ana").erase()
     assert world.memory.actor == Actor.operator("olga")
 
@@ -229,7 +218,7 @@ def test_a_name_in_another_case_is_said_at_a_read_and_a_write(world, client):
     assert [told in reason["detail"] for reason in wrote["reasons"]].count(True) == 1
     outcome = client.user("Ana").remember("Ana has a boat")
     assert [told in reason.detail for reason in outcome.reasons].count(True) == 1
-    with Client("http://127.0.0.1:8321", _token(world, "/users/Ana"), transport=_to(world)) as own:
+    with Client("http://127.0.0.1:8321", _token(world, "/users/Ana"), transport=world.nobody) as own:
         assert (own.recall("tabs").notes, own.remember("Ana sings").reasons) == (
             ("no embedder: found by words alone",),
             (),
