@@ -214,8 +214,19 @@ class MemoryAPI(ABC):
         """Return every version of a memory with the commit that made it, oldest first."""
 
     @operation("GET /memory/facets", by="services.reading.queries:facets", right="read")
-    def facets(self, *, of: Sequence[str] = (), most: int = 50, filters: Filters | None = None) -> Facets:
-        """Return how many memories pass the filters of ``list_memories``, in total and by value of each facet."""
+    def facets(
+        self,
+        *,
+        of: Sequence[str] = (),
+        name: str | None = None,
+        most: int = 50,
+        filters: Filters | None = None,
+    ) -> Facets:
+        """Return how many memories pass the filters of ``list_memories``, in total and by value of each facet.
+
+        With ``name``, only values that contain it are listed: equal ones first, then those that begin with it. For
+        example, ``facets(of=["subject"], name="ana")`` finds every subject of that name among any number.
+        """
 
     @operation("GET /memory/activity", by="services.reading.queries:activity", right="read")
     def activity(
@@ -231,16 +242,22 @@ class MemoryAPI(ABC):
         """
 
     @operation("GET /memory/sources", by="services.reading.queries:sources", right="read")
-    def sources(self, *, filters: Filters | None = None) -> Sources:
-        """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``."""
+    def sources(self, *, name: str | None = None, filters: Filters | None = None) -> Sources:
+        """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``.
+
+        With ``name``, only those are listed whose name contains it, as in ``facets``.
+        """
 
     @operation("GET /memory/users", by="services.reading.lists:users", right="read", answer="items")
-    def users(self) -> list[Member]:
-        """Return the users with memories at this scope and below, with the number of memories, by name."""
+    def users(self, *, name: str | None = None) -> list[Member]:
+        """Return the users with memories at this scope and below, with the number of memories, by name.
+
+        With ``name``, only those whose name contains it, as in ``facets``.
+        """
 
     @operation("GET /memory/projects", by="services.reading.lists:projects", right="read", answer="items")
-    def projects(self) -> list[Member]:
-        """Return the projects with memories at this scope and below, with the number of memories, by name."""
+    def projects(self, *, name: str | None = None) -> list[Member]:
+        """Return the projects with memories at this scope and below, as ``users`` does."""
 
     @operation("GET /memory/items/{id}/lineage", by="services.undoing.provenance:lineage", right="read")
     def lineage(self, memory_id: str) -> Lineage:

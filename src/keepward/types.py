@@ -209,6 +209,10 @@ Authors = Annotated[
     Alias("author"),
 ]
 Substring = Annotated[str, Meta(description="Part of the text or key; case is ignored.", min_length=1, max_length=1000)]
+NamePart = Annotated[
+    str,
+    Meta(description="Only names that contain this; case is ignored.", min_length=1, max_length=1000, pattern=r"\S"),
+]
 Timestamp = Annotated[
     str,
     Meta(description="ISO 8601; without an offset it is UTC.", min_length=1, max_length=64),
@@ -358,6 +362,10 @@ PARAMETERS: Mapping[str, Any] = {
     ],
     "recall.receipt": Annotated[bool, Meta(description="Store a receipt for `feedback`.")],
     "facets.of": Annotated[list[Facet], Meta(description="Facets to count. Default: all.", max_length=16)],
+    "facets.name": NamePart,
+    "sources.name": NamePart,
+    "users.name": NamePart,
+    "projects.name": NamePart,
     "facets.most": Annotated[int, Meta(description="Maximum number of values listed for a facet.", ge=1, le=100_000)],
     "activity.days": Annotated[int, Meta(description="Number of days, up to `until` or today.", ge=1, le=400)],
     "activity.by": _described(SeriesName, "`author`, `source`, `session`, `tier`, `kind` or `scope`."),

@@ -31,15 +31,30 @@ def _words_alone(record: Record) -> Features:
     return Features(terms=tokenizer.pack(record.text.lower().rstrip(".").split()), model=None, vectors=b"", units=0)
 
 
+def many_subjects(owner: Memory, count: int) -> None:
+    """Put two facts about each of so many people into a store; they are called ``person N``, with three digits or more.
+
+    Then there is one about ``Olga Brandt``, whose text does not name her.
+    """
+    names = [f"person {n:03}" for n in range(count) for _ in range(2)]
+    texts = [f"Entry {n} names {name}." for n, name in enumerate(names)]
+    texts.append("Takes ten units of insulin.")
+    put_records(owner, texts, subjects=[*names, "Olga Brandt"], features=_words_alone)
+
+
 def put_records(
     owner: Memory,
     texts: Sequence[str],
     *,
     ttl_days: int | None = None,
     features: Callable[[Record], Features] = text_features,
+    subjects: Sequence[str | None] = (),
     **fields: Any,
 ) -> list[Record]:
-    """Put archival facts of the owner into a store, a hundred a commit, with other fields as named; return them."""
+    """Put archival facts of the owner into a store, a hundred a commit, with other fields as named; return them.
+
+    ``subjects`` are whom the texts are about, one each.
+    """
     context, ids = owner._context, RandomIds()
     now = owner.now
     made: list[Record] = []
@@ -58,7 +73,11 @@ def put_records(
             "reinforced_at": now,
             "expires_at": None if ttl_days is None else now + timedelta(days=ttl_days),
         }
-        records = [Record(id=ids.new_id(now), text=text, **(given | fields)) for text in texts[start : start + CHUNK]]
+        about = subjects[start : start + CHUNK] or [None] * CHUNK
+        records = [
+            Record(id=ids.new_id(now), text=text, **({"subject": subject} | given | fields))
+            for text, subject in zip(texts[start : start + CHUNK], about, strict=False)
+        ]
         stage = PendingCommit(
             commit_id=ids.new_id(now),
             at=now,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any, get_args
@@ -19,7 +19,7 @@ from keepward.core.browse import Activity, Count, Facets, Member, Series, Source
 from keepward.core.memory import Record, Sensitivity, as_read
 from keepward.core.principals import Trust, project_of, user_of
 from keepward.core.query import AsOf, Filter, Memories
-from keepward.core.value import from_micros, to_micros
+from keepward.core.value import from_micros, plain_name, to_micros
 from keepward.core.wording import Wording
 from keepward.errors import InvalidInput
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
@@ -150,46 +150,69 @@ def matching_ids(
     return frozenset(each.id for each in found), tuple(sorted({each.scope for each in found}))
 
 
+def _matching(names: Iterable[str], part: str | None) -> list[str]:
+    """Return the names that contain a text in any case: first equal ones, then those that begin with it.
+
+    The kind of an actor, as in ``user:ana``, counts as no part of its name. Names that match alike stay in order.
+    """
+    if part is None:
+        return list(names)
+    sought = plain_name(part).casefold()
+
+    def distance(name: str) -> int:
+        forms = {name, name.partition(":")[2]}
+        return 0 if sought in forms else 1 if any(form.startswith(sought) for form in forms) else 2
+
+    folded = {name: name.casefold() for name in names}
+    return sorted((name for name in folded if sought in folded[name]), key=lambda name: distance(folded[name]))
+
+
 def facets(
-    context: RequestContext, filters: Filter, reader: VisibleReader, *, of: Sequence[str] = (), most: int = MAX_LISTED
+    context: RequestContext,
+    filters: Filter,
+    reader: VisibleReader,
+    *,
+    of: Sequence[str] = (),
+    name: str | None = None,
+    most: int = MAX_LISTED,
 ) -> Facets:
     """Return how many memories pass, and how many have each value of a facet.
 
     A facet is counted without its own filter. ``of`` names the facets to count, by default all; at most ``most``
-    values of each are listed.
+    values of each are listed, with ``name`` of those that contain it.
     """
     view = _Visible(context, filters, reader)
     total, found = view.store.facet_counts(view.tenant, view.filters, view.now, of or FACETS)
     listed: dict[str, tuple[Count, ...]] = {}
     unlisted: dict[str, int] = {}
-    for name in of or FACETS:
-        counts = found[name]
-        order = sorted(counts, key=lambda value: (-counts[value], value))
+    for facet in of or FACETS:
+        counts = found[facet]
+        order = _matching(sorted(counts, key=lambda value: (-counts[value], value)), name)
         # Values of the filter are always listed, even with a count of 0.
-        shown = dict.fromkeys((*order[:most], *names_of(filters, name)))
-        listed[name] = tuple(Count(value=value, count=counts.get(value, 0)) for value in shown)
+        shown = dict.fromkeys((*order[:most], *names_of(filters, facet)))
+        listed[facet] = tuple(Count(value=value, count=counts.get(value, 0)) for value in shown)
         if len(order) > most:
-            unlisted[name] = len(order) - most
+            unlisted[facet] = len(order) - most
     notes = (*([_SENSITIVE_OMITTED] if view.has_omitted() else ()), *view.corrupt_ids()[1])
     return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=unlisted, notes=notes)
 
 
-def users(context: RequestContext) -> list[Member]:
-    """Return the users with memories at the handle's scope and below, by name."""
-    return _members(context, user_of)
+def users(context: RequestContext, *, name: str | None = None) -> list[Member]:
+    """Return the users with memories at the handle's scope and below, by name; with ``name`` those that contain it."""
+    return _members(context, user_of, name)
 
 
-def projects(context: RequestContext) -> list[Member]:
-    """Return the projects with memories at the handle's scope and below, by name."""
-    return _members(context, project_of)
+def projects(context: RequestContext, *, name: str | None = None) -> list[Member]:
+    """Return the projects with memories at the handle's scope and below, as ``users`` does."""
+    return _members(context, project_of, name)
 
 
-def _members(context: RequestContext, name_of: Callable[[str], str | None]) -> list[Member]:
+def _members(context: RequestContext, name_of: Callable[[str], str | None], part: str | None) -> list[Member]:
     counts: Counter[str] = Counter()
     for scope, count in VisibleReader(context).memories_below().items():
         if name := name_of(scope):
             counts[name] += count
-    return [Member(name=name, memories=count) for name, count in sorted(counts.items())]
+    return [Member(name=name, memories=counts[name]) for name in _matching(sorted(counts), part)]
 
 
 def activity(
@@ -240,8 +263,10 @@ def _written_versions(view: _Visible, since: int, until: int) -> Iterator[Writte
     return view.reader.readable_versions(versions)
 
 
-def sources(context: RequestContext, filters: Filter, reader: VisibleReader) -> Sources:
+def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, name: str | None = None) -> Sources:
     """Return where memories come from: how many each source wrote, how far they are trusted, and when.
+
+    With ``name`` these are the sources that contain it.
 
     A reference and a session stay in the fields of a memory when another writer rewrites its text; the new text is not
     theirs. Errors are as in ``list_page``.
@@ -262,20 +287,18 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader) -> 
             "sessions": (fields.session,),
         }
         for group, values in names.items():
-            for name in filter(None, values):
-                counts = groups[group].setdefault(name, _SourceCounts(first=version.at))
+            for value in filter(None, values):
+                counts = groups[group].setdefault(value, _SourceCounts(first=version.at))
                 writers = counts.writers.setdefault(version.memory_id, set())
                 if writers and author not in writers and group in {"references", "sessions"}:
                     continue
                 writers.add(author)
                 counts.writes, counts.last = counts.writes + 1, version.at
-    lists = {
-        group: sorted(
-            (counts.summary(name, rows, wordings, view.now) for name, counts in by_name.items()),
-            key=lambda summary: (-summary.memories, summary.name),
-        )
-        for group, by_name in groups.items()
-    }
+    lists: dict[str, list[SourceActivity]] = {}
+    for group, by_name in groups.items():
+        summaries = {each: by_name[each].summary(each, rows, wordings, view.now) for each in _matching(by_name, name)}
+        order = sorted(summaries, key=lambda each: (-summaries[each].memories, each))
+        lists[group] = [summaries[each] for each in _matching(order, name)]
     return Sources(
         head=view.at.head.name,
         **{group: tuple(summaries[:MAX_SOURCES]) for group, summaries in lists.items()},

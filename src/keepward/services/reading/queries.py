@@ -112,11 +112,11 @@ def activity(
     return lists.activity(context, parsed_filters(asked, reader), reader, by=by, days=days, zone=zone)
 
 
-def sources(context: RequestContext, /, *, filters: Filters | None = None) -> Sources:
+def sources(context: RequestContext, /, *, filters: Filters | None = None, name: str | None = None) -> Sources:
     """Return what each actor, source, reference and session wrote."""
     asked = replace(filters or Filters(), include_ended=True)
     reader = VisibleReader(context).within(_within(asked))
-    return lists.sources(context, parsed_filters(asked, reader), reader)
+    return lists.sources(context, parsed_filters(asked, reader), reader, name=name)
 
 
 def filters_of(given: dict[str, Any]) -> Filters:
