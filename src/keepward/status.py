@@ -19,6 +19,7 @@ from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import tokens
 from keepward.services.reading.learned_order import reranker_status
 from keepward.services.reading.reindex import uses_database_index
+from keepward.services.reading.verification import heads_to_verify, store_verification, verification_status
 from keepward.services.reading.visible import VisibleReader, core_blocks
 from keepward.services.request_context import RequestContext
 from keepward.services.review import identity
@@ -36,10 +37,10 @@ STUCK_AFTER = timedelta(days=7)
 
 
 def verify(context: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
-    """Check the store with every tenant; ``on_progress`` is called with the rows that were checked, of how many.
+    """Check the store with every tenant, and store the result, which ``status`` reports.
 
-    An exception in it ends the check. A handle that sees only some scopes learns whether the store is intact, and
-    nothing of its rows.
+    ``on_progress`` is called with the rows that were checked, of how many; an exception in it ends the check. A handle
+    that sees only some scopes learns whether the store is intact, and nothing of its rows.
     """
     store, sees_rows = context.store, VisibleReader(context).sees_store
 
@@ -48,13 +49,16 @@ def verify(context: RequestContext, *, on_progress: Callable[[int, int], None] |
         if on_progress is not None:
             on_progress(*(done, total) if sees_rows else (100 * done // max(total, 1), 100))
 
+    heads = heads_to_verify(context)
     checked, faults = store.verify(on_progress=report)
     with store.inspecting():
         count, blob_faults = blobs.check(context.engine)
     found, checked = (*faults, *blob_faults), {**checked, "blob_files": count}
+    unstored = store_verification(context, heads, found, everywhere=True)
     if not sees_rows:
         return Verification(ok=not found, checked={}, faults=(_OUTSIDE,) if found else ())
-    return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
+    notes = (*store.notes(), *([unstored] if unstored else ()))
+    return Verification(ok=not found, checked=checked, faults=found, notes=notes)
 
 
 def tenants(context: RequestContext) -> list[str]:
@@ -135,6 +139,7 @@ def _status(context: RequestContext) -> dict[str, Any]:
         "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
         "blocks": _blocks(context),
         "reranker": reranker_status(context),
+        "verification": verification_status(context),
         "jobs": jobs,
     }
 
@@ -202,6 +207,7 @@ def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         else "no record is missing; only `keepward verify` checks each of them and the journal",
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
+    yield _verification_check(facts)
     if VisibleReader(context).sees_store:
         yield _erasures_are_listed(context)
     yield check(
@@ -258,6 +264,21 @@ def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         reranker["error"] is None,
         f"{'serves' if reranker['serving'] else 'does not serve'}: {reranker['why']}",
         "recall goes on without it; give feedback and run `keepward train`",
+    )
+
+
+def _verification_check(facts: dict[str, Any]) -> Check:
+    """Report the newest verification, which is stored; nothing is verified now."""
+    found = facts["verification"]
+    covered = f"{found['commits']} of {pluralize(facts['commits'], 'commit', 'commits')} verified, {found['at']}"
+    if found["state"] == "damaged":
+        faults = pluralize(found["faults"], "fault", "faults")
+        covered = f"{faults} found since {found['damaged_since'] or 'the result was edited'}; {covered}"
+    return Check(
+        name="verification",
+        ok=found["state"] != "damaged",
+        detail=covered if found["state"] != "unverified" else "nothing is verified so far",
+        remedy="run `keepward verify`, which names the faults; then restore a backup, or run `keepward store recover`",
     )
 
 

@@ -112,6 +112,17 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "capacity", f"{name}: {tier['live']} of {tier['max']}"
     commits = pluralize(data["commits"], "commit", "commits")
     yield "journal", f"{commits}, head {data['head']}"
+    verified = data["verification"]
+    covered = f"{verified['commits']} of {commits}, {format_time(verified['at'])}"
+    faults = f"{pluralize(verified['faults'], 'fault', 'faults')} since {format_time(verified['damaged_since'])}"
+    yield (
+        "verified",
+        {
+            "unverified": "never: `keepward verify`",
+            "intact": f"{covered}: no faults",
+            "damaged": f"DAMAGED, {faults}: `keepward verify` (newest run: {covered})",
+        }[verified["state"]],
+    )
     blocks = [
         f"{name} {block['tokens']}/{block['budget']}" for name, block in data["blocks"].items() if block["tokens"]
     ]

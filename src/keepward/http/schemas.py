@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from keepward.core.commit import Reason
 from keepward.core.compiled import Explanation
-from keepward.core.journal import CommitView, Erased, Rollback
+from keepward.core.journal import CommitView, Erased, Fault, Rollback
 from keepward.core.json_form import HexBytes, JsonText
 from keepward.core.memory import Record
 from keepward.core.principals import Actor, Token, TokenState
@@ -260,6 +260,19 @@ class Queue(Data):
     oldest_age_seconds: int | None
 
 
+class VerificationState(Data):
+    """What the newest verification covered, and whether faults were found that no later one refutes."""
+
+    state: Literal["unverified", "intact", "damaged"]
+    at: Instant | None
+    by: str | None
+    everywhere: bool
+    commits: int
+    faults: int
+    damaged_since: Instant | None
+    first_faults: list[Fault]
+
+
 class StatusReport(Data):
     """Counts, sizes, the queue and the use of budgets; only the owner sees `path`."""
 
@@ -282,6 +295,7 @@ class StatusReport(Data):
     now: Instant
     quarantine: Queue
     blocks: dict[str, BlockState]
+    verification: VerificationState
 
 
 class SettingsFile(Data):

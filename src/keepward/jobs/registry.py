@@ -20,6 +20,7 @@ from keepward.jobs.pacing import Pace
 from keepward.jobs.planners import JobContext, ProposedBatch
 from keepward.services.reading.learned_order import active_reranker, train_reranker, unseen_feedback
 from keepward.services.reading.reindex import lacks_embedding, reindex, sync_database_index
+from keepward.services.reading.verification import heads_to_verify, store_verification
 from keepward.services.request_context import RequestContext
 from keepward.services.review import decisions
 from keepward.services.review.feedback import learn_importance
@@ -140,8 +141,10 @@ def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def _audit(context: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    heads = heads_to_verify(context, context.tenant)
     checked, store_faults = context.store.verify(context.tenant, on_progress=Pace())
     files, blob_faults = blobs.check(context.engine, context.tenant)
+    store_verification(context, heads, [*store_faults, *blob_faults], everywhere=False)
     try:
         blocks, block_faults = _count_core_blocks(context)
     except KeepwardError as exc:

@@ -198,9 +198,9 @@ def train_reranker(context: RequestContext) -> Training:
         if any(commit.kind == "erase" for commit, _ in writer.events(context.tenant, after=head.seq)):
             raise Conflict("memories were erased while the reranker was trained; nothing was stored: train it again")
         earlier = [f"{RERANKER}/{each}" for each in writer.artefact_names(context.tenant, RERANKER)]
-        writer.delete(ReceiptArtefact, context.tenant, "/".join(TRAINING), *earlier)
+        writer.delete(ReceiptArtefact, context.tenant, *earlier)
         writer.put(ReceiptArtefact(context.tenant, RERANKER, name, base64.b64encode(data).decode()))
-        writer.put(ReceiptArtefact(context.tenant, *TRAINING, json.dumps(facts)))
+        writer.replace_artefact(ReceiptArtefact(context.tenant, *TRAINING, json.dumps(facts)))
         writer.put_receipt(receipt)
     now = ActiveReranker(facts=facts, weights=weights if result.serves else None)
     return replace(_training_result(now, result, feedback=len(examples), from_agents=share), receipt=receipt)

@@ -56,6 +56,7 @@ from keepward.gates.detectors.near_duplicate import fold
 from keepward.ports.store import Destruction
 from keepward.services.access import descendants, items_of
 from keepward.services.reading.learned_order import RERANKER, TRAINING, training_data_to_remove
+from keepward.services.reading.verification import VERIFICATION
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.transaction import store_steps
@@ -189,8 +190,7 @@ def _apply(
         if any(not writer.drop_blob(context.tenant, ref) and blobs.rows(id=ref) for ref in plan.blobs):
             raise Conflict(_PLAN_CHANGED)
         if any(kind == RERANKER for kind, _ in plan.artefacts):
-            writer.delete(ReceiptArtefact, context.tenant, "/".join(TRAINING))
-            writer.put(ReceiptArtefact(context.tenant, *TRAINING, ""))
+            writer.replace_artefact(ReceiptArtefact(context.tenant, *TRAINING, ""))
         writer.put(ReceiptArtefact(context.tenant, COUNTS_KIND, steps[0].after.id, erasure_counts(plan, found.queued)))
 
     try:
@@ -278,7 +278,7 @@ def replay(context: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
 
 
 #: Stored texts without words of memories: those of this module, and what was learned.
-_NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER, TRAINING[0]})
+_NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER, TRAINING[0], VERIFICATION[0]})
 
 
 @dataclass(slots=True)

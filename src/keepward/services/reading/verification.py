@@ -1,0 +1,122 @@
+"""The results of verifications: of the newest one, and of one that found faults and that no later one refutes.
+
+One stored document of each tenant has them, outside the journal. It takes no right to write: a caller gives only the
+command to verify. Faults stay until a run without any checks at least as much.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keepward.core.commit import Head
+from keepward.core.journal import Fault
+from keepward.core.value import from_micros, to_micros
+from keepward.errors import KeepwardError, Tampered
+from keepward.services.reading.visible import VisibleReader
+from keepward.services.request_context import RequestContext
+from keepward.storage.documents import ReceiptArtefact
+
+#: Kind and name of the document.
+VERIFICATION = ("verification", "newest")
+#: Most faults that are stored; their number is stored too.
+MAX_STORED_FAULTS = 50
+
+
+def heads_to_verify(context: RequestContext, tenant: str | None = None) -> dict[str, Head]:
+    """Return the heads that a verification begun now covers: of one tenant, or of all; none if unreadable."""
+    try:
+        found = context.store.heads()
+    except KeepwardError:
+        return {}
+    return {name: head for name, head in found.items() if tenant in (None, name)}
+
+
+def store_verification(
+    context: RequestContext, heads: Mapping[str, Head], faults: Sequence[Fault], *, everywhere: bool
+) -> str | None:
+    """Store the result of a verification that began at ``heads``; return why it is not stored, or None.
+
+    ``everywhere``: it covered all tenants and the database.
+    """
+    if context.store.read_only or context.store.foreign is not None:
+        return "the result is not stored: this store can only be read"
+    if not context.policy.enabled:
+        return "the result is not stored: policy switches memory off"
+    run = {
+        "at": to_micros(context.clock.now()),
+        "by": context.actor.label,
+        "everywhere": everywhere,
+        "faults": len(faults),
+        "first": [[fault.check, fault.row, fault.detail] for fault in faults[:MAX_STORED_FAULTS]],
+    }
+    try:
+        for tenant in heads.keys() | {context.tenant}:
+            covered = heads[tenant].seq if tenant in heads else 0
+            with context.store.write() as writer:
+                found = _document(writer, tenant)
+                writer.replace_artefact(
+                    ReceiptArtefact(tenant, *VERIFICATION, json.dumps(_with({**run, "commits": covered}, found)))
+                )
+    except KeepwardError as exc:
+        return f"the result could not be stored: {exc}"
+    return None
+
+
+def _document(reader: Any, tenant: str) -> dict[str, Any]:
+    try:
+        return json.loads(reader.artefact(tenant, *VERIFICATION) or "{}")  # type: ignore[no-any-return]
+    except Tampered:
+        return {"open": {"at": 0, "everywhere": True, "commits": 0, **_FORGED}}
+
+
+#: The run that an edited document counts as, until one without faults.
+_FORGED = {
+    "faults": 1,
+    "first": [["seals", "documents", "the result of the newest verification does not match its seal"]],
+}
+
+
+def _with(run: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with one more run."""
+    earlier = found.get("open")
+    if run["faults"]:
+        if earlier:
+            widest = {
+                "everywhere": run["everywhere"] or earlier["everywhere"],
+                "commits": max(run["commits"], earlier["commits"]),
+            }
+            return {"last": run, "open": {**run, **widest, "at": earlier["at"] or run["at"]}}
+        return {"last": run, "open": run}
+    covers = earlier and run["everywhere"] >= earlier["everywhere"] and run["commits"] >= earlier["commits"]
+    return {"last": run, "open": None if covers else earlier}
+
+
+def verification_status(context: RequestContext) -> dict[str, Any]:
+    """Return what ``status`` reports of verifications, as JSON values.
+
+    ``state`` is ``damaged`` from the first fault to the next run without any over at least as much; ``intact`` if the
+    newest run found none; ``unverified`` before the first.
+    """
+    found = _document(context.store, context.tenant)
+    last, faulty = found.get("last"), found.get("open")
+    sees_rows = VisibleReader(context).sees_store
+    return {
+        "state": "damaged" if faulty else "intact" if last else "unverified",
+        "at": _time(last),
+        "by": last["by"] if last else None,
+        "everywhere": bool(last and last["everywhere"]),
+        "commits": last["commits"] if last else 0,
+        "faults": faulty["faults"] if faulty else 0,
+        "damaged_since": _time(faulty),
+        "first_faults": [
+            {"check": check, "row": row, "detail": detail} for check, row, detail in (faulty["first"] if faulty else ())
+        ]
+        if sees_rows
+        else [],
+    }
+
+
+def _time(run: Mapping[str, Any] | None) -> str | None:
+    return from_micros(run["at"]).isoformat() if run and run["at"] else None
