@@ -134,3 +134,15 @@ def test_verifying_adds_nothing_to_the_journal_and_one_document(filled: Memory, 
         filled.verify()
     assert (filled.status()["head"], len(tamper.documents(path, "artefacts"))) == (head, before + 1)
     assert filled.verify().ok
+
+
+def test_activity_and_sources_count_no_version_with_a_forged_author(owner: Memory, path: Path | str) -> None:
+    owner.as_actor(Actor.agent("kim")).remember("The dose is 8 mg", tier="archival", reason="so")
+    owner.as_actor(Actor.agent("kit")).remember("The pier is long", tier="archival", reason="so")
+    assert {each.name for each in owner.activity().series} == {"agent:kim", "agent:kit"}
+    ((payload,),) = tamper.rows(path, "SELECT payload FROM events WHERE seq = 1")
+    forged = bytes(payload).replace(b"agent:kim", b"agent:tom")
+    tamper.edit(path, "events", "payload = ?", "seq = 1", (forged,))
+    found = owner.activity()
+    assert ([each.name for each in found.series], found.counts[-1], found.damaged) == (["agent:kit"], 1, 1)
+    assert "agent:tom" not in {each.name for each in owner.sources().actors}

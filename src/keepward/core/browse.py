@@ -61,6 +61,8 @@ class Activity(Value):
     series: tuple[Series, ...]
     #: Number of further series.
     more: int
+    #: Number of memories with a version that does not match its seal; such versions are not counted.
+    damaged: int = 0
 
 
 class SourceActivity(Data):

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -34,7 +35,9 @@ from keepward.ports.store import ScopeRange
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
     RECORD_COLUMNS,
+    EventRow,
     RecordRow,
+    event_flaw,
     joined_tags,
     json_array,
     parse_body,
@@ -43,6 +46,8 @@ from keepward.storage.rows import (
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import MAX_CHARACTER, Connection, Row, Snapshot
 
+_DAMAGED_EVENT = "an event of commit %d does not match its seal and was left out"
+_log = logging.getLogger(__name__)
 _LABELS = {int(trust): trust.label for trust in Trust}
 _RANKS = {label: rank for rank, label in _LABELS.items()}
 #: Facets with few values, in the order of the index ``listed_counts``, with the field of the filter on each.
@@ -394,25 +399,31 @@ class ListReads(Snapshot):
         rows = self._run("scopes_in_other_case", tenant, scopes=json_array(scopes))
         return [(scope, other) for scope, *others in rows for other in others if other is not None]
 
-    def written(self, tenant: str, since: int, until: int, filters: Filter, now: int) -> Iterator[WrittenVersion]:
+    def written(
+        self, tenant: str, since: int, until: int, filters: Filter, now: int, *, damaged: set[str]
+    ) -> Iterator[WrittenVersion]:
         """Yield the versions with new text between two instants, and those that bring one back, oldest first.
 
-        They are of the memories that pass now.
+        They are of the memories that pass now, without erased ones. ``damaged`` collects the memories of rows that do
+        not match their seals, which are left out and logged.
         """
-        passing = set(self.listed_ids(tenant, filters, now))
+        passing, raw = set(self.listed_ids(tenant, filters, now)), tenant.encode()
         with self._reading(tenant) as db:
-            for name, op, payload, at in db.stream("written", tenant=tenant, since=since, until=until):
-                if name not in passing:
+            for *cells, at in db.stream("written", tenant=tenant, since=since, until=until):
+                row = EventRow._make(cells)
+                if row.memory_id not in passing:
                     continue
-                try:
-                    fields = _version_fields(payload or b"")
-                except (ValueError, RecursionError):
-                    # It was erased, or is damaged.
+                if event_flaw(self._sealer, raw, row) is not None:
+                    damaged.add(row.memory_id)
+                    _log.warning(_DAMAGED_EVENT, row.seq, extra={"action": "damaged"})
                     continue
+                if row.payload is None:
+                    continue
+                fields = _version_fields(row.payload)
                 # A change of another field than the text is later than the text.
-                is_new = op != "revert" and (fields.version == 1 or fields.written_at == fields.updated_at)
-                if is_new or op == "revert":
-                    yield WrittenVersion(name, at, fields.text_by or fields.author, is_new, fields)
+                is_new = row.op != "revert" and (fields.version == 1 or fields.written_at == fields.updated_at)
+                if is_new or row.op == "revert":
+                    yield WrittenVersion(row.memory_id, at, fields.text_by or fields.author, is_new, fields)
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of their successor."""

@@ -464,7 +464,8 @@ SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'supe
 
 -- written --
 -- Versions that said something, or brought an earlier text back, with the instants of their commits.
-SELECT e.memory_id, e.op, e.payload, c.at FROM commits c CROSS JOIN events e
+SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal, c.at
+  FROM commits c CROSS JOIN events e
  WHERE c.tenant = :tenant AND c.at >= :since AND c.at <= :until AND e.tenant = c.tenant AND e.seq = c.seq
    AND e.op IN ('insert', 'replace', 'append', 'promote', 'revert')
  ORDER BY e.seq, e.n;

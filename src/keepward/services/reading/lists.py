@@ -236,8 +236,8 @@ def activity(
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
     midnight = to_micros(begin)
     begin = begin if filters.since is None else max(begin, filters.since)
-    totals, series = [0] * days, dict[str, list[int]]()
-    for version in _written_versions(view, to_micros(begin), to_micros(last)):
+    totals, series, damaged = [0] * days, dict[str, list[int]](), set[str]()
+    for version in _written_versions(view, to_micros(begin), to_micros(last), damaged):
         if not version.is_new:
             continue
         day = (version.at - midnight) // _DAY_MICROS
@@ -254,12 +254,13 @@ def activity(
             Series(name=name, counts=tuple(series[name]), total=sum(series[name])) for name in order[:MAX_SERIES]
         ),
         more=max(0, len(order) - MAX_SERIES),
+        damaged=len(damaged),
     )
 
 
-def _written_versions(view: _Visible, since: int, until: int) -> Iterator[WrittenVersion]:
+def _written_versions(view: _Visible, since: int, until: int, damaged: set[str]) -> Iterator[WrittenVersion]:
     """Yield the versions with new text between two instants, and rollbacks, of the memories that pass."""
-    versions = view.store.written(view.tenant, since, until, view.filters, view.now)
+    versions = view.store.written(view.tenant, since, until, view.filters, view.now, damaged=damaged)
     return view.reader.readable_versions(versions)
 
 
@@ -275,7 +276,7 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
     rows = {row.id: row for row in view.store.listed(view.tenant, view.filters, view.now)}
     groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
     wordings: dict[str, Wording[str]] = {}
-    for version in _written_versions(view, _FIRST, _LAST):
+    for version in _written_versions(view, _FIRST, _LAST, set()):
         author, fields = version.author, version.fields
         wordings.setdefault(version.memory_id, Wording()).add(fields.text, author, fields.written_at)
         if not version.is_new:
