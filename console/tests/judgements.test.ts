@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { ask, online } from "../src/api";
 import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
 import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
+import { integrityOf } from "../src/screens/home/verification";
 import { warningsOf } from "../src/screens/home/warnings";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
 import {
@@ -239,4 +240,13 @@ test("warnings name failed checks and unaccepted settings, worst first", () => {
   );
   assert.match(found[1]?.text ?? "", /not in force/);
   assert.deepEqual(warningsOf(partial({ ...given, file: null, checks: [] })), []);
+});
+
+test("a store is called intact only after a verification without faults", () => {
+  const none = new Set<string>();
+  assert.equal(integrityOf("unverified", none).word, "not verified");
+  assert.deepEqual(integrityOf("intact", none), { word: "intact", tone: "good" });
+  assert.deepEqual(integrityOf("intact", new Set(["seal"])), { word: "not sealed", tone: "bad" });
+  assert.deepEqual(integrityOf("intact", new Set(["records"])), { word: "damaged", tone: "bad" });
+  assert.deepEqual(integrityOf("damaged", null), { word: "damaged", tone: "bad" });
 });

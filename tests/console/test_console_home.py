@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from support import tamper
 from support.browser import loaded
 
 pytestmark = pytest.mark.proof
@@ -126,3 +127,45 @@ def test_home_tells_what_was_learned_changed_decided_and_refused(console):
         page.keyboard.press("Escape")
         news.get_by_role("region", name="Changed").get_by_role("link", name="The pier is very long").click()
         page.get_by_role("heading", name="The pier is very long", level=1).wait_for()
+
+
+def integrity(page):
+    return page.get_by_role("group", name="Integrity")
+
+
+def test_home_calls_a_store_intact_only_after_it_was_verified(console):
+    with console.page("/") as page:
+        expect(integrity(page)).to_contain_text("not verified")
+        expect(integrity(page)).not_to_contain_text("intact")
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    console.owner.verify()
+    console.owner.remember("The pier is long.", tier="archival", reason="heard")
+    commits = console.owner.status()["commits"]
+    with console.page("/") as page:
+        expect(integrity(page)).to_contain_text("intact")
+        expect(integrity(page)).to_contain_text(f"{commits - 1} of {commits} commits verified")
+
+
+def test_a_fault_stays_red_on_home_until_a_verification_without_any(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    place = console.folder / "m.db"
+    console.owner.verify()
+    ((before,),) = tamper.rows(place, "SELECT payload FROM events WHERE seq = 1")
+    tamper.edit(place, "events", "payload = ?", "seq = 1", (bytes(before).replace(b"ana", b"tom"),))
+    # The list of what was written lately refuses the edited commit.
+    with console.page("/", expected=["500"]) as page:
+        page.get_by_role("button", name="Verify now").click()
+        expect(integrity(page)).to_contain_text("damaged")
+        page.reload()
+        expect(integrity(page)).to_contain_text("damaged")
+        expect(integrity(page)).not_to_contain_text("intact")
+        expect(lede(page)).to_contain_text("thing")
+        shows(page, "To look at", "fault", "See the faults")
+        expect(page.get_by_role("region", name="What each wrote")).not_to_contain_text("tom")
+        page.goto(f"{console.url}/console/integrity")
+        page.get_by_role("list", name="Faults").get_by_text("events default/1/0").wait_for()
+        tamper.edit(place, "events", "payload = ?", "seq = 1", (before,))
+        page.goto(f"{console.url}/console/")
+        expect(integrity(page)).to_contain_text("damaged")
+        page.get_by_role("button", name="Verify again").click()
+        expect(integrity(page)).to_contain_text("intact")

@@ -2,7 +2,6 @@
 
 import "./home/home.css";
 import { Link } from "wouter-preact";
-import type { Schemas } from "../api";
 import { queueVersion } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
@@ -17,8 +16,8 @@ import { Begin } from "./home/Begin";
 import { LookAt } from "./home/LookAt";
 import { News } from "./home/News";
 import { Agents, BlockList, Jobs, Tiers } from "./home/Store";
-import { DAYS, Integrity, Memories, Prompts, Waiting, type Audit } from "./home/Tiles";
-import { verify, warningsOf, type Warning } from "./home/warnings";
+import { DAYS, Integrity, Memories, Prompts, Waiting } from "./home/Tiles";
+import { warningsOf, type Warning } from "./home/warnings";
 import { headline, proposerLabel, summaryOf } from "./review/labels";
 
 export function Home() {
@@ -31,13 +30,6 @@ export function Home() {
     params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } },
   });
   const settings = useGet(now && mayChange() ? "/memory/settings" : null);
-  const audited = jobs.data?.items.find((each) => each.name === "integrity_audit");
-  const receipt = useGet(
-    audited?.last_receipt ? "/memory/receipts/{id}" : null,
-    { params: { path: { id: audited?.last_receipt ?? "" } } },
-    queueVersion,
-  );
-  const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;
   if (!now) {
     return (
       <Page title="Home">{statusProblem.value ? <Failed problem={statusProblem.value} /> : <Loading rows={6} />}</Page>
@@ -53,15 +45,6 @@ export function Home() {
         now: present.value,
       })
     : [];
-  if (audit?.faults)
-    warnings.unshift({
-      id: "audit",
-      tone: "bad",
-      text: `The last verification found ${audit.faults} faults`,
-      help: "verify again to see which, then decide what to bring back",
-      to: { path: "/integrity", title: "See them" },
-      act: { title: "Verify again", run: verify, done: "Verified" },
-    });
   const empty = now.commits === 0 || (now.total === 0 && !now.quarantine.depth);
   return (
     <Page
@@ -74,7 +57,7 @@ export function Home() {
         <Waiting now={now} />
         <Memories now={now} counts={activity.data?.counts} />
         <Prompts />
-        <Integrity now={now} audit={audit} jobs={jobs} checks={checks} />
+        <Integrity now={now} checks={checks} />
       </div>
       <div class="home">
         {warnings.length || now.quarantine.depth ? (
@@ -95,11 +78,6 @@ export function Home() {
       )}
     </Page>
   );
-}
-
-function faultsOf(receipt: Schemas["AnyReceipt"]): number {
-  const counts = receipt.counts as { faults?: number } | undefined;
-  return counts?.faults ?? 0;
 }
 
 /** Whether all is well, in a few words: the first thing to read on this page. */

@@ -14,8 +14,9 @@ import { ReceiptLink } from "../parts/Receipt";
 import { Failed, Loading, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
+import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
-import { verify } from "./home/warnings";
+import { Covered, integrityOf, verify } from "./home/verification";
 
 export function Integrity() {
   const [running, setRunning] = useState(false);
@@ -39,6 +40,7 @@ export function Integrity() {
               Recomputes every hash, seal and projection of every tenant. Compares the head with the anchor, which this
               machine stores elsewhere.
             </p>
+            <Newest withFaults={!answer || running} />
             <LastAudit />
             {mayChange() ? (
               <div class="line">
@@ -98,6 +100,29 @@ function Fault({ fault }: { fault: Schemas["Verification"]["faults"][number] }) 
   );
 }
 
+/** Faults, of how many; those beyond the first are folded. */
+function Faults({ of, count }: { of: readonly Schemas["Fault"][]; count: number }) {
+  return (
+    <>
+      <ul class="checks" aria-label="Faults">
+        {of.slice(0, SHOWN).map((fault) => (
+          <Fault key={fault.row + fault.detail} fault={fault} />
+        ))}
+      </ul>
+      {count > SHOWN ? (
+        <details>
+          <summary class="soft">{count - SHOWN} more</summary>
+          <ul class="checks" aria-label="More faults">
+            {of.slice(SHOWN, MAX_FAULTS).map((fault) => (
+              <Fault key={fault.row + fault.detail} fault={fault} />
+            ))}
+          </ul>
+        </details>
+      ) : null}
+    </>
+  );
+}
+
 function Verified({ found }: { found: Schemas["Verification"] }) {
   const rows = Object.entries(found.checked).filter(([, count]) => count);
   return (
@@ -109,23 +134,7 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
             : `${found.faults.length} ${found.faults.length === 1 ? "fault was" : "faults were"} found.`}
         </b>
       </p>
-      {found.faults.length ? (
-        <ul class="checks" aria-label="Faults">
-          {found.faults.slice(0, SHOWN).map((fault) => (
-            <Fault key={fault.row + fault.detail} fault={fault} />
-          ))}
-        </ul>
-      ) : null}
-      {found.faults.length > SHOWN ? (
-        <details>
-          <summary class="soft">{found.faults.length - SHOWN} more</summary>
-          <ul class="checks" aria-label="More faults">
-            {found.faults.slice(SHOWN, MAX_FAULTS).map((fault) => (
-              <Fault key={fault.row + fault.detail} fault={fault} />
-            ))}
-          </ul>
-        </details>
-      ) : null}
+      {found.faults.length ? <Faults of={found.faults} count={found.faults.length} /> : null}
       {found.notes.map((each) => (
         <p key={each} class="warn">
           {seen(each)}
@@ -134,6 +143,27 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
       <p class="soft small num">
         {rows.map(([name, count]) => `${count.toLocaleString()} ${name.replaceAll("_", " ")}`).join(" · ")}
       </p>
+    </div>
+  );
+}
+
+/** What the newest verification said, whoever began it. */
+function Newest({ withFaults }: { withFaults: boolean }) {
+  const now = status.value;
+  if (!now) return null;
+  const { word, tone } = integrityOf(now.verification.state, new Set());
+  const faults = now.verification.first_faults;
+  return (
+    <div class="stack" role="group" aria-label="Newest verification">
+      <p class="line">
+        <b class={tone}>{word.charAt(0).toUpperCase() + word.slice(1)}</b> <Covered now={now} />
+        {now.verification.by ? (
+          <span class="soft">
+            by <Who name={now.verification.by} />
+          </span>
+        ) : null}
+      </p>
+      {withFaults && faults.length ? <Faults of={faults} count={now.verification.faults} /> : null}
     </div>
   );
 }

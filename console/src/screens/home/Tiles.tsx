@@ -11,10 +11,9 @@ import { Spark } from "../../parts/Spark";
 import { Time, present, span } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
 import { since } from "./visits";
-import { verify } from "./warnings";
+import { Covered, faultsFound, integrityOf, verify } from "./verification";
 
 type Status = Schemas["StatusReport"];
-export type Audit = { at: string; faults: number } | null;
 /** Days whose writes are drawn. */
 export const DAYS = 14;
 
@@ -66,22 +65,9 @@ export function Prompts() {
   );
 }
 
-export function Integrity({
-  now,
-  audit,
-  jobs,
-  checks,
-}: {
-  now: Status;
-  audit: Audit;
-  jobs: Loaded<Schemas["Jobs"]>;
-  checks: Loaded<{ items: Schemas["Check"][] }>;
-}) {
+/** Whether the store is intact: red from the first fault to the next verification without any. */
+export function Integrity({ now, checks }: { now: Status; checks: Loaded<{ items: Schemas["Check"][] }> }) {
   const [busy, setBusy] = useState(false);
-  const sealed = checks.data?.items.find((each) => each.name === "seal")?.ok;
-  const records = checks.data?.items.find((each) => each.name === "records")?.ok;
-  const known = checks.data && jobs.data;
-  const whole = known && sealed && records && !audit?.faults;
   const look = async () => {
     setBusy(true);
     const found = await verify();
@@ -89,27 +75,18 @@ export function Integrity({
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     const { ok, faults, checked } = found.data;
     const sum = Object.values(checked).reduce((total, each) => total + each, 0);
-    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, {
+    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : faultsFound(faults.length, faults[0]?.detail), {
       tone: ok ? "good" : "bad",
     });
   };
+  const failed = new Set(checks.data?.items.filter((each) => !each.ok).map((each) => each.name));
+  const { word, tone } = integrityOf(now.verification.state, checks.data ? failed : null);
   return (
-    <div class="card tile">
+    <div class="card tile" role="group" aria-label="Integrity">
       <span class="soft">Integrity</span>
-      <strong class={known ? (whole ? "good" : "bad") : "faint"}>
-        {known ? (whole ? "intact" : sealed ? "damaged" : "not sealed") : "…"}{" "}
-        <small class="soft">{now.commits.toLocaleString()} commits</small>
-      </strong>
+      <strong class={tone}>{word}</strong>
       <span class="soft small line">
-        <span>
-          {audit ? (
-            <>
-              verified <Time at={audit.at} short />
-            </>
-          ) : (
-            "not verified yet"
-          )}
-        </span>
+        <Covered now={now} />
         {mayChange() ? (
           <Button small tone="quiet" busy={busy} onClick={() => void look()}>
             Verify now

@@ -3,6 +3,7 @@
 import { api, ask, type Answer, type Schemas } from "../../api";
 import { onThisStore } from "../../commands";
 import { span } from "../../parts/Time";
+import { verify } from "./verification";
 
 export interface Warning {
   id: string;
@@ -29,7 +30,7 @@ type Facts = {
 };
 
 // Checks that say that something is wrong, not merely unfinished.
-const GRAVE = new Set(["store", "seal", "records", "erasures", "blobs", "writable", "adopted"]);
+const GRAVE = new Set(["store", "seal", "records", "erasures", "blobs", "writable", "adopted", "verification"]);
 // Hours that a job may be late: a server that slept over night is no fault.
 const LATE = 36;
 // What is written on one day, and how many times the usual, so that it is worth a look.
@@ -89,6 +90,13 @@ function ofCheck(check: Schemas["Check"]): Warning {
       };
     case "blocks":
       return { ...plain, to: { path: "/core", title: "Edit the blocks" } };
+    case "verification":
+      return {
+        ...plain,
+        help: "verify again after it is repaired, or restore a backup",
+        to: { path: "/integrity", title: "See the faults" },
+        act: { title: "Verify again", run: verify, done: "Verified" },
+      };
     case "records":
       return { ...plain, act: { title: "Verify now", run: verify, done: "Verified" } };
     default:
@@ -142,11 +150,6 @@ function unusual(activity: Schemas["Activity"]): Warning[] {
       },
     ];
   });
-}
-
-/** Verify the journal and all that is computed from it; a fault is an answer like another. */
-export async function verify(): Promise<Answer<Schemas["Verification"]>> {
-  return ask(api.POST("/memory/verify"));
 }
 
 async function runJob(name: string): Promise<Answer<unknown>> {
