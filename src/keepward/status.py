@@ -15,6 +15,7 @@ from keepward.core.query import Filter
 from keepward.core.value import pluralize
 from keepward.errors import ModelUnavailable
 from keepward.jobs.runner import job_states
+from keepward.machine.backup_list import DUE_AFTER, backup_status
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import tokens
 from keepward.services.reading.learned_order import reranker_status
@@ -140,6 +141,7 @@ def _status(context: RequestContext) -> dict[str, Any]:
         "blocks": _blocks(context),
         "reranker": reranker_status(context),
         "verification": verification_status(context),
+        "backups": backup_status(context, facts["commits"]),
         "jobs": jobs,
     }
 
@@ -208,6 +210,7 @@ def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         "run `keepward verify`, then `keepward rebuild` if the journal is intact",
     )
     yield _verification_check(facts)
+    yield _backup_check(context, facts)
     if VisibleReader(context).sees_store:
         yield _erasures_are_listed(context)
     yield check(
@@ -279,6 +282,28 @@ def _verification_check(facts: dict[str, Any]) -> Check:
         ok=found["state"] != "damaged",
         detail=covered if found["state"] != "unverified" else "nothing is verified so far",
         remedy="run `keepward verify`, which names the faults; then restore a backup, or run `keepward store recover`",
+    )
+
+
+def _backup_check(context: RequestContext, facts: dict[str, Any]) -> Check:
+    found = facts["backups"]
+    file = f" in {found['path']}" if found["path"] else ""
+    lost = (
+        f"; {pluralize(found['missing'], 'newer backup is', 'newer backups are')} missing" if found["missing"] else ""
+    )
+    if found["at"]:
+        detail = f"the newest has {found['commits']} of {pluralize(facts['commits'], 'commit', 'commits')}, made "
+        detail += f"{found['at']}{file}"
+    elif found["state"] == "unknown":
+        detail = "`keepward backup` does not copy this store: its database or its host has to"
+    else:
+        detail = "this machine made no backup of this store that still exists"
+    return Check(
+        name="backups",
+        ok=True,
+        warning=found["state"] == "due",
+        detail=f"{detail}{lost}",
+        remedy=f"run `keepward backup COPY.db`; a backup is due after {DUE_AFTER.days} days",
     )
 
 

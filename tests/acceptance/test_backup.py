@@ -373,3 +373,72 @@ def test_accepting_is_bound_to_the_state_that_was_shown(owner, number):
     owner.remember("Said in between", tier="archival")
     with pytest.raises(Conflict):
         owner.adopt(plan.digest)
+
+
+# --- whether backups are fresh
+
+
+def backups(memory: Memory) -> dict[str, Any]:
+    return memory.status()["backups"]
+
+
+def backup_check(memory: Memory) -> Any:
+    return next(each for each in memory.doctor() if each.name == "backups")
+
+
+def test_status_says_when_the_newest_backup_was_made_where_and_of_what(owner, number, copy, clock):
+    assert (backups(owner)["state"], backups(owner)["at"]) == ("none", None)
+    owner.backup(copy)
+    made = clock.now().isoformat()
+    clock.move(hours=5)
+    owner.remember("Said after the backup", tier="archival")
+    found, commits = backups(owner), owner.status()["commits"]
+    assert (found["state"], found["at"], found["path"], found["commits"]) == ("fresh", made, str(copy), commits - 1)
+
+
+def test_doctor_warns_of_an_old_backup_only_if_something_was_written_since(owner, number, copy, clock):
+    owner.backup(copy)
+    clock.move(days=8)
+    assert not backup_check(owner).warning
+    owner.remember("Said after the backup", tier="archival")
+    assert backup_check(owner).warning
+    assert str(copy) in backup_check(owner).detail
+
+
+def test_doctor_warns_that_there_is_no_backup_once_the_store_is_a_week_old(owner, number, clock):
+    assert not backup_check(owner).warning
+    clock.move(days=8)
+    assert backup_check(owner).warning
+
+
+def test_a_backup_whose_file_is_gone_does_not_count(owner, number, copy, clock):
+    owner.backup(copy)
+    copy.unlink()
+    assert (backups(owner)["state"], backups(owner)["missing"]) == ("none", 1)
+
+
+def test_a_restored_store_does_not_claim_the_backups_of_its_original(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
+        assert (backups(back)["state"], backups(back)["path"]) == ("none", None)
+    assert backups(owner)["path"] == str(copy)
+
+
+def test_a_backup_that_goes_on_after_the_restored_state_does_not_count(owner, number, copy, world, tmp_path):
+    place = Path(owner.path)
+    owner.backup(copy)
+    owner.remember("Said after the first backup", tier="archival")
+    owner.backup(copy.with_name("tuesday.db"))
+    owner.close()
+    for each in place.parent.glob(f"{place.name}*"):
+        each.unlink() if each.is_file() else shutil.rmtree(each)
+    Memory.restore_backup(copy, place, **world)
+    with Memory.open(place, embedder="hashed", **world) as back:
+        back.remember("Another history", tier="archival")
+        assert backups(back)["path"] == str(copy)
+
+
+def test_only_the_owner_sees_where_a_backup_is(owner, mem, number, copy):
+    owner.backup(copy)
+    assert (backups(mem)["state"], backups(mem)["path"]) == ("fresh", None)

@@ -73,3 +73,16 @@ def test_status_repeats_what_is_noted_of_the_store(run, saved, monkeypatch):
 
 def test_status_at_the_terminal_says_what_waits(run, held):
     assert "1 pending proposal" in run("status").out
+
+
+def test_status_and_doctor_at_the_terminal_say_when_the_store_was_verified_and_copied(run, saved):
+    assert "never: `keepward verify`" in run("status").out
+    run("verify")
+    run("backup", "copy.db")
+    shown = run("status").out
+    assert "no faults" in shown
+    assert str(Path("copy.db").absolute()) in "".join(shown.split())
+    tamper.edit(Path("keepward.db"), "commits", "kind = 'approve'")
+    run("verify")
+    assert "DAMAGED" in run("status").out
+    assert "FAULT   verification" in run("doctor").out

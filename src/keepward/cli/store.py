@@ -123,6 +123,10 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
             "damaged": f"DAMAGED, {faults}: `keepward verify` (newest run: {covered})",
         }[verified["state"]],
     )
+    saved = data["backups"]
+    if saved["state"] != "unknown":
+        newest = f"{format_time(saved['at'])}, {saved['commits']} of {commits}: {saved['path']}"
+        yield "backup", f"{newest if saved['at'] else 'none'}{'; due: `keepward backup`' * (saved['state'] == 'due')}"
     blocks = [
         f"{name} {block['tokens']}/{block['budget']}" for name, block in data["blocks"].items() if block["tokens"]
     ]

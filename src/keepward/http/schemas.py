@@ -273,6 +273,16 @@ class VerificationState(Data):
     first_faults: list[Fault]
 
 
+class BackupState(Data):
+    """The newest backup on this machine that exists; `missing` counts newer ones that do not."""
+
+    state: Literal["fresh", "due", "none", "unknown"]
+    at: Instant | None
+    path: str | None
+    commits: int
+    missing: int
+
+
 class StatusReport(Data):
     """Counts, sizes, the queue and the use of budgets; only the owner sees `path`."""
 
@@ -296,6 +306,7 @@ class StatusReport(Data):
     quarantine: Queue
     blocks: dict[str, BlockState]
     verification: VerificationState
+    backups: BackupState
 
 
 class SettingsFile(Data):

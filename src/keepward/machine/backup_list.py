@@ -1,0 +1,82 @@
+"""The backups of a store that this machine has listed: when each was made, where it is, and what it contains."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from keepward.core.serialization import tenant_digest
+from keepward.core.value import from_micros
+from keepward.errors import KeepwardError
+from keepward.services.request_context import RequestContext
+
+#: A backup that is older, and lacks commits, is due again.
+DUE_AFTER = timedelta(days=7)
+#: Listed backups that are looked for, newest first.
+_MAX_SOUGHT = 20
+
+
+def backup_status(context: RequestContext, commits: int) -> dict[str, Any]:
+    """Return what ``status`` reports of the newest backup that exists, as JSON values.
+
+    ``state`` is ``fresh``, ``due``, ``none``, or ``unknown`` where `keepward backup` makes none: for a database, in
+    memory, or without a list. A backup counts only if it is of this store, which has the commit that it ends with. Its
+    journal was verified when it was made. Only the owner sees ``path``.
+    """
+    found: dict[str, Any] = {"state": "unknown", "at": None, "path": None, "commits": 0, "missing": 0}
+    address, listed = context.engine.path, context.engine.erasures
+    if listed is None or address == ":memory:" or context.store.foreign is not None or "://" in address:
+        return found
+    try:
+        entries = listed.entries()
+    except OSError:
+        return found
+    # A restored store lists the backup that it came from without heads.
+    own = [
+        entry
+        for entry in entries
+        if (entry.get("entry"), entry.get("store")) == ("backup", context.store.store_id) and entry.get("heads")
+    ]
+    for entry in sorted(own, key=lambda entry: -int(entry["at"]))[:_MAX_SOUGHT]:
+        covered = _commits_in(context, entry)
+        if covered is None:
+            continue
+        if not _exists(entry["path"]):
+            found["missing"] += 1
+            continue
+        at = from_micros(entry["at"])
+        late = covered < commits and context.clock.now() - at > DUE_AFTER
+        path = entry["path"] if context.actor.is_owner else None
+        return {**found, "state": "due" if late else "fresh", "at": at.isoformat(), "path": path, "commits": covered}
+    began = _began(context)
+    late = began is not None and context.clock.now() - began > DUE_AFTER
+    return {**found, "state": "due" if late else "none"}
+
+
+def _commits_in(context: RequestContext, entry: dict[str, Any]) -> int | None:
+    """Return how many commits of the tenant a backup has; None if it ends with a commit of another journal."""
+    named = entry["heads"].get(tenant_digest(context.tenant))
+    if named is None:
+        return 0
+    seq = str(named).partition(":")[0]
+    with suppress(KeepwardError):
+        view = context.store.commit(context.tenant, seq)
+        if view is not None and f"{seq}:{view.commit.hash.hex()[:16]}" == named:
+            return view.commit.seq
+    return None
+
+
+def _exists(path: str) -> bool:
+    with suppress(OSError):
+        return Path(path).is_file()
+    return False
+
+
+def _began(context: RequestContext) -> datetime | None:
+    """Return when the first commit was made."""
+    with suppress(KeepwardError):
+        view = context.store.commit(context.tenant, "1")
+        return None if view is None else view.commit.at
+    return None
