@@ -169,3 +169,33 @@ def test_a_fault_stays_red_on_home_until_a_verification_without_any(console):
         expect(integrity(page)).to_contain_text("damaged")
         page.get_by_role("button", name="Verify again").click()
         expect(integrity(page)).to_contain_text("intact")
+
+
+def test_home_and_integrity_say_how_old_the_newest_backup_is_and_where(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        expect(integrity(page)).to_contain_text("no backup by this machine")
+    copy = console.folder / "copy.db"
+    console.owner.backup(copy)
+    console.owner.remember("The pier is long.", tier="archival", reason="heard")
+    commits = console.owner.status()["commits"]
+    with console.page("/") as page:
+        expect(integrity(page)).to_contain_text(f"backup of {commits - 1} of {commits} commits")
+        page.goto(f"{console.url}/console/integrity")
+        shows(page, "Backups", "fresh", str(copy), f"{commits - 1} of {commits} commits", "verified when it was made")
+
+
+def test_home_warns_of_a_backup_that_is_due(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        page.route("**/memory/doctor", lambda route: _due(route))
+        page.reload()
+        shows(page, "To look at", "made no backup", "See backups")
+
+
+def _due(route):
+    answer = route.fetch()
+    said = answer.json()
+    for each in said["items"]:
+        each["warning"] = each["name"] == "backups"
+    route.fulfill(response=answer, json=said)

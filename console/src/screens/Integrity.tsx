@@ -16,7 +16,7 @@ import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
-import { Covered, integrityOf, verify } from "./home/verification";
+import { Covered, Saved, integrityOf, verify } from "./home/verification";
 
 export function Integrity() {
   const [running, setRunning] = useState(false);
@@ -57,6 +57,7 @@ export function Integrity() {
               )
             ) : null}
           </section>
+          <Backups />
           <section class="card pad stack" aria-label="Drill">
             <h2>Drill</h2>
             <p class="soft">
@@ -72,7 +73,6 @@ export function Integrity() {
             </p>
             <Command does="Rebuild the records from an intact journal" text="keepward rebuild" />
             <Command does="Recover what is intact into a new store" text="keepward store recover BROKEN.db NEW.db" />
-            <Command does="Make a backup" text="keepward backup COPY.db" />
             <Command does="Export the sealing key for another machine" text="keepward key export HOME.key" />
           </section>
         </div>
@@ -144,6 +144,35 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
         {rows.map(([name, count]) => `${count.toLocaleString()} ${name.replaceAll("_", " ")}`).join(" · ")}
       </p>
     </div>
+  );
+}
+
+/** When the store was last copied, where to, and how to do it again. */
+function Backups() {
+  const now = status.value;
+  if (!now) return null;
+  const { state, at, path } = now.backups;
+  return (
+    <section class="card pad stack" aria-label="Backups">
+      <h2>Backups</h2>
+      <p class="line">
+        {state === "unknown" ? null : (
+          <Tag tone={state === "fresh" ? "good" : state === "due" ? "warn" : "plain"}>{state}</Tag>
+        )}{" "}
+        <Saved now={now} />
+      </p>
+      {path ? <p class="mono small">{seen(path)}</p> : null}
+      {at ? <p class="soft small">Its journal was verified when it was made, and its file is there.</p> : null}
+      {state === "unknown" ? null : (
+        <>
+          <p class="soft small">
+            One is due after seven days in which something was written. Only backups on the server&#39;s machine are
+            known here.
+          </p>
+          <Command does="Make a backup" text="keepward backup COPY.db" />
+        </>
+      )}
+    </section>
   );
 }
 

@@ -11,7 +11,7 @@ import { Spark } from "../../parts/Spark";
 import { Time, present, span } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
 import { since } from "./visits";
-import { Covered, faultsFound, integrityOf, verify } from "./verification";
+import { Covered, Saved, faultsFound, integrityOf, verify } from "./verification";
 
 type Status = Schemas["StatusReport"];
 /** Days whose writes are drawn. */
@@ -92,6 +92,9 @@ export function Integrity({ now, checks }: { now: Status; checks: Loaded<{ items
             Verify now
           </Button>
         ) : null}
+      </span>
+      <span class="soft small">
+        <Saved now={now} />
       </span>
     </div>
   );

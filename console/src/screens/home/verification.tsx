@@ -47,6 +47,24 @@ export function Covered({ now }: { now: Schemas["StatusReport"] }) {
   );
 }
 
+/** How old the newest backup is, and how much of the store it has. */
+export function Saved({ now }: { now: Schemas["StatusReport"] }) {
+  const { state, at, commits, missing } = now.backups;
+  if (state === "unknown") return <span>copied by its database or host, not by Keepward</span>;
+  return (
+    <span class={state === "due" ? "warn" : ""}>
+      {at ? (
+        <>
+          backup of {commits.toLocaleString()} of {counted(now.commits, "commit")}, <Time at={at} short />
+        </>
+      ) : (
+        "no backup by this machine"
+      )}
+      {missing ? `; ${counted(missing, "newer one is", "newer ones are")} missing` : ""}
+    </span>
+  );
+}
+
 /** Verify the journal and all that is computed from it; a fault is an answer like another. */
 export async function verify(): Promise<Answer<Schemas["Verification"]>> {
   const found = await ask(api.POST("/memory/verify"));

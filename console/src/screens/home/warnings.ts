@@ -97,6 +97,8 @@ function ofCheck(check: Schemas["Check"]): Warning {
         to: { path: "/integrity", title: "See the faults" },
         act: { title: "Verify again", run: verify, done: "Verified" },
       };
+    case "backups":
+      return { ...plain, command: "keepward backup COPY.db", to: { path: "/integrity", title: "See backups" } };
     case "records":
       return { ...plain, act: { title: "Verify now", run: verify, done: "Verified" } };
     default:
