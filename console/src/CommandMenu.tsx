@@ -50,6 +50,7 @@ function commands(showKeys: () => void): Entry[] {
     { title: "Verify the store now", run: () => void verify(), owner: true },
     { title: "What changed this week", run: () => go("/commits?compare=yes") },
     { title: "Show ended memories", run: () => go(listOf({ ended: "1" })) },
+    { title: "Retention: how long things are kept", run: () => go("/settings?q=retention"), owner: true },
     { title: "Make a token", run: () => go("/tokens?new=1"), owner: true },
     { title: "Erase somebody or something for good", run: () => go("/erase"), owner: true },
     { title: "Show the keys", run: showKeys },

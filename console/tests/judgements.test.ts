@@ -7,6 +7,7 @@ import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/s
 import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
 import { integrityOf } from "../src/screens/home/verification";
 import { warningsOf } from "../src/screens/home/warnings";
+import { isSpan, linesOf, spanWords } from "../src/screens/settings/file";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
 import {
   approvable,
@@ -249,4 +250,12 @@ test("a store is called intact only after a verification without faults", () => 
   assert.deepEqual(integrityOf("intact", new Set(["seal"])), { word: "not sealed", tone: "bad" });
   assert.deepEqual(integrityOf("intact", new Set(["records"])), { word: "damaged", tone: "bad" });
   assert.deepEqual(integrityOf("damaged", null), { word: "damaged", tone: "bad" });
+});
+
+test("a retention is in words, and its lines are those of the settings file", () => {
+  assert.deepEqual(["1d", "30d", "12h", "unset"].map(spanWords), ["1 day", "30 days", "12 hours", "unset"]);
+  assert.deepEqual(["12h", "30d", "0d", "30", "1.5h", ""].map(isSpan), [true, true, false, false, false, false]);
+  assert.equal(linesOf("policy.ttl_working", "12h"), '[policy]\nttl_working = "12h"');
+  assert.equal(linesOf("policy.ttl_by_kind", { event: "60d" }), '[policy]\nttl_by_kind = { event = "60d" }');
+  assert.equal(linesOf("tenant", "sea"), 'tenant = "sea"');
 });

@@ -32,7 +32,8 @@ from msgspec.structs import replace
 from keepward import durable, folders
 from keepward.core.policy import EthicsRule, Policy, plain_setting
 from keepward.core.query import PURPOSES
-from keepward.core.value import Data, is_too_deep, parse_duration, suggestion
+from keepward.core.serialization import to_json
+from keepward.core.value import Data, duration_text, is_too_deep, parse_duration, suggestion
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.locations import Location
 
@@ -212,7 +213,7 @@ class EffectiveSetting(Data):
 
     #: `name`, or `table.name` as in the file.
     name: str
-    #: As JSON values.
+    #: As JSON values, as the file writes them; a duration is text, such as `30d`.
     value: Any
     default: Any
     #: `default`, `file`, `environment`, or `program` for a value given to the store or server when it was started.
@@ -257,7 +258,15 @@ def changed_since(settings: Settings) -> bool:
 
 
 def _plain_value(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else plain_setting(value)
+    match value:
+        case Path():
+            return str(value)
+        case timedelta(microseconds=0):
+            return duration_text(value)
+        case Mapping():
+            return {str(to_json(name)): _plain_value(item) for name, item in value.items()}
+        case _:
+            return plain_setting(value)
 
 
 def _names_in(table: Mapping[str, Any]) -> list[str]:

@@ -254,3 +254,23 @@ def test_setting_shows_its_source_and_pending_acceptance(console):
         page.get_by_text(f"keepward config --accept {settings.digest}").wait_for()
         page.get_by_role("row", name="access").first.get_by_text("waits", exact=True).wait_for()
     assert settings.withheld == ("policy.access", "policy.four_eyes")
+
+
+def test_retention_is_found_by_name_has_units_and_gives_the_line_that_changes_it(console):
+    with console.page("/") as page:
+        page.keyboard.press("Control+k")
+        page.keyboard.type("retention")
+        page.get_by_role("option", name="Retention: how long things are kept").wait_for()
+        page.keyboard.press("Enter")
+        kept = page.get_by_role("region", name="Retention")
+        expect(kept.get_by_role("listitem", name="Working memory")).to_contain_text("1 day")
+        expect(kept.get_by_role("listitem", name="Volatile memories of kind event")).to_contain_text("30 days")
+        working = kept.get_by_role("listitem", name="Working memory")
+        working.get_by_text("Change").click()
+        working.get_by_label("Keep for").fill("90")
+        expect(working).to_contain_text("a whole number and a unit")
+        working.get_by_label("Keep for").fill("12h")
+        line = working.locator("code.lines").inner_text()
+    (console.folder / "keepward.toml").write_text(line)
+    settings = load(store=console.folder / "m.db", environ={"KEEPWARD_HOME": str(console.folder / "home")})
+    assert settings.loosens == {"policy.ttl_working": '"12h"'}

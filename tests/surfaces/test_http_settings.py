@@ -47,6 +47,14 @@ def test_each_setting_in_force_says_where_it_comes_from(world):
     assert told.get("/memory/settings").json()["file"]["changed"]
 
 
+def test_a_duration_is_written_as_the_file_takes_it(world):
+    found = {each["name"]: each for each in world.owner.get("/memory/settings").json()["items"]}
+    assert found["policy.ttl_working"]["value"] == "1d"
+    assert found["policy.ttl_by_kind"]["default"] == {"event": "30d", "summary": "7d"}
+    assert found["policy.archive_facts_after"]["value"] is None
+    assert found["embedder_timeout"]["value"] == "5s"
+
+
 def test_a_token_says_when_it_was_last_used(world):
     bearer = world.bearer()
     world.ticks.now += 60

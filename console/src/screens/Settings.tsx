@@ -11,6 +11,7 @@ import { Empty, Shown } from "../parts/States";
 import { Table, type Column } from "../parts/Table";
 import { Tag, type Tone } from "../parts/Tag";
 import { said, seen } from "../parts/seen";
+import { Retention, isRetention } from "./settings/Retention";
 
 type Setting = Schemas["EffectiveSetting"];
 
@@ -35,11 +36,14 @@ export function Settings() {
           const shown = data.items.filter(
             (each) =>
               (!own || each.origin !== "default" || each.waiting) &&
-              (each.name.includes(sought) || (meanings[each.name] ?? "").toLowerCase().includes(sought)),
+              (each.name.includes(sought) ||
+                (meanings[each.name] ?? "").toLowerCase().includes(sought) ||
+                (isRetention(each) && "retention".includes(sought))),
           );
+          const kept = shown.filter(isRetention);
           const tables = ["", "policy", "server"].map((table) => ({
             table,
-            rows: shown.filter((each) => tableOf(each) === table),
+            rows: shown.filter((each) => tableOf(each) === table && !isRetention(each)),
           }));
           return (
             <div class="stack settings">
@@ -68,6 +72,7 @@ export function Settings() {
                   <Empty title={own && !sought ? "Every setting has its default" : "There is no such setting"} />
                 </div>
               )}
+              {kept.length ? <Retention rows={kept} file={data.file?.path ?? null} /> : null}
               {tables
                 .filter((each) => each.rows.length)
                 .map(({ table, rows }) => (

@@ -206,6 +206,13 @@ def parse_duration(value: Duration) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def duration_text(span: timedelta) -> str:
+    """Return a duration as ``parse_duration`` reads it, in its largest whole unit up to days, such as ``30d``."""
+    seconds = int(span.total_seconds())
+    unit = next((unit for unit in "dhm" if seconds and seconds % _UNIT_SECONDS[unit] == 0), "s")
+    return f"{seconds // _UNIT_SECONDS[unit]}{unit}"
+
+
 #: A name that may be a misspelt field.
 _FIELD = re.compile(r"[A-Za-z_-]{1,32}")
 #: Maximum length of a name for which a suggestion is computed.
