@@ -44,8 +44,13 @@ export function keysNow(): { title: string; keys: [string, string][] }[] {
     .filter((each) => each.keys.length > 0);
 }
 
-function typing(target: EventTarget | null): boolean {
+// What a box that finds rows of a list leaves to the list.
+const OF_LIST = ["ArrowDown", "ArrowUp", "Enter", "Escape"];
+
+/** Whether a key is written into what has the focus. */
+function typing({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
+  if (target.role === "combobox" && OF_LIST.includes(key)) return false;
   if (target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement)
     return true;
   return target instanceof HTMLInputElement && !["checkbox", "radio", "button", "range"].includes(target.type);
@@ -71,7 +76,7 @@ function onCommandKey(event: KeyboardEvent): boolean {
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing || onCommandKey(event)) return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (typing(event.target) || document.querySelector("dialog[open], .gate")) return;
+  if (typing(event) || document.querySelector("dialog[open], .gate")) return;
   // What a button or a link does by itself stays theirs.
   const own = event.target instanceof Element && event.target.closest("button, a, summary, [role=tab]");
   if (own && (event.key === "Enter" || event.key === " ")) return;

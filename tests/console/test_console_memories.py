@@ -246,3 +246,48 @@ def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
         expect(row).to_contain_text("does not match its seal")
         row.get_by_role("link", name="Integrity").click()
         page.get_by_role("heading", name="Integrity", level=1).wait_for()
+
+
+def test_arrows_walk_what_a_search_found_and_enter_opens_it(console, bakery):
+    console.agent().remember("Rye rolls are baked twice", tier="archival", reason="seen")
+    with console.page("/memories") as page:
+        page.get_by_role("link", name="Rye dough").wait_for()
+        page.keyboard.press("/")
+        page.keyboard.type("rye")
+        rows = page.get_by_role("grid", name="Memories that were found").get_by_role("row")
+        expect(rows).to_have_count(3)
+        box = page.get_by_role("combobox", name="Search by words")
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        second = rows.nth(1)
+        expect(second).to_have_attribute("aria-selected", "true")
+        expect(box).to_have_attribute("aria-activedescendant", second.get_attribute("id"))
+        text = second.locator(".memory-link").inner_text()
+        assert faults_of_access(page) == []
+        page.keyboard.press("Enter")
+        page.get_by_role("region", name="What it says").get_by_text(text).wait_for()
+
+
+def test_escape_leaves_a_search_with_what_it_found_and_keys_go_on(console, bakery):
+    with console.page("/memories") as page:
+        page.get_by_role("link", name="Rye dough").wait_for()
+        page.keyboard.press("/")
+        page.keyboard.type("rye")
+        rows = page.get_by_role("grid", name="Memories that were found").get_by_role("row")
+        expect(rows).to_have_count(2)
+        page.keyboard.press("Escape")
+        box = page.get_by_role("combobox", name="Search by words")
+        expect(box).to_have_value("rye")
+        page.keyboard.press("j")
+        expect(rows.first).to_have_attribute("aria-selected", "true")
+        expect(box).to_have_value("rye")
+
+
+def test_arrows_in_the_box_walk_the_list_that_is_browsed(console, bakery):
+    with console.page("/memories") as page:
+        first = listed(page).first
+        text = first.inner_text()
+        page.keyboard.press("/")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.get_by_role("region", name="What it says").get_by_text(text).wait_for()

@@ -1,7 +1,7 @@
 /** Memories: one search by words and meaning, or all of them with facets, at any commit. */
 
 import "./memories/memories.css";
-import { useCallback, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
@@ -19,7 +19,7 @@ import { Results } from "./memories/Results";
 import { Saved } from "./memories/Saved";
 import { Search } from "./memories/Search";
 import { Selection } from "./memories/Selection";
-import { MOST } from "./memories/picked";
+import { FOUND, MOST } from "./memories/picked";
 
 type Memory = Schemas["Record"];
 
@@ -31,6 +31,9 @@ export function Memories() {
   const facets = useGet(query.as_of ? null : "/memory/facets", { params: { query: now } });
   const [selected, setSelected] = useState<ReadonlyMap<string, Memory>>(new Map());
   const [more, setMore] = useState(false);
+  const [cursor, setCursor] = useState(-1);
+  const name = JSON.stringify([query, asked]);
+  useEffect(() => setCursor(-1), [name]);
   const turn = useCallback((each: Memory) => {
     setSelected((before) => {
       const next = new Map(before);
@@ -63,7 +66,11 @@ export function Memories() {
       }
     >
       <div class="memories-top">
-        <Search address={address} />
+        <Search
+          address={address}
+          current={asked && cursor >= 0 ? `${FOUND}-${cursor}` : undefined}
+          onWrite={() => setCursor(-1)}
+        />
         <AsOf address={address} />
       </div>
       <div class="memories">
@@ -85,9 +92,16 @@ export function Memories() {
             </p>
           ))}
           {asked ? (
-            <Results query={query} asked={asked} selected={selected} turn={turn} />
+            <Results query={query} asked={asked} selected={selected} turn={turn} cursor={cursor} onCursor={setCursor} />
           ) : (
-            <Browser address={address} query={query} selected={selected} turn={turn} />
+            <Browser
+              address={address}
+              query={query}
+              selected={selected}
+              turn={turn}
+              cursor={cursor}
+              onCursor={setCursor}
+            />
           )}
           {selected.size ? (
             <Selection

@@ -1,6 +1,6 @@
 /** All memories that pass the filters: to read or as a table, in any order, from the first to the last. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go, type Address } from "../../address";
 import { api, ask, type Schemas } from "../../api";
@@ -17,7 +17,7 @@ import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { VirtualList } from "../../parts/VirtualList";
 import { Who } from "../../parts/Who";
-import { placeOf, type Picked } from "./picked";
+import { isInList, placeOf, type Cursor, type Picked } from "./picked";
 
 type Memory = Schemas["Record"];
 
@@ -35,14 +35,16 @@ export function Browser({
   query,
   selected,
   turn,
-}: Picked & {
-  address: Address;
-  query: Query;
-}) {
+  cursor,
+  onCursor,
+}: Picked &
+  Cursor & {
+    address: Address;
+    query: Query;
+  }) {
   const sort = (address.get("sort") || "created") as NonNullable<Query["sort"]>;
   const ascending = address.get("asc") === "1";
   const reading = address.get("view") !== "table";
-  const [cursor, setCursor] = useState(-1);
   const name = JSON.stringify([query, sort, ascending]);
   const list = useWindow<Memory>(
     name,
@@ -54,15 +56,18 @@ export function Browser({
     },
     query.as_of ? null : commits,
   );
-  useEffect(() => setCursor(-1), [name]);
+  useEffect(() => onCursor(-1), [name, onCursor]);
   const total = list.total ?? 0;
-  const step = (by: number) => setCursor((before) => Math.max(0, Math.min(total - 1, before + by)));
+  const step = (by: number) => onCursor(Math.max(0, Math.min(total - 1, cursor + by)));
+  const inList = (by: number) => (event: KeyboardEvent) => (isInList(event) ? step(by) : false);
   const here = list.at(cursor);
   useKeys("Memories", {
     j: { does: "Next", run: () => step(1) },
     k: { does: "The one before", run: () => step(-1) },
     x: { does: "Select, or not any more", run: () => here && turn(here) },
-    Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
+    ArrowDown: { does: "Next, from the search or in the list", run: inList(1) },
+    ArrowUp: { does: "The one before, in the list", run: inList(-1) },
+    Enter: { does: "Open", run: () => (here ? go(placeOf(here, query.as_of)) : false) },
     v: { does: "Table or reading view", run: () => address.set({ view: reading ? "table" : null }) },
   });
   const by = (each: Sort) =>

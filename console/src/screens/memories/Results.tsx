@@ -1,6 +1,6 @@
 /** What a search finds: first what contains the words, then what means much the same. */
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go } from "../../address";
 import type { Schemas } from "../../api";
@@ -16,7 +16,7 @@ import { Said } from "../../parts/Said";
 import { Empty, Failed, Loading } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
 import { seen } from "../../parts/seen";
-import { placeOf, type Picked } from "./picked";
+import { FOUND, isInList, placeOf, type Cursor, type Picked } from "./picked";
 
 type Memory = Schemas["Record"];
 
@@ -68,12 +68,12 @@ function passes(memory: Memory, query: Query): boolean {
   });
 }
 
-interface Props extends Picked {
+interface Props extends Picked, Cursor {
   query: Query;
   asked: string;
 }
 
-export function Results({ query, asked, selected, turn }: Props) {
+export function Results({ query, asked, selected, turn, cursor, onCursor }: Props) {
   const { query: _, limit: __, ...narrowed } = searched(query, asked);
   const others = Object.fromEntries(NOT_IN_SEARCH.map((name) => [name, query[name]]));
   const follow = query.as_of ? null : commits;
@@ -94,7 +94,6 @@ export function Results({ query, asked, selected, turn }: Props) {
     },
     follow,
   );
-  const [cursor, setCursor] = useState(-1);
   const now: Found | null =
     found.data && (containing.data || containing.problem || asked.length > LONGEST)
       ? {
@@ -116,11 +115,18 @@ export function Results({ query, asked, selected, turn }: Props) {
   const [wide, setWide] = useState(false);
   const findings = wide || !sure.length ? all : sure;
   const here = findings[cursor];
+  const step = (by: number) => onCursor(Math.max(0, Math.min(findings.length - 1, cursor + by)));
+  const inList = (by: number) => (event: KeyboardEvent) => (isInList(event) ? step(by) : false);
+  useEffect(() => {
+    document.getElementById(`${FOUND}-${cursor}`)?.scrollIntoView({ block: "nearest" });
+  }, [cursor]);
   useKeys("Memories", {
-    j: { does: "Next", run: () => setCursor(Math.min(findings.length - 1, cursor + 1)) },
-    k: { does: "The one before", run: () => setCursor(Math.max(0, cursor - 1)) },
+    j: { does: "Next", run: () => step(1) },
+    k: { does: "The one before", run: () => step(-1) },
     x: { does: "Select, or not any more", run: () => here && turn(here.memory) },
-    Enter: { does: "Open", run: () => here && go(placeOf(here.memory, query.as_of)) },
+    ArrowDown: { does: "Next, from the search or in the list", run: inList(1) },
+    ArrowUp: { does: "The one before, in the list", run: inList(-1) },
+    Enter: { does: "Open", run: () => (here ? go(placeOf(here.memory, query.as_of)) : false) },
   });
   if (found.problem && !found.data) return <Failed problem={found.problem} retry={found.reload} />;
   if (!shown) return <Loading />;
@@ -145,19 +151,24 @@ export function Results({ query, asked, selected, turn }: Props) {
           ))}
         </span>
       </p>
-      <ol class="found-hits">
+      <div class="found-hits" role="grid" id={FOUND} aria-label="Memories that were found">
         {findings.map(({ memory, why, weak }, at) => (
-          <li
+          <div
             key={memory.id}
+            id={`${FOUND}-${at}`}
+            role="row"
+            aria-selected={at === cursor}
             class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(memory.id) ? "picked" : ""}`}
           >
-            <input
-              type="checkbox"
-              checked={selected.has(memory.id)}
-              onChange={() => turn(memory)}
-              aria-label={`Select ${memory.text.slice(0, 60)}`}
-            />
-            <div class="stack">
+            <span role="gridcell">
+              <input
+                type="checkbox"
+                checked={selected.has(memory.id)}
+                onChange={() => turn(memory)}
+                aria-label={`Select ${memory.text.slice(0, 60)}`}
+              />
+            </span>
+            <div class="stack" role="gridcell">
               <Link href={placeOf(memory, query.as_of)} class="memory-link">
                 <MemoryText text={memory.text} limit={600} marks={marks} />
               </Link>
@@ -168,9 +179,9 @@ export function Results({ query, asked, selected, turn }: Props) {
                 {weak ? <Tag tone="warn">unsure</Tag> : null}
               </div>
             </div>
-          </li>
+          </div>
         ))}
-      </ol>
+      </div>
       {findings.length < all.length ? (
         <p class="memory-head">
           <Button small tone="quiet" onClick={() => setWide(true)}>
