@@ -19,6 +19,7 @@ import {
   headline,
   mayEdit,
 } from "../src/screens/review/labels";
+import { placeName, signsOf } from "../src/words";
 import { piecesOf, unitsOf } from "../src/parts/spans";
 import { without, type Windowed } from "../src/pages";
 
@@ -258,4 +259,35 @@ test("a retention is in words, and its lines are those of the settings file", ()
   assert.equal(linesOf("policy.ttl_working", "12h"), '[policy]\nttl_working = "12h"');
   assert.equal(linesOf("policy.ttl_by_kind", { event: "60d" }), '[policy]\nttl_by_kind = { event = "60d" }');
   assert.equal(linesOf("tenant", "sea"), 'tenant = "sea"');
+});
+
+test("a memory has the signs to heed before one believes it, the gravest first", () => {
+  const plain = {
+    status: "active",
+    sensitivity: "normal",
+    heard: null,
+    confidence: 0.9,
+    reinforced_at: "2026-11-01T00:00:00Z",
+    expires_at: null,
+    scope: "/",
+  };
+  const now = Date.parse("2026-11-30T00:00:00Z");
+  const words = (more: object) =>
+    signsOf(partial<Parameters<typeof signsOf>[0]>({ ...plain, ...more }), now).map((sign) => sign.word);
+  assert.deepEqual(words({}), []);
+  assert.deepEqual(words({ scope: "/agents/lab", confidence: 0.414, sensitivity: "sensitive", status: "expired" }), [
+    "expired",
+    "sensitive",
+    "unsure, 41 %",
+    "only for agent lab",
+  ]);
+  assert.deepEqual(words({ reinforced_at: "2025-11-01T00:00:00Z" }), ["not confirmed for 394 days"]);
+  assert.deepEqual(words({ expires_at: "2026-12-02T12:00:00Z" }), ["expires in 2 days"]);
+  assert.deepEqual(words({ heard: "web" }), ["after reading what is from the web"]);
+});
+
+test("a place is named by whose it is", () => {
+  assert.equal(placeName("/"), null);
+  assert.equal(placeName("/users/ana"), "user ana");
+  assert.equal(placeName("/users/ana/projects/x"), "/users/ana/projects/x");
 });

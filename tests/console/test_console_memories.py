@@ -291,3 +291,19 @@ def test_arrows_in_the_box_walk_the_list_that_is_browsed(console, bakery):
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.get_by_role("region", name="What it says").get_by_text(text).wait_for()
+
+
+@pytest.mark.parametrize("view", ["reading", "table"])
+def test_a_row_says_what_to_heed_of_a_memory(console, view):
+    owner = console.owner
+    owner.at(scope="/agents/lab").remember("Tomas pays in rates", tier="archival", sensitivity="sensitive", reason="so")
+    owner.remember("The oven may be broken", tier="archival", confidence=0.4, source="web", reason="read")
+    with console.page(f"/memories?view={view}") as page:
+        rows = page.get_by_role("list", name="Memories").get_by_role("listitem")
+        pays = rows.filter(has_text="Tomas pays")
+        expect(pays).to_contain_text("sensitive")
+        expect(pays).to_contain_text("only for agent lab")
+        oven = rows.filter(has_text="The oven")
+        expect(oven).to_contain_text("unsure, 40 %")
+        expect(oven).to_contain_text("from the web")
+        assert faults_of_access(page) == []

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { Address } from "../address";
 import type { Schemas } from "../api";
 import { FACETS, type Facet } from "../browse";
+import { TIERS, TRUSTS, type Word } from "../words";
 import { seen, written } from "./seen";
 
 interface Props {
@@ -12,6 +13,8 @@ interface Props {
   address: Address;
 }
 
+// Facets whose values have words of their own.
+const TERMS: Partial<Record<Facet["name"], Record<string, Word>>> = { tier: TIERS, trust: TRUSTS };
 // Values that are shown before somebody asks for the rest.
 const FEW = 7;
 
@@ -44,6 +47,7 @@ function One({
 }) {
   const [all, setAll] = useState(false);
   const chosen = address.all(facet.name);
+  const terms = TERMS[facet.name];
   if (counts.length < 2 && !chosen.length && facet.name !== "tier") return null;
   const shown = all ? counts : counts.filter((each, at) => at < FEW || chosen.includes(each.value));
   const turn = (value: string) => {
@@ -57,8 +61,14 @@ function One({
       {shown.map((each) => (
         <label key={each.value} class={chosen.includes(each.value) ? "on" : ""}>
           <input type="checkbox" checked={chosen.includes(each.value)} onChange={() => turn(each.value)} />
-          <span class="cut" dir="auto" title={written(each.value)}>
-            {seen(each.value)}
+          <span class="cut" dir="auto" title={terms?.[each.value]?.means ?? written(each.value)}>
+            {terms?.[each.value] ? (
+              <>
+                {terms[each.value]?.word} <span class="faint small">{each.value}</span>
+              </>
+            ) : (
+              seen(each.value)
+            )}
           </span>
           <span class="count">{each.count.toLocaleString()}</span>
         </label>

@@ -1,23 +1,46 @@
-/** What a memory is, in a few words: tier, kind, key, trust, and whether it holds. */
+/** What a memory is, in words that need no glossary, and what to heed of it. */
 
+import type { Schemas } from "../api";
+import { signsOf, TIERS, TRUSTS, type Word } from "../words";
 import { Tag } from "./Tag";
+import { present } from "./Time";
 
-interface Props {
-  memory: { tier: string; kind: string; trust: string; status?: string; key?: string | null };
-}
+type Memory = Schemas["Record"];
 
-export function MemorySummary({ memory }: Props) {
+export function MemorySummary({ memory }: { memory: Memory }) {
   return (
     <>
-      <Tag>{memory.tier}</Tag>
+      <Signs memory={memory} />
+      <Term of={TIERS} name={memory.tier} />
       {memory.kind === "fact" ? null : <Tag>{memory.kind}</Tag>}
       {memory.key ? <Tag>{memory.key}</Tag> : null}
-      {memory.trust === "web" || memory.trust === "unknown" ? (
-        <Tag tone="warn">{`from ${memory.trust}`}</Tag>
-      ) : (
-        <Tag>{memory.trust}</Tag>
-      )}
-      {memory.status && memory.status !== "active" ? <Tag tone="bad">{memory.status}</Tag> : null}
+      <Trust memory={memory} />
     </>
+  );
+}
+
+export function Trust({ memory }: { memory: Memory }) {
+  return <Term of={TRUSTS} name={memory.trust} />;
+}
+
+/** What to heed before one believes it: sensitive, unsure, old, of another place. */
+export function Signs({ memory }: { memory: Memory }) {
+  return (
+    <>
+      {signsOf(memory, present.value).map((sign) => (
+        <Tag key={sign.word} tone={sign.tone} title={sign.means}>
+          {sign.word}
+        </Tag>
+      ))}
+    </>
+  );
+}
+
+function Term({ of, name }: { of: Record<string, Word>; name: string }) {
+  const term = of[name];
+  return (
+    <Tag tone={term?.tone} title={term?.means}>
+      {term?.word ?? name}
+    </Tag>
   );
 }

@@ -9,11 +9,10 @@ import { useKeys } from "../../keys";
 import { commits } from "../../events";
 import { useWindow, type Windowed } from "../../pages";
 import { Button } from "../../parts/Button";
-import { MemorySummary } from "../../parts/MemorySummary";
+import { MemorySummary, Signs, Trust } from "../../parts/MemorySummary";
 import { MemoryText } from "../../parts/MemoryText";
 import { Said } from "../../parts/Said";
 import { Failed, NoMemory } from "../../parts/States";
-import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { VirtualList } from "../../parts/VirtualList";
 import { Who } from "../../parts/Who";
@@ -232,13 +231,18 @@ function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
   return (
     <div class={name} role="listitem">
       {box}
-      <span class="memory-cell">{title}</span>
+      <span class="memory-cell">
+        {title}
+        <span class="memory-signs">
+          <Signs memory={each} />
+        </span>
+      </span>
       <span class="about cut soft">{each.subject ? <Who name={each.subject} /> : "–"}</span>
       <span class="author cut soft">
         <Who name={each.speaker ?? each.text_by} />
       </span>
       <span class="trust">
-        <Tag tone={each.trust === "web" || each.trust === "unknown" ? "warn" : "plain"}>{each.trust}</Tag>
+        <Trust memory={each} />
       </span>
       <span class="created soft">
         <Time at={each.text_at} short />
