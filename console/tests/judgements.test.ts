@@ -19,6 +19,7 @@ import {
   headline,
   mayEdit,
 } from "../src/screens/review/labels";
+import { forbidden, reaches, sortedCandidates } from "../src/unseen";
 import { placeName, signsOf } from "../src/words";
 import { piecesOf, unitsOf } from "../src/parts/spans";
 import { without, type Windowed } from "../src/pages";
@@ -290,4 +291,29 @@ test("a place is named by whose it is", () => {
   assert.equal(placeName("/"), null);
   assert.equal(placeName("/users/ana"), "user ana");
   assert.equal(placeName("/users/ana/projects/x"), "/users/ana/projects/x");
+});
+
+test("what forbids a memory is named before what only counts against it", () => {
+  const memory = { scope: "/", status: "active", sensitivity: "normal", text: "It rains." };
+  const code = (more: object, scope = "/") =>
+    forbidden(partial<Parameters<typeof forbidden>[0]>({ ...memory, ...more }), scope)?.code;
+  assert.equal(code({}), undefined);
+  assert.equal(code({ scope: "/agents/lab", sensitivity: "sensitive", status: "expired" }), "other scope");
+  assert.equal(code({ scope: "/agents/lab", sensitivity: "sensitive" }, "/agents/lab/x"), "sensitive");
+  assert.equal(code({ status: "expired", sensitivity: "sensitive" }), "expired");
+  assert.equal(code({ text: " " }), "no text");
+  assert.equal(reaches("/agents/labb", "/agents/lab"), false);
+});
+
+test("candidates that are refused come before those that hardly bear on the question", () => {
+  const all = ["weak", "budget", "sensitive", "recalled", "weak"].map((code) => ({
+    code,
+    section: code === "recalled" ? "recalled" : null,
+  }));
+  const { shown, weak } = sortedCandidates(all);
+  assert.deepEqual(
+    shown.map((each) => each.code),
+    ["recalled", "sensitive", "budget"],
+  );
+  assert.equal(weak.length, 2);
 });

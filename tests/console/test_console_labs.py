@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from support.browser import faults_of_access
+
 pytestmark = pytest.mark.proof
 
 QUESTION = "When does the ferry leave?"
@@ -193,3 +195,62 @@ def test_missing_learned_ranking_is_explained_before_and_after_training(ferry):
         card.get_by_role("button", name="Train now").click()
         page.get_by_text("It is not in use").first.wait_for()
     assert ferry.owner.status()["reranker"]["serving"] is False
+
+
+#: A question that one memory answers, and that many others share a word with.
+WHO = "When does the ferry captain Olga take insulin?"
+REFUSED = {
+    "called Olga": "It is only for agent lab; the question was asked at /.",
+    "sails at night": "It is sensitive",
+    "leaves on Sunday": "It was forgotten.",
+}
+
+
+@pytest.fixture
+def unseen(console):
+    """One answer, many that share a word with the question, and three that no question brings."""
+    owner, told = console.owner, {"tier": "archival", "reason": "told"}
+    owner.remember("The ferry captain Olga takes insulin at noon.", **told)
+    owner.at(scope="/agents/lab").remember("The ferry captain is called Olga.", **told)
+    owner.remember("The ferry captain sails at night.", sensitivity="sensitive", **told)
+    gone = owner.remember("The ferry captain leaves on Sunday.", **told).record
+    owner.forget(gone.id, reason="stays")
+    crates = [f"Crate {n} of the harbour weighs {n * 3} kilos, said the captain." for n in range(160)]
+    owner.remember_many([{"text": text, "tier": "archival"} for text in crates], reason="weighed")
+    return console
+
+
+def test_recall_lab_says_why_an_expected_memory_was_not_recalled(unseen):
+    with unseen.page(f"/recall?q={WHO}") as page:
+        page.get_by_label("Why not another memory?").fill("ferry captain")
+        rows = page.get_by_role("list", name="Not considered").get_by_role("listitem")
+        for words, why in REFUSED.items():
+            expect(rows.filter(has_text=words)).to_contain_text(why)
+        page.get_by_label("Why not another memory?").fill("no such words")
+        page.get_by_text("No memory says it that is not among the hits.").wait_for()
+    recalled = [hit.memory.text for hit in unseen.owner.recall(WHO, limit=100).hits]
+    assert not [text for text in recalled for words in REFUSED if words in text]
+
+
+def test_an_expected_memory_of_a_low_rank_is_told_with_its_rank(unseen):
+    late = unseen.owner.recall(WHO, limit=100).hits[50]
+    words = late.memory.text.partition(" of ")[0]
+    with unseen.page(f"/recall?q={WHO}&limit=5&expected={words} of") as page:
+        expect(page.get_by_role("list", name="Not considered")).to_contain_text(f"rank {late.rank}")
+
+
+def test_candidates_fold_what_hardly_bears_and_are_searched(unseen):
+    preview = unseen.owner.context(WHO, budget_tokens=1_200, preview=True).explanation
+    weak = [each for each in preview.candidates if each.code == "weak"]
+    with unseen.page(f"/context?q={WHO}&budget=1200") as page:
+        candidates = page.get_by_role("region", name="Candidates")
+        candidates.get_by_role("button", name=f"{len(weak)} hardly relevant").wait_for()
+        rows = candidates.get_by_role("list", name="Candidates", exact=True).get_by_role("listitem")
+        expect(candidates.get_by_text("hardly relevant", exact=True)).to_have_count(0)
+        candidates.get_by_label("Find a memory among").fill("captain is called")
+        expect(candidates.get_by_role("list", name="Not considered")).to_contain_text(REFUSED["called Olga"])
+        words = weak[0].text.partition(" weighs")[0]
+        candidates.get_by_label("Find a memory among").fill(words)
+        expect(rows.filter(has_text=words)).to_contain_text("hardly relevant")
+        assert faults_of_access(page) == []
+    assert len(weak) > 1

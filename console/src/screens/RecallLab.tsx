@@ -4,7 +4,7 @@ import "./recall.css";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../api";
-import { useAddress } from "../address";
+import { useAddress, type Address } from "../address";
 import type { ApiCall } from "../snippets";
 import { useKeys } from "../keys";
 import { notifyChanged } from "../events";
@@ -16,6 +16,7 @@ import { Bars, reach } from "../parts/Bars";
 import { Button } from "../parts/Button";
 import { CallForms } from "../parts/CallForms";
 import { Chip } from "../parts/Chip";
+import { NotConsidered } from "../parts/NotConsidered";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
@@ -109,7 +110,12 @@ export function RecallLab() {
       <div class="recall-split">
         {query.trim() ? (
           <Shown of={found} rows={8}>
-            {(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} />}
+            {(data) => (
+              <div class="stack">
+                <Hits key={query} of={data} query={query} order={order} limit={limit} />
+                <Expected address={address} query={query} order={order} hits={data.hits} />
+              </div>
+            )}
           </Shown>
         ) : (
           <Empty title="Ask something">
@@ -197,6 +203,46 @@ function Hits({ of, query, order, limit }: HitsProps) {
       ) : (
         <Empty title="Nothing was found">No memory that you may read matches.</Empty>
       )}
+    </section>
+  );
+}
+
+// The ranks up to which an expected memory is looked for.
+const RANKS = 100;
+
+interface ExpectedProps {
+  address: Address;
+  query: string;
+  order: Order;
+  hits: Schemas["Found"]["hits"];
+}
+
+/** Why a memory that somebody expected is not among the hits. */
+function Expected({ address, query, order, hits }: ExpectedProps) {
+  const words = address.get("expected");
+  const sought = useDebounced(words.trim());
+  const all = useGet(sought ? "/memory/search" : null, { params: { query: { query, order, limit: RANKS } } });
+  const otherwise = (memory: Schemas["Record"]) => {
+    const hit = all.data?.hits.find((each) => each.memory.id === memory.id);
+    if (!hit) return { code: "not found", why: "It has too little in common with the question, in words and meaning." };
+    const how = hit.weak ? "It hardly bears on the question" : "Others fit better";
+    return { code: `rank ${hit.rank}`, why: `${how}: its score is ${hit.score.toFixed(2)}. More hits show it.` };
+  };
+  return (
+    <section class="card stack recall-expected" aria-label="Why not another">
+      <label class="field pad">
+        <span>Why not another memory? Words of the one that you expected</span>
+        <input type="search" value={words} onInput={(event) => address.set({ expected: event.currentTarget.value })} />
+      </label>
+      {sought && (all.data ?? all.problem) ? (
+        <NotConsidered
+          words={sought}
+          scope={status.value?.scope ?? "/"}
+          known={new Set(hits.map((hit) => hit.memory.id))}
+          otherwise={otherwise}
+          none="No memory says it that is not among the hits."
+        />
+      ) : null}
     </section>
   );
 }

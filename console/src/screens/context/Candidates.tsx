@@ -3,10 +3,14 @@
 import { useState } from "preact/hooks";
 import type { Schemas } from "../../api";
 import type { Context } from "../../contexts";
+import { useDebounced } from "../../debounce";
+import { Button } from "../../parts/Button";
 import { Chip } from "../../parts/Chip";
 import { MemoryText } from "../../parts/MemoryText";
+import { NotConsidered } from "../../parts/NotConsidered";
 import { Tag, type Tone } from "../../parts/Tag";
 import { VirtualList } from "../../parts/VirtualList";
+import { sortedCandidates } from "../../unseen";
 
 type Candidate = Schemas["Considered"];
 
@@ -27,7 +31,12 @@ const WORDS: Record<string, string> = {
   quarantine: "waits for review",
   injection: "gives orders",
   secret: "contains a secret",
+  textless: "no text",
+  seen: "given already",
+  damaged: "damaged",
 };
+
+const NOT_FOUND = { code: "not found", why: "It has too little in common with the question, in words and meaning." };
 
 export function wordOf(candidate: Candidate): string {
   return WORDS[candidate.code] ?? candidate.code;
@@ -48,7 +57,16 @@ export function Candidates({ told, chosen, onChoose }: Props) {
   const [shown, show] = useState<"all" | "in" | "out">("all");
   const counts = { in: 0, out: 0 };
   for (const each of told.candidates) counts[each.section === null ? "out" : "in"] += 1;
-  const rows = told.candidates.filter((each) => shown === "all" || (shown === "in") === (each.section !== null));
+  const [words, setWords] = useState("");
+  const [wide, setWide] = useState(false);
+  const sought = useDebounced(words.trim()).toLowerCase();
+  const says = (each: Candidate) => !sought || each.text.toLowerCase().includes(sought);
+  const sorted = sortedCandidates(
+    told.candidates.filter((each) => says(each) && (shown === "all" || (shown === "in") === (each.section !== null))),
+  );
+  // What hardly bears on the question is folded, unless somebody looks for it.
+  const folded = !wide && !sought && sorted.weak.length > 0;
+  const rows = folded ? sorted.shown : [...sorted.shown, ...sorted.weak];
   return (
     <section class="card lab-candidates" aria-label="Candidates">
       <div class="line lab-candidates-head">
@@ -60,6 +78,15 @@ export function Candidates({ told, chosen, onChoose }: Props) {
           </Chip>
         ))}
       </div>
+      <label class="field pad">
+        <span class="unheard">Find a memory among the candidates</span>
+        <input
+          type="search"
+          value={words}
+          placeholder="Words of a memory that you expected"
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </label>
       <VirtualList
         key={shown}
         label="Candidates"
@@ -72,6 +99,23 @@ export function Candidates({ told, chosen, onChoose }: Props) {
           return each ? <Row key={each.id} candidate={each} on={each.id === chosen} onChoose={onChoose} /> : null;
         }}
       />
+      {folded ? (
+        <p class="pad">
+          <Button small tone="quiet" onClick={() => setWide(true)}>
+            {sorted.weak.length.toLocaleString()} hardly relevant
+          </Button>
+        </p>
+      ) : null}
+      {sought ? (
+        <NotConsidered
+          words={sought}
+          scope={told.scope}
+          at={told.at}
+          known={new Set(told.candidates.map((each) => each.id))}
+          otherwise={() => NOT_FOUND}
+          none="No other memory says it."
+        />
+      ) : null}
     </section>
   );
 }
