@@ -16,6 +16,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed: 
 from playwright.sync_api import expect
 
 from keepward.settings import load
+from support.browser import faults_of_access
 
 pytestmark = pytest.mark.proof
 
@@ -159,8 +160,18 @@ def test_erasure_is_planned_confirmed_by_typing_and_certified(console):
         erase.click()
         page.get_by_role("heading", name="Erased", exact=True).wait_for()
         with page.expect_download() as saved:
-            page.get_by_role("link", name="Download the certificate").first.click()
+            page.get_by_role("link", name="as JSON").first.click()
         certificate = json.loads(saved.value.path().read_text())
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Certificate to read and print").first.click()
+        printed = console.folder / "certificate.html"
+        saved.value.save_as(printed)
+    read = console.browser.new_page()
+    read.goto(printed.as_uri())
+    read.get_by_role("heading", name="Certificate of erasure").wait_for()
+    expect(read.get_by_role("listitem").filter(has_text=bo.id)).to_have_count(1)
+    assert faults_of_access(read) == []
+    read.close()
     assert (certificate["memories"], certificate["reason"]) == ([bo.id], "request")
     assert [each.id for each in console.owner.list_memories(limit=None)] == [guest.id]
     assert "Elm Street" not in str(console.owner.history(bo.id))

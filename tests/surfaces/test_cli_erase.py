@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 
@@ -22,6 +23,18 @@ def test_the_certificate_is_json_with_and_without_json(run, saved):
     run("erase", saved["id"], "--apply", digest)
     plain = json.loads(run("erase", saved["id"], "--certificate").out)
     assert plain == run("erase", saved["id"], "--certificate", "--json").json["certificate"]
+
+
+def test_the_certificate_is_a_page_to_print_without_the_erased_words(run, saved):
+    digest = run("erase", saved["id"], "--json").json["plan"]["digest"]
+    run("erase", saved["id"], "--apply", digest)
+    page = html.unescape(run("erase", saved["id"], "--certificate", "--html").out)
+    told = run("erase", saved["id"], "--certificate", "--json").json["certificate"]
+    assert page.startswith("<!doctype html>")
+    assert "@media print" in page
+    assert [words for words in (saved["id"], told["commit"]["hash"], *told["limits"]) if words not in page] == []
+    assert "tabs" not in page
+    assert run("erase", saved["id"], "--html").code == 2
 
 
 def test_plan_shows_texts_and_takes_citing_memories_along(run, saved):

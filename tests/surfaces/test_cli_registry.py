@@ -66,7 +66,7 @@ OWN = {
     "forget": {"matching", "yes"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
-    "erase": {"apply", "certificate"},
+    "erase": {"apply", "certificate", "html"},
 }
 
 

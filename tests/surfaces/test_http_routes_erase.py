@@ -37,6 +37,15 @@ def test_erased_text_is_in_no_file_and_the_certificate_agrees(world, name):
     assert (done.status_code, b"lighthouse" in files, told) == (200, False, done.json()["certificate"])
 
 
+def test_the_certificate_is_a_file_to_print_without_the_erased_words(world, name):
+    told = erased(world, name).json()["certificate"]
+    page = world.owner.get(f"/memory/certificates/{name}?format=html")
+    assert page.headers["content-type"].startswith("text/html")
+    assert page.headers["content-disposition"] == f'attachment; filename="erasure-{told["commit"]["id"]}.html"'
+    assert (told["commit"]["hash"] in page.text, "lighthouse" in page.text) == (True, False)
+    assert world.owner.get(f"/memory/certificates/{name}?format=pdf").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("expires", "until"),
     [("24h", "2026-03-02T09:00:00Z"), ("2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z"), (None, None)],

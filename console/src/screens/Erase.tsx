@@ -497,9 +497,14 @@ function Done({ done }: { done: Schemas["Destroyed"] }) {
 
 function Download({ commit }: { commit: string }) {
   return (
-    <a class="btn sm" href={`/memory/certificates/${commit}`} download={`erasure-${commit}.json`}>
-      Download the certificate
-    </a>
+    <span class="line">
+      <a class="btn sm" href={`/memory/certificates/${commit}?format=html`} download={`erasure-${commit}.html`}>
+        Certificate to read and print
+      </a>
+      <a class="btn sm quiet" href={`/memory/certificates/${commit}`} download={`erasure-${commit}.json`}>
+        as JSON
+      </a>
+    </span>
   );
 }
 

@@ -40,6 +40,7 @@ _MAX_LINES_SHOWN = 10
 @operation_command(
     APPLY,
     option("--certificate", "Print the certificate of a completed erasure; takes one ID."),
+    option("--html", "With --certificate: print it as a page to read and print on paper."),
     of="plan_erase",
     name="erase",
 )
@@ -48,18 +49,21 @@ def erase(
     ids: tuple[str, ...] = (),
     apply: str | None = None,
     certificate: bool = False,
+    html: bool = False,
     **chosen: Any,
 ) -> CommandResult:
     """Permanently destroy the text of memories everywhere. Without --apply, only the plan is shown."""
     has_other = apply or chosen.keys() & {"subject", "source", "include_citing"}
     if certificate and (len(ids) != 1 or has_other):
         raise InvalidInput("--certificate takes the ID of one erased memory and no other option")
+    if html and not certificate:
+        raise InvalidInput("--html is a form of the certificate: add --certificate and the ID of one erased memory")
     memory = call.memory("decide")
     blank = dict.fromkeys(("plan", "commit", "receipt", "certificate"))
     data: dict[str, Any] = {"applied": bool(apply), **blank}
     if certificate:
         data["certificate"] = memory.certificate(ids[0])
-        return CommandResult(data, lambda screen, data: screen.verbatim(json.dumps(data["certificate"], indent=2)))
+        return CommandResult(data, lambda screen, data: screen.verbatim(_shown(data["certificate"], html)))
     if apply is not None:
         done = memory.erase(apply, ids, **chosen)
         data |= {**done.to_dict(), "certificate": memory.certificate(done.commit.id)}
@@ -70,6 +74,14 @@ def erase(
     if plan.candidates:
         notes.insert(0, "candidates are not erased unless you name them or add --include-citing")
     return CommandResult(data, _show_erasure(), messages=tuple(notes))
+
+
+def _shown(certificate: dict[str, Any], html: bool) -> str:
+    if not html:
+        return json.dumps(certificate, indent=2)
+    from keepward.interchange.certificate import certificate_page
+
+    return certificate_page(certificate)
 
 
 def _show_erasure(hidden: tuple[str, ...] = ()) -> Callable[[Screen, dict[str, Any]], None]:

@@ -411,6 +411,18 @@ def erase(call: OperationCall) -> Response:
     return json_response({**asdict(done), "certificate": call.memory.certificate(done.commit.id)})
 
 
+def certificate(call: OperationCall) -> Response:
+    found = call.run()
+    if call.http_only.get("format") != "html":
+        return json_response(found)
+    from keepward.interchange.certificate import certificate_page
+
+    name = f"erasure-{found['commit']['id']}.html"
+    # A page of the server may have no styles of its own; a file may.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(certificate_page(found), headers=headers, media_type="text/html")
+
+
 def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Callable[[OperationCall], Response]:
     """Return a handler that answers with the result and ``extra`` keys computed from it."""
 

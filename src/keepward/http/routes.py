@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import getdoc
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
@@ -184,6 +184,18 @@ _IF_NONE_MATCH = {
     "If-None-Match": Parameter("header", Annotated[_ETag, Meta(description="An ETag; 304 if it is current.")])
 }
 _LAST_EVENT_ID = {"Last-Event-ID": Parameter("header", _Number)}
+_CERTIFICATE_FORMAT = {
+    "format": Parameter(
+        "query", Annotated[Literal["json", "html"], Meta(description="`html` is a page to read and print.")]
+    )
+}
+_CERTIFICATE_ANSWER = {
+    "description": "The certificate.",
+    "content": {
+        "application/json": {"schema": {"type": "object"}},
+        "text/html": {"schema": {"type": "string"}},
+    },
+}
 _CURSOR = {"cursor": Parameter("query", _Cursor)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
@@ -241,7 +253,9 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "plan_restore_export": RouteSpec(answer=streams.plan_restore, model=ExportPlan, **_UPLOAD),
     "restore_export": RouteSpec(answer=streams.restore_upload, model=RestoredExport, **_UPLOAD),
     "erase": RouteSpec(answer=handlers.erase, model=schemas.Destroyed),
-    "certificate": RouteSpec(model=dict[str, Any]),
+    "certificate": RouteSpec(
+        answer=handlers.certificate, http_only=_CERTIFICATE_FORMAT, also={200: _CERTIFICATE_ANSWER}
+    ),
     "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
     "log": RouteSpec(
         answer=handlers.log,
