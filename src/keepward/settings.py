@@ -30,9 +30,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from keepward import durable, folders
+from keepward.core.json_form import to_json
 from keepward.core.policy import EthicsRule, Policy, plain_setting
 from keepward.core.query import PURPOSES
-from keepward.core.serialization import to_json
 from keepward.core.value import Data, duration_text, is_too_deep, parse_duration, suggestion
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.locations import Location
