@@ -415,6 +415,7 @@ def certificate(call: OperationCall) -> Response:
     found = call.run()
     if call.http_only.get("format") != "html":
         return json_response(found)
+    # Few servers print a certificate.
     from keepward.interchange.certificate import certificate_page
 
     name = f"erasure-{found['commit']['id']}.html"
