@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from keepward.core.principals import Actor
     from keepward.memory import Memory
 
-#: Shown in place of the planted key.
+#: Shown instead of the planted key.
 _KEY = "[a cloud access key]"
 
 

@@ -207,7 +207,7 @@ def parse_duration(value: Duration) -> timedelta:
 
 
 def duration_text(span: timedelta) -> str:
-    """Return a duration as ``parse_duration`` reads it, in its largest whole unit up to days, such as ``30d``."""
+    """Return a duration as ``parse_duration`` reads it, in its largest exact unit up to days, such as ``30d``."""
     seconds = int(span.total_seconds())
     unit = next((unit for unit in "dhm" if seconds and seconds % _UNIT_SECONDS[unit] == 0), "s")
     return f"{seconds // _UNIT_SECONDS[unit]}{unit}"

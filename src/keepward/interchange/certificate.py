@@ -15,20 +15,20 @@ from keepward.core.value import pluralize
 
 #: Reasons of an erasure, as a sentence goes on after "because".
 REASONS: Mapping[str, str] = {
-    "request": "somebody asked for it",
+    "request": "a person asked for it",
     "consent": "consent was withdrawn",
-    "retention": "it had been kept for long enough",
+    "retention": "its retention had ended",
     "mistake": "it should never have been stored",
-    "secret": "it held a secret",
+    "secret": "it contained a secret",
     "other": "of another reason",
 }
 #: What was destroyed, by the names of the certificate.
 _DESTROYED: Mapping[str, str] = {
     "versions": "Versions of texts in the journal",
     "commit_details": "Notes of commits that repeated a text",
-    "words_vectors_and_marks_of": "Memories whose words, vectors and marks left the search index",
-    "receipts": "Receipts written anew without it",
-    "proposals": "Proposals written anew without it",
+    "words_vectors_and_marks_of": "Memories whose features left the search index",
+    "receipts": "Receipts rewritten without it",
+    "proposals": "Proposals rewritten without it",
     "kept_documents": "Stored texts of contexts",
     "feedback": "Feedback without its name",
     "learned_weights": "Learned weights that were dropped",
@@ -56,20 +56,20 @@ def certificate_page(certificate: Mapping[str, Any]) -> str:
     at = datetime.fromisoformat(certificate["at"]).astimezone(UTC)
     cleaned, commit = certificate["cleaned"], certificate["commit"]
     memories = certificate["memories"]
-    told = f"{at.day} {at:%B %Y} at {at:%H:%M:%S} UTC"
+    moment = f"{at.day} {at:%B %Y} at {at:%H:%M:%S} UTC"
     reason = REASONS.get(certificate["reason"], f"of “{certificate['reason']}”")
     destroyed = [(name, cleaned.get(key)) for key, name in _DESTROYED.items()]
     again = (
-        "The same text is refused if somebody stores it again."
+        "The same text is refused if it is stored again."
         if certificate["recognised_again"]
-        else "This machine does not recognise the text if somebody stores it again."
+        else "This machine does not recognise the text if it is stored again."
     )
     parts = [
         "<h1>Certificate of erasure</h1>",
         _paragraph(
-            f"On {told}, {certificate['by']} erased {pluralize(len(memories), 'memory', 'memories')} from the store"
+            f"On {moment}, {certificate['by']} erased {pluralize(len(memories), 'memory', 'memories')} from the store"
             f" that is named below, because {reason}. Every text of it was destroyed. This store cannot restore it, and"
-            " this certificate holds none of it."
+            " this certificate contains none of it."
         ),
         "<h2>What was destroyed</h2>",
         _table((name, f"{count:,}" if count is not None else "not counted") for name, count in destroyed),
@@ -82,11 +82,11 @@ def certificate_page(certificate: Mapping[str, Any]) -> str:
         "<h2>Where it was</h2>",
         _table([("Store", certificate["store"]), ("Tenant, as SHA-256", certificate["tenant"])]),
         "<h2>Which memories</h2>",
-        _paragraph("Their ids stay, so that nobody can claim that they never existed:"),
+        _paragraph("Their ids stay, so that no one can deny that they existed:"),
         _list(memories, style="ids"),
         "<h2>What proves it</h2>",
         _paragraph(
-            "The erasure is a commit in the journal of the store. Its hash covers the commit before it, so that nobody"
+            "The erasure is a commit in the journal of the store. Its hash covers the commit before it, so that no one"
             " can change or remove it unnoticed. The certificate in JSON has all that the hash covers. A copy of the"
             " journal and a program for SHA-256 are enough to check it."
         ),

@@ -1,4 +1,4 @@
-"""Connections of one process to a database, kept open between transactions.
+"""Connections of one process to a database, which stay open between transactions.
 
 A connection stays in psycopg's pipeline. The end of a read is sent and not awaited: the next transaction on the
 connection reads its answer, so that a read takes no round trip more than its questions. psycopg-pool takes back only

@@ -314,7 +314,7 @@ class SideTableHits:
 
 #: Versions of a memory by position, oldest first.
 Versions: TypeAlias = dict[EventPosition, Record]
-#: Texts of a receipt in quotation marks, without those that need an escape.
+#: Texts of a receipt in quotes, without those that need an escape.
 _QUOTED = re.compile(rb'"([^"\\]*)"')
 #: The plan before the journal was read.
 _EMPTY_PLAN = ErasePlan(
