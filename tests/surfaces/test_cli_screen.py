@@ -129,3 +129,8 @@ def test_a_stream_without_utf8_gets_the_nearest_plain_sign(run, monkeypatch):
     run("remember", "tea “first” 記", "--as", "operator")
     run("recall", "tea")
     assert b'tea "first" ?' in stream.buffer.getvalue()
+
+
+def test_changes_whose_sides_are_no_memories_are_a_table(screen):
+    screen[0].result({"changes": [{"id": "a1", "before": None, "after": "cafe"}]})
+    assert [line.split() for line in screen[1].getvalue().splitlines()] == [["id", "after"], ["a1", "cafe"]]

@@ -25,8 +25,9 @@ _ASCII_FALLBACKS = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
 #: Joiners of ordinary text: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)")
-#: An object with these fields is a memory, or an event.
+#: An object with these fields is a memory.
 _MEMORY = frozenset({"id", "text", "tier", "status"})
+#: Fields of an event that are a memory or None.
 _EVENT = frozenset({"before", "after"})
 #: An object with these fields is a commit, a receipt or a proposal, which is shown by its id.
 _NAMED = frozenset({"id", "tenant"})
@@ -164,7 +165,7 @@ class Screen:
                     if not is_alone:
                         self.line(f"{label}:", "dim", indent=indent)
                     self._items(value, hidden, 0 if is_alone else indent + 2)
-                case dict() if value.keys() >= _MEMORY:
+                case dict() if _is_memory(value):
                     self.line(label, "dim", indent=indent)
                     self.memory(value, indent=indent + 2)
                 case dict() if _is_nested(name, value):
@@ -181,11 +182,11 @@ class Screen:
             self.line("Nothing found.", "dim")
 
     def _items(self, items: list[dict[str, Any]], hidden: Sequence[str], indent: int) -> None:
-        if items[0].keys() >= _MEMORY:
+        if _is_memory(items[0]):
             for each in items:
                 self.memory(each, indent=indent)
             return
-        if items[0].keys() >= _EVENT:
+        if all(map(_is_event, items)):
             for each in items:
                 self.event(each, indent=indent)
             return
@@ -241,6 +242,14 @@ def _by_id(value: object) -> object:
     if isinstance(value, dict) and isinstance(value.get("commit"), dict) and "steps" in value:
         value = value["commit"]
     return value["id"] if isinstance(value, dict) and value.keys() >= _NAMED else value
+
+
+def _is_event(item: Mapping[str, Any]) -> bool:
+    return item.keys() >= _EVENT and all(item[side] is None or _is_memory(item[side]) for side in _EVENT)
+
+
+def _is_memory(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() >= _MEMORY
 
 
 def describe_kind(record: Mapping[str, Any]) -> str:
