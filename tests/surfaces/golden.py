@@ -14,6 +14,7 @@ import json
 import os
 import pkgutil
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from functools import cache
@@ -27,6 +28,7 @@ import msgspec
 from support.openapi import described
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
+_REWRITE = os.environ.get("KEEPWARD_GOLDEN") == "rewrite"
 #: What imports frameworks and names nothing that a signature of the library names.
 _SURFACES = frozenset({"__main__", "cli", "http", "integrations", "mcp"})
 #: Of a JSON schema, what a golden file has besides types.
@@ -44,6 +46,14 @@ _LIMITS = [
 _MANY = 5
 #: Types with a field ``outcome`` that is an object.
 _WITH_OUTCOMES = frozenset({"DecisionResult", "Forgetting", "Forgotten", "Run"})
+#: What differs between two runs on a screen, and the sign that takes its place.
+_VARIABLE = {
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.]+)?(?:\+00:00| UTC| [A-Z][a-z]{2}\b)?": "<time>",
+    r"kw_\w+": "<secret>",
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}(?![\w-])": "<short id>",
+    r"test_\w+-[0-9a-f]{8}\b": "<project>",
+    r"\d+ kB": "<size>",
+}
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
 
 
@@ -56,7 +66,7 @@ def compare(name: str, found: Any) -> None:
     else:
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     path = FOLDER / name
-    if os.environ.get("KEEPWARD_GOLDEN") == "rewrite":
+    if _REWRITE:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     before = path.read_text("utf-8")
@@ -130,6 +140,14 @@ def aliased(text: str) -> str:
     """Return a text with every id and hash replaced by a number, in the order in which they first appear."""
     seen: dict[str, str] = {}
     return _IDENTIFIER.sub(lambda match: seen.setdefault(match[0], f"<{len(seen) + 1}>"), text)
+
+
+def plain_screens(text: str, folder: Path) -> str:
+    """Return what commands printed, with the same sign in each run for each time, path and secret."""
+    text = text.replace(str(folder), "<folder>").replace(sys.executable, "<python>")
+    for pattern, sign in _VARIABLE.items():
+        text = re.sub(pattern, sign, text)
+    return aliased(text)
 
 
 def operations(memory: type, names: Iterable[str], api: Mapping[str, Any]) -> str:

@@ -359,6 +359,9 @@ no-store           | list --db nowhere.db
 bad-argument       | recall x --purpose dance
 """
 
+#: Steps of ``COMMANDS`` that print what differs between machines.
+OF_THE_MACHINE = frozenset({"version", "model"})
+
 #: The lines of a journal: a verb of the library with what it takes; `{n}` is the memory that line n made, from 0.
 JOURNAL: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("remember", ("Ana prefers tabs",), {"tier": "archival", "tags": ["editor"], "evidence": ["chat:42"]}),

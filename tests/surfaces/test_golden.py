@@ -11,22 +11,25 @@ import hashlib
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import click
 import pytest
-from golden_sessions import COMMANDS, JOURNAL, REQUESTS, SECRET, TOOLS
+from golden_sessions import COMMANDS, JOURNAL, OF_THE_MACHINE, REQUESTS, SECRET, TOOLS
 from http_fixtures import HttpTestServer, events_of, streamed
 from mcp_made import opened, served, talk
 from starlette.testclient import TestClient
 
 import keepward
-from golden import FOLDER, aliased, compare, library, operations, structure, types, usage
+from golden import FOLDER, aliased, compare, library, operations, plain_screens, structure, types, usage
 from keepward import Actor, Memory
 from keepward.api import OPERATIONS
+from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.cli.main import command_tree
 from keepward.interchange import plan_restore_export, restore_export, write_vault
 from support.clock import SteppingClock
@@ -113,18 +116,35 @@ def test_every_command_takes_the_arguments_that_it_took():
     compare("commands.txt", "\n".join([usage(root), *lines, ""]))
 
 
-def test_every_command_prints_its_golden_keys_and_exit_code(run, tmp_path, monkeypatch):
+def test_every_command_prints_its_golden_keys_exit_code_and_screen(run, tmp_path, monkeypatch):
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
-    monkeypatch.setenv("USER", "ann")
+    monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_name="ann"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.delenv("KEEPWARD_GOLDEN", raising=False)
+    print_result = CommandContext.print_result
+
+    def print_both(call: CommandContext, result: CommandResult) -> int:
+        print_result(replace(call, quiet=True), result)
+        return print_result(replace(call, as_json=False), result)
+
+    monkeypatch.setattr(CommandContext, "print_result", print_both)
     said: dict[str, Any] = {}
-    found = {}
+    found, screens = {}, []
     for line in COMMANDS.strip().splitlines():
         name, _, command = line.partition("|")
-        ran = run(*_arguments(command, said), "--json")
-        said[name.strip()] = ran.json
-        found[f"{name.strip()}: {command.strip()}"] = {"exit": ran.code, "json": structure(ran.json)}
+        arguments = _arguments(command, said)
+        ran = run(*arguments, "--json")
+        printed, _, screen = ran.out.partition("\n")
+        answer = said[name.strip()] = json.loads(printed)
+        found[f"{name.strip()}: {command.strip()}"] = {"exit": ran.code, "json": structure(answer)}
+        # An error is printed once, in one form.
+        shown = replace(ran, out=screen) if "error" not in answer else run(*arguments)
+        if name.strip() not in OF_THE_MACHINE:
+            screens.append(f"$ keepward {command.strip()}\n{shown.out}{shown.err}")
     compare("cli.jsonl", found.items())
+    compare("screens.txt", plain_screens("\n".join(screens), tmp_path))
 
 
 def _arguments(command: str, said: dict[str, Any]) -> list[str]:
