@@ -48,7 +48,6 @@ _MANY = 5
 _WITH_OUTCOMES = frozenset({"DecisionResult", "Forgetting", "Forgotten", "Run"})
 #: What differs between two runs on a screen, and the sign that takes its place.
 _VARIABLE = {
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.]+)?(?:\+00:00| UTC| [A-Z][a-z]{2}\b)?": "<time>",
     r"kw_\w+": "<secret>",
     r"\b[0-9a-f]{8}-[0-9a-f]{4}(?![\w-])": "<short id>",
     r"test_\w+-[0-9a-f]{8}\b": "<project>",
@@ -143,7 +142,7 @@ def aliased(text: str) -> str:
 
 
 def plain_screens(text: str, folder: Path) -> str:
-    """Return what commands printed, with the same sign in each run for each time, path and secret."""
+    """Return what commands printed, with the same sign in each run for each path, size and secret."""
     text = text.replace(str(folder), "<folder>").replace(sys.executable, "<python>")
     for pattern, sign in _VARIABLE.items():
         text = re.sub(pattern, sign, text)

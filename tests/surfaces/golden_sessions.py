@@ -348,6 +348,8 @@ connect            | connect claude --project . --dry-run
 connect-write      | connect claude --project .
 connect-again      | connect claude --project .
 connect-remove     | connect claude --project . --remove
+connect-hooks      | connect claude --project . --hooks --shared
+connect-no-hooks   | connect claude --project . --remove
 forgetting         | forget --matching river
 forgotten          | forget --matching river --yes --as operator
 no-command         | rember x

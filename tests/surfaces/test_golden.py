@@ -119,6 +119,8 @@ def test_every_command_takes_the_arguments_that_it_took():
 def test_every_command_prints_its_golden_keys_exit_code_and_screen(run, tmp_path, monkeypatch):
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
+    clock = SteppingClock()
+    monkeypatch.setattr("keepward.open.SystemClock", lambda: clock)
     monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_name="ann"))
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("COLUMNS", "400")
@@ -133,6 +135,7 @@ def test_every_command_prints_its_golden_keys_exit_code_and_screen(run, tmp_path
     said: dict[str, Any] = {}
     found, screens = {}, []
     for line in COMMANDS.strip().splitlines():
+        clock.move(minutes=1)
         name, _, command = line.partition("|")
         arguments = _arguments(command, said)
         ran = run(*arguments, "--json")
