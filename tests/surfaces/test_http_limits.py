@@ -403,7 +403,8 @@ def test_agent_read_has_a_deadline(tmp_path, monkeypatch, who, status):
     monkeypatch.setattr(contexts, "compile_context", slow)
     answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
-    assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)
+    code, wait = ("took_too_long", "60") if status == 503 else (None, None)
+    assert (answer.status_code, answer.json().get("code"), answer.headers.get("retry-after")) == (status, code, wait)
 
 
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):

@@ -370,7 +370,7 @@ def print_json(data: dict[str, Any]) -> None:
         text.encode()
     except UnicodeEncodeError:
         # A lone surrogate cannot be encoded, but its escape can.
-        text = json.dumps(data, allow_nan=False)
+        text = json.dumps(data)
     print(text)  # noqa: T201 - this is the result
 
 

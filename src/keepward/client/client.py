@@ -372,6 +372,6 @@ def _seq_of_head(head: str) -> int:
 
 
 def _imported_line(fields: Mapping[str, Any]) -> ImportedLine:
-    line = read_result(ImportedLine, {**fields, "number": fields["line"], "reasons": fields.get("reasons") or []})
+    line = read_result(ImportedLine, {**fields, "number": fields["line"]})
     detail = "; ".join(reason.detail for reason in line.reasons) or None
     return line if line.detail is not None else replace(line, detail=detail)

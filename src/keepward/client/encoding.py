@@ -323,15 +323,14 @@ def _batches(items: list[dict[str, Any]], max_items: int) -> Iterator[list[dict[
 
 
 def to_json_value(value: Any) -> Any:
-    """Return an argument as JSON values; a duration is text such as ``90s``, or a number of seconds."""
+    """Return an argument as JSON values; a duration is a number of seconds."""
     match value:
         case Enum():
             return to_json_value(value.value)
         case None | bool() | int() | float() | str():
             return value
         case timedelta():
-            seconds, rest = divmod(value, timedelta(seconds=1))
-            return value.total_seconds() if rest else f"{seconds}s"
+            return value.total_seconds()
         case datetime():
             if value.tzinfo is None:
                 raise InvalidInput("an instant needs a time zone")

@@ -153,14 +153,12 @@ _ETAG_PATTERN = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
 class StrictRequest(Request):
     """A request whose JSON is parsed strictly."""
 
-    #: The JSON values of the body; None without a body.
+    #: The JSON values of the body, after ``parse_body``; None without a body.
     parsed: Any = None
 
-    async def json(self) -> Any:
-        """Return the body as JSON values."""
-        if self.parsed is None and (body := await self.body()):
+    async def parse_body(self) -> None:
+        if body := await self.body():
             self.parsed = parse(body)
-        return self.parsed
 
 
 def parse(body: bytes) -> Any:

@@ -143,7 +143,7 @@ def route(
             check_query(request, known or {})
             if parsed:
                 check_content_type(request)
-                await request.json()
+                await request.parse_body()
             if not (takes_token and changes and KEY_HEADER.lower() in request.headers):
                 return await inner(request)
             if operation is None or not operation.is_one_write:

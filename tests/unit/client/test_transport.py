@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -11,6 +13,7 @@ import pytest
 
 from keepward import errors
 from keepward.client import Client
+from keepward.client.client import ImportedLine
 from keepward.core.change import Revert
 
 URL = "http://127.0.0.1:8321"
@@ -126,10 +129,13 @@ def test_a_token_is_not_shown() -> None:
     assert TOKEN not in repr(Client(URL, TOKEN)._transport)
 
 
-def test_a_redirect_is_not_followed() -> None:
-    server = Server(httpx2.Response(307, headers={"location": "http://elsewhere.example/memory/status"}))
-    with pytest.raises(errors.StoreError):
-        _ = server.client().head
+@pytest.mark.parametrize("call", [lambda client: client.head, lambda client: client.import_(b"x")])
+@pytest.mark.parametrize("status", [300, 307])
+def test_a_redirect_is_not_followed(call: Callable[[Client], Any], status: int) -> None:
+    server = Server(httpx2.Response(status, headers={"location": "http://elsewhere.example/memory/status"}))
+    follower = httpx2.Client(transport=httpx2.MockTransport(server), follow_redirects=True)
+    with pytest.raises(errors.StoreError, match=f"answered {status} and not as Keepward does"):
+        call(Client(URL, TOKEN, transport=follower))
     assert [each.url.host for each in server.asked] == ["127.0.0.1"]
 
 
@@ -168,6 +174,17 @@ def test_unset_fields_are_not_sent_and_emptied_fields_are() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
     server.client().revise("m1", category=None, reason="wrong")
     assert json.loads(server.asked[0].content) == {"memory_id": "m1", "category": None, "reason": "wrong"}
+
+
+def test_a_duration_is_sent_to_the_microsecond() -> None:
+    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
+    server.client().remember("tea", ttl=timedelta(days=1, microseconds=1))
+    assert json.loads(server.asked[0].content)["ttl"] == 86_400.000001
+
+
+def test_an_item_that_is_no_text_and_no_mapping_is_an_error() -> None:
+    with pytest.raises(errors.InvalidInput, match="an item is a text, or a mapping"):
+        Server(ok()).client().remember_many(["tea", 3])  # type: ignore[list-item]
 
 
 def test_a_change_that_rollback_alone_makes_is_an_error() -> None:
@@ -359,6 +376,25 @@ def test_event_stream_of_a_missing_server_ends_at_once() -> None:
 
 def lines(*values: dict[str, Any]) -> httpx2.Response:
     return httpx2.Response(200, text="".join(json.dumps(each) + "\n" for each in values))
+
+
+def test_an_import_sends_its_file_and_reports_each_line(tmp_path) -> None:
+    (tmp_path / "chat.txt").write_bytes(b"tea\n")
+    reason = {"gate": "secrets", "code": "key", "detail": "a key"}
+    answer = lines(
+        {"line": 1, "outcome": "refused", "reasons": [reason, reason], "detail": None},
+        {"line": 2, "outcome": "failed", "reasons": [], "detail": "no JSON"},
+        {"summary": {"total": 2}},
+    )
+    for source in (b"tea\n", tmp_path / "chat.txt", io.BytesIO(b"tea\n")):
+        server, told = Server(answer), list[ImportedLine]()
+        summary = server.client().import_(source, user="ana", session="s1", on_result=told.append)
+        assert (summary, server.asked[0].content) == ({"total": 2}, b"tea\n")
+        assert dict(server.asked[0].url.params) == {"format": "auto", "user": "ana", "session": "s1"}
+        assert [(each.number, each.outcome, each.detail) for each in told] == [
+            (1, "refused", "a key; a key"),
+            (2, "failed", "no JSON"),
+        ]
 
 
 def test_an_import_that_broke_off_is_an_error() -> None:
