@@ -41,6 +41,26 @@ def test_help_fits_80_columns_and_lists_shared_options(run):
         assert [option for option in shared if option not in told] == [], command
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("remember", "TEXT Text of the memory; - reads stdin. [required]"),
+        ("remember", "--tier TIER core, working, episodic or archival. Default: by kind, else archival."),
+        ("remember", "--evidence REF References that support it, such as chat:42. May be repeated."),
+        ("revise", "[TEXT] "),
+        ("revise", "`never` removes it."),
+        ("forget", "[ID] "),
+        ("merge", "ID... "),
+        ("list", "--limit N Maximum number of items. [default: 50]"),
+        ("context-diff", "RECEIPT "),
+        ("bisect", "--contains TEXT The text to search for in the context. [required]"),
+        ("mcp", "--name NAME Name of the agent; receipts contain it. --list"),
+    ],
+)
+def test_help_says_what_an_argument_is_and_what_happens_without_it(run, command, told):
+    assert told in " ".join(run(command, "--help").out.split())
+
+
 def test_without_a_command_the_help_is_shown(run):
     ran = run()
     assert (ran.code, ran.out.startswith("Usage: keepward")) == (0, True)

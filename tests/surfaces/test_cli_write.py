@@ -123,6 +123,12 @@ def test_a_merge_takes_two_memories(run, saved, more):
     assert (ran.code, "two memories" in ran.err) == (2, True)
 
 
+def test_a_merge_of_an_id_and_its_key_is_a_merge_of_one(run):
+    made = run("remember", "tabs", "--key", "indent", "--as", "operator", "--json").json
+    ran = run("merge", made["id"], "indent", "--reason", "x", "--as", "operator")
+    assert (ran.code, "name one memory" in ran.err) == (2, True)
+
+
 def test_revise_that_changes_nothing_says_so(run, saved):
     told = run("revise", saved["id"], "--tag", "style", "--reason", "again", "--as", "operator")
     assert (told.code, told.out.split()[:2], "nothing was changed" in told.err) == (0, ["outcome", "unchanged"], True)

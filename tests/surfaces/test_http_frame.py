@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from http_stage import Stage
 
-from keepward import Policy, errors
+from keepward import Memory, Policy, errors
 from keepward.http import requests as problems
 from keepward.http.telemetry import OPERATIONS, Tracer, logging_to
 
@@ -52,6 +52,24 @@ def test_a_server_whose_store_is_missing_is_not_ready(tmp_path):
     stage = Stage(tmp_path)
     stage.memory.close()
     assert stage.client.get("/ready").status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "wait"),
+    [
+        (errors.StoreUnavailable, 503, "1"),
+        (errors.ModelUnavailable, 503, "1"),
+        (errors.StoreError, 500, None),
+        (errors.Conflict, 409, None),
+    ],
+)
+def test_what_is_out_of_reach_may_be_asked_again_after_a_second(stage, owner, monkeypatch, error, status, wait):
+    def fail(*_, **__):
+        raise error("try again")
+
+    monkeypatch.setattr(Memory, "list_memories", fail)
+    answer = stage.client.get("/memory/core", headers=owner)
+    assert (answer.status_code, answer.headers.get("retry-after")) == (status, wait)
 
 
 def test_problem_has_a_stable_code_and_advice(stage, owner):

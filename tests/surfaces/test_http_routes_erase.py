@@ -81,6 +81,20 @@ def test_bytes_that_a_browser_might_run_come_without_their_type(world):
     assert (put.json()["active"], got.headers["content-type"]) == (True, "application/octet-stream")
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("text/csv", "text/csv"),
+        ("Text/CSV; charset=utf-8", "text/csv"),
+        ("application/octet-stream", "text/plain"),
+        ("", "text/plain"),
+    ],
+)
+def test_bytes_have_the_media_type_that_was_sent_with_them(world, sent, kept):
+    put = world.bearer().post("/memory/blobs", content=b"name,drink\nana,tea", headers={"Content-Type": sent})
+    assert put.json()["media_type"] == kept
+
+
 def test_bytes_that_are_known_are_not_sent_again(world):
     client = world.bearer()
     place = client.post("/memory/blobs", content=PNG).headers["location"]

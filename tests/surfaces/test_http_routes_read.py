@@ -99,6 +99,14 @@ def test_pages_follow_one_another_without_a_gap_or_a_repeat(filled, path, asked)
     assert [each["id"] for each in paged] == wanted
 
 
+@pytest.mark.parametrize("asked", [{}, {"sort": "trust"}, {"as_of": 2}, {"as_of": "2027-01-01T00:00:00Z"}])
+def test_a_list_that_fills_its_page_has_no_cursor(world, asked):
+    for n in range(2):
+        world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
+    pages = [world.owner.get("/memory/items", params={**asked, "limit": limit}).json() for limit in (1, 2, 3)]
+    assert [page["cursor"] is None for page in pages] == [False, True, True]
+
+
 @pytest.mark.parametrize(("path", "asked"), [("search", {"query": "ferry"}), ("items", {"tier": "archival"})])
 def test_second_page_uses_the_state_and_clock_of_the_first(world, path, asked):
     path = f"/memory/{path}"

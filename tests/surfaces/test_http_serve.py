@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -65,6 +66,28 @@ def test_as_json_it_prints_one_object(run, store, served):
     ]  # fmt: skip
 
 
+@pytest.fixture
+def logged(run, store, monkeypatch):
+    """Log one line of each level as the server that runs; return what reached stderr."""
+
+    def log(self, sockets):
+        logging.getLogger("keepward.http").info("ready")
+        logging.getLogger("keepward.http").warning("slow")
+
+    monkeypatch.setattr("uvicorn.Server.run", log)
+    return lambda *arguments: serve(run, *arguments).err
+
+
+def test_the_log_of_a_server_is_text_or_json_and_can_be_quiet(logged):
+    text, quiet, objects = logged(), logged("--quiet"), logged("--log-json")
+    assert ["ready" in text, "slow" in text, "ready" in quiet, "slow" in quiet] == [True, True, False, True]
+    assert [json.loads(line)["level"] for line in objects.splitlines()[-2:]] == ["info", "warning"]
+
+
+def test_who_leaves_mcp_out_is_not_told_to_install_it(run, store, served):
+    assert "mcp" not in serve(run).err
+
+
 def test_open_reads_come_with_a_banner(run, store, served):
     assert "READS ARE OPEN" in serve(run, "--open-reads").err
 
@@ -110,7 +133,7 @@ def test_a_setting_of_the_file_reaches_the_server(tmp_path, name):
 
 def test_anonymous_reads_and_quiet_log_apply_to_one_run():
     added = set(ServerOptions.__struct_fields__) - set(ServerSettings.__struct_fields__)
-    assert added == {"open_reads", "quiet"}
+    assert {name: getattr(ServerOptions(), name) for name in added} == {"open_reads": False, "quiet": False}
 
 
 @pytest.mark.parametrize("line", [

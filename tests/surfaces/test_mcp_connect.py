@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from keepward import Actor, Memory, Unauthorised
-from keepward.mcp.connect import CLIENTS
+from keepward.mcp.connect import CLIENTS, has_program
 
 #: The user's own file.
 FILES = {
@@ -436,7 +436,7 @@ def vendors(home, monkeypatch):
     for name in VENDORS.values():
         (programs / name).write_text(f"#!{sys.executable}\nFILES = {FILES}\n{VENDOR}")
         (programs / name).chmod(0o755)
-    monkeypatch.setattr("keepward.mcp.connect.has_program", lambda client, _: client.name in VENDORS)
+    monkeypatch.setattr("keepward.mcp.connect.has_program", has_program)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return lambda: json.loads((home / "called.json").read_text())
 
