@@ -68,7 +68,15 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     forbidden = tuple(_refusal_reasons(case, view, policy))
     if forbidden:
         return Refuse(reasons=forbidden)
-    if policy.may_self_approve(case.actor) or _is_upkeep(case):
+    # Outside of core, policy always allows automatic steps: reinforce, archive and expire.
+    is_upkeep = case.after.tier is not Tier.CORE and (
+        isinstance(case.change, changes.Reinforce)
+        or (
+            isinstance(case.change, changes.Archive | changes.Expire)
+            and case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}
+        )
+    )
+    if is_upkeep or policy.may_self_approve(case.actor):
         return Rewrite(after=case.after, reasons=(_BY_HAND,)) if view.identity_in == "file" else None
     needs_review = (*_quarantine_reasons(case, view, policy), *_below_target_trust(case, view, policy))
     if needs_review:
@@ -207,16 +215,6 @@ def approver_certifies_text(case: GateInput) -> bool:
     if isinstance(case.change, changes.Replace) and case.before is not None:
         return case.after.text != case.before.text
     return isinstance(case.change, changes.Promote) or _brings_text(case)
-
-
-def _is_upkeep(case: GateInput) -> bool:
-    """Whether the change is an automatic step that policy always allows: reinforce, or archive outside of core."""
-    if case.after.tier is Tier.CORE:
-        return False
-    upkeep = case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}
-    return isinstance(case.change, changes.Reinforce) or (
-        upkeep and isinstance(case.change, changes.Archive | changes.Expire)
-    )
 
 
 def _accesses(case: GateInput, policy: Policy) -> set[Access]:

@@ -117,7 +117,7 @@ def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups)
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
     is_counted = after in _listed("units")
     named = text[slice(*groups["n"])].lower() if noun == "n" else ""
-    if named.startswith("pin") and _speaks_of("circuit", text[max(0, start - 80) : end + 80]):
+    if named.startswith("pin") and _speaks_of_circuits(text[max(0, start - 80) : end + 80]):
         return False
     if noun == "n" and is_number:
         # Dates, times and versions are no code.
@@ -280,8 +280,8 @@ def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, lazy_regex(pattern)) for name, pattern in read(_TABLE)["shapes"].items())
 
 
-def _speaks_of(kind: str, text: str) -> bool:
-    return any(kinds & _bits(kind) for kinds in lexicon().of(re.findall(r"\w+", text.lower())))
+def _speaks_of_circuits(text: str) -> bool:
+    return any(kinds & _bits("circuit") for kinds in lexicon().of(re.findall(r"\w+", text.lower())))
 
 
 # --- the shape of a value

@@ -50,13 +50,12 @@ def make_rule(
 
 def any_word(words: Iterable[str], *, begin: str = "", end: str = "") -> str:
     """Return a pattern for any word of a list, with ``begin`` and ``end`` at its word boundaries, except at a ``*``."""
-    return "(?:" + "|".join(_word(word, begin, end) for word in words if word) + ")"
-
-
-def _word(word: str, begin: str, end: str) -> str:
-    pattern = "".join(map(_part, re.split(r"(.?\*| )", word.lstrip("*"))))
-    begins = begin if word[0].isascii() and word[0].isalnum() else ""
-    return begins + pattern + (end if word[-1].isascii() and word[-1].isalnum() else "")
+    patterns = []
+    for word in filter(None, words):
+        begins = begin if word[0].isascii() and word[0].isalnum() else ""
+        ends = end if word[-1].isascii() and word[-1].isalnum() else ""
+        patterns.append(begins + "".join(map(_part, re.split(r"(.?\*| )", word.lstrip("*")))) + ends)
+    return "(?:" + "|".join(patterns) + ")"
 
 
 def _part(part: str) -> str:

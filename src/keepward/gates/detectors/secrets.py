@@ -78,20 +78,6 @@ def parse_formats(line: str) -> tuple[str, list[str]]:
     return name, forms
 
 
-def _rules() -> Iterator[Rule]:
-    tables = read("secrets")
-    for line in tables["rules"].splitlines():
-        row = parse_rule(line)
-        yield make_rule(row, functools.partial(str, row["pattern"]), split_entries(row["literals"]))
-    for line in tables["formats"].splitlines():
-        name, forms = parse_formats(line)
-        for form in forms:
-            literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
-            checks = f"has_word_boundaries not_example spread:{form.index('{')}"
-            made_row: dict[str, Any] = {"name": name, "checks": checks, "bare": len(literal) < 5}
-            yield make_rule(made_row, functools.partial(_token_pattern, form), (literal,))
-
-
 def _token_pattern(form: str) -> str:
     pattern, last = "", 0
     for run in TOKEN_RUN.finditer(form):
@@ -105,7 +91,17 @@ def _token_pattern(form: str) -> str:
 @functools.cache
 def _rule_sets() -> tuple[RuleSet, RuleSet]:
     """Return the rules with rare literals, and those whose matches all contain a `LONG_RUN` (``bare``)."""
-    rules = tuple(_rules())
+    tables, rules = read("secrets"), []
+    for line in tables["rules"].splitlines():
+        row = parse_rule(line)
+        rules.append(make_rule(row, functools.partial(str, row["pattern"]), split_entries(row["literals"])))
+    for line in tables["formats"].splitlines():
+        name, forms = parse_formats(line)
+        for form in forms:
+            literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
+            checks = f"has_word_boundaries not_example spread:{form.index('{')}"
+            made_row: dict[str, Any] = {"name": name, "checks": checks, "bare": len(literal) < 5}
+            rules.append(make_rule(made_row, functools.partial(_token_pattern, form), (literal,)))
     return RuleSet(rule for rule in rules if not rule.bare), RuleSet(rule for rule in rules if rule.bare)
 
 
