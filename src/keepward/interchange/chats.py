@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from keepward.gates.validation import MAX_SHORT_CHARS
 from keepward.interchange.messages import events
 from keepward.interchange.parsing import ImportSource, Row, list_or_empty, permanent_item
 from keepward.interchange.run import ImportRun
 from keepward.services.writing.splitter import UnusableItem
-
-_MAX_CATEGORY = 256
 
 
 def is_chatgpt(value: Any) -> bool:
@@ -145,5 +144,5 @@ def _conversation(
 def _documents(number: int, account: str | None, *texts: tuple[Any, str], **fields: Any) -> Iterator[Row]:
     for text, category in texts:
         if text:
-            about = {"kind": "document", "category": category[:_MAX_CATEGORY], "account": account}
+            about = {"kind": "document", "category": category[:MAX_SHORT_CHARS], "account": account}
             yield number, permanent_item(text, **about, **fields)

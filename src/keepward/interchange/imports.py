@@ -21,7 +21,7 @@ from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
 from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, vault
 from keepward.interchange.archive import Bundle, open_bundle
-from keepward.interchange.parsing import SQLITE_MAGIC, ImportSource, Row
+from keepward.interchange.parsing import PROBED_LINES, SQLITE_MAGIC, ImportSource, Row
 from keepward.interchange.run import Imported, ImportRun, LineResult
 from keepward.services.writing.splitter import UnusableItem
 
@@ -49,8 +49,6 @@ Format = Literal[
     "lines",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
-#: Maximum number of lines that ``auto`` tries, if the first ones are damaged.
-_PROBE = 50
 #: Files that are named among those left out.
 _MAX_NAMED_FILES = 5
 
@@ -70,7 +68,7 @@ def detect(source: ImportSource) -> Format:
         return tables.detect(source)
     error, opens = "", source.first()
     values = source.elements() if opens == "[" else source.values() if opens == "{" else iter(())
-    for _, value in itertools.islice(values, _PROBE):
+    for _, value in itertools.islice(values, PROBED_LINES):
         if isinstance(value, UnusableItem):
             error = error or str(value)
         elif known := _format_of(value):

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from keepward.core.messages import parse_timestamp
 from keepward.errors import InvalidInput
+from keepward.gates.validation import MAX_SHORT_CHARS
 from keepward.interchange.parsing import ImportSource, Row, parse
 from keepward.interchange.run import ImportRun
 from keepward.services.writing.splitter import UnusableItem
@@ -26,7 +27,8 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ENDINGS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".txt"})
-_MAX_LABEL, _MAX_PROPERTIES = 256, 32
+#: Maximum number of properties in metadata.
+_MAX_PROPERTIES = 32
 #: A parsed line takes up to 2 kB of memory.
 _MAX_LINES = 200_000
 #: Tokens that are no block of their own.
@@ -89,7 +91,7 @@ def _blocks(body: str, first_line: int) -> Iterator[_Block]:
         start, end = token.map
         text = "\n".join(row.rstrip() for row in rows[start:end])
         text = (_ITEM.sub("", text, count=1) if is_item else text).strip()
-        category = " / ".join(title for _, title in headings if title)[:_MAX_LABEL].strip() or None
+        category = " / ".join(title for _, title in headings if title)[:MAX_SHORT_CHARS].strip() or None
         if text:
             yield _Block(first_line + start, "fact" if is_item else "document", category, text)
 
@@ -100,14 +102,14 @@ def _item(block: _Block, source: ImportSource, properties: dict[str, Any]) -> di
         "tier": "archival",
         "kind": block.kind,
         "category": block.category,
-        "session": " ".join(source.name.split())[:_MAX_LABEL] or None,
+        "session": " ".join(source.name.split())[:MAX_SHORT_CHARS] or None,
         "evidence": (f"{source.name}:{block.line}",),
     }
     if properties:
         given = properties.get("tags") or []
         tags = (str(each).strip() for each in (given if isinstance(given, list) else str(given).split(",")))
-        short = {name: value for name, value in properties.items() if len(str(value)) <= _MAX_LABEL}
-        title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
+        short = {name: value for name, value in properties.items() if len(str(value)) <= MAX_SHORT_CHARS}
+        title = " ".join(str(properties.get("title") or source.stem).split())[:MAX_SHORT_CHARS]
         item |= {
             # Notes of basic-memory describe their own subject without its name.
             "subject": title if "permalink" in properties else None,

@@ -14,15 +14,13 @@ from typing import Any
 
 from keepward.core.messages import parse_message
 from keepward.errors import InvalidInput
-from keepward.interchange.parsing import ImportSource, Row
+from keepward.interchange.parsing import PROBED_LINES, ImportSource, Row
 from keepward.interchange.run import ImportRun
 from keepward.services.writing.splitter import UnusableItem
 
 _SESSIONS = ("session", "session_id", "conversation_id", "thread_id")
 _USERS = ("user_id", "userId")
 _MAX_NAME = 200
-#: Maximum number of lines without an object before the file counts as one document.
-_PROBE = 50
 #: Line or item number, session of its own if any, position in the session from 1, the message.
 _Message = tuple[int, str | None, int, Any]
 
@@ -96,7 +94,7 @@ def messages_in(source: ImportSource) -> list[Any]:
 def _messages(source: ImportSource) -> Iterator[_Message]:
     """Yield messages one after the other; those inside an object count as a session of their own."""
     lines = source.first() != "[" and any(
-        isinstance(value, dict) for _, value in itertools.islice(source.values(), _PROBE)
+        isinstance(value, dict) for _, value in itertools.islice(source.values(), PROBED_LINES)
     )
     if not lines and source.first() != "[" and not detect(source.document()):
         raise InvalidInput("not a list of messages: each is an object with role and content")

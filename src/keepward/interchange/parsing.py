@@ -39,8 +39,8 @@ VALUE_LIMIT = 2_000_000
 ZIP_MAGIC, SQLITE_MAGIC = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
-#: Maximum number of lines that are read to find an object.
-_PROBE = 50
+#: Maximum number of lines that are read to learn the form of a file, if the first ones are damaged.
+PROBED_LINES = 50
 _BOM = b"\xef\xbb\xbf"
 _BLANKS: Any = re.compile(r"[ \t\r\n]*")
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -303,7 +303,8 @@ def rows(source: ImportSource, *lists: str) -> Iterator[tuple[int, Any, dict[str
 
     Items are those of a JSON list, of an object's lists of these names, or one a line.
     """
-    first = next((value for _, value in itertools.islice(source.values(), _PROBE) if isinstance(value, dict)), None)
+    probed = itertools.islice(source.values(), PROBED_LINES)
+    first = next((value for _, value in probed if isinstance(value, dict)), None)
     if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in lists):
         yield from ((number, value, {}) for number, value in source.objects())
         return

@@ -14,6 +14,7 @@ from typing import Any
 
 from keepward.core.value import MAX_DURATION, load_json, parse_instant
 from keepward.errors import InvalidInput
+from keepward.gates.validation import MAX_SHORT_CHARS
 from keepward.interchange.messages import events, user_of
 from keepward.interchange.parsing import ImportSource, Row, list_or_empty, permanent_item, rows
 from keepward.interchange.run import ImportRun
@@ -211,8 +212,6 @@ def _episode(row: dict[str, Any]) -> dict[str, Any]:
 
 # --- the reference memory server of MCP: a graph of entities, observations and relations
 
-_MAX_SUBJECT = 256
-
 
 def is_server_memory(value: Any) -> bool:
     """Whether a JSON value is a line of the memory server's file, or a result of ``read_graph``."""
@@ -234,7 +233,7 @@ def read_server_memory(source: ImportSource, run: ImportRun) -> Iterator[Row]:
             missing = UnusableItem("it is no entity and no relation: a name or a type is missing")
             yield number, row if isinstance(row, UnusableItem) else missing
             continue
-        subject = " ".join(texts[0].split())[:_MAX_SUBJECT]
+        subject = " ".join(texts[0].split())[:MAX_SHORT_CHARS]
         if "relationType" in record:
             yield number, permanent_item(" ".join(texts[:3]), category="relation", subject=subject)
             continue

@@ -350,22 +350,20 @@ def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
         elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
             yield number, UnusableItem(f"it refers to a blob: {error}")
         else:
-            yield number, _item(record, run)
-
-
-def _item(record: Record, run: ImportRun) -> dict[str, Any]:
-    copied = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
-    return {name: value.value if isinstance(value, Enum) else value for name, value in copied.items()} | {
-        # Only stored bytes can be referred to.
-        "blob": record.blob if run.storing else None,
-        "metadata": record.metadata or None,
-        # A person reviewed the core block there and reviews it again here, so no minimum confidence applies.
-        "confidence": None if record.tier is Tier.CORE else record.confidence,
-        "ttl": record.expires_at and record.expires_at - run.mem.now,
-        "occurred_at": record.said_at,
-        "name": record.id,
-        "parents": record.derived_from,
-    }
+            copied = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
+            item = {name: value.value if isinstance(value, Enum) else value for name, value in copied.items()}
+            item |= {
+                # Only stored bytes can be referred to.
+                "blob": record.blob if run.storing else None,
+                "metadata": record.metadata or None,
+                # A person reviewed the core block there and reviews it again here, so no minimum confidence applies.
+                "confidence": None if record.tier is Tier.CORE else record.confidence,
+                "ttl": record.expires_at and record.expires_at - run.mem.now,
+                "occurred_at": record.said_at,
+                "name": record.id,
+                "parents": record.derived_from,
+            }
+            yield number, item
 
 
 def folder_of(file: Path) -> Path:
