@@ -68,7 +68,6 @@ MAX_SOURCES = 50
 _NOTES_PER_SUMMARY = 20
 #: Characters of a session's name in a heading.
 _MAX_SESSION_NAME_LENGTH = 64
-_DAY_PARTS = 3
 #: At most one extracted event for so many volatile events.
 _SOURCES_PER_EVENT = 3
 
@@ -108,6 +107,12 @@ class JobContext:
         """Whether the last change of a memory was a restore or a rollback."""
         return record.version > 1 and [op for _, op in self._changes(record)][-1:] in (["restore"], ["revert"])
 
+    def was_forgotten(self, summary: Record) -> bool:
+        """Whether a summary was forgotten with one of its sources, so that the others need a new one."""
+        if summary.status is not Status.RETIRED:
+            return False
+        return self.reader.steps(self.tenant, summary.id)[-1].op == FOLLOW
+
     def _changes(self, record: Record) -> list[tuple[int, str]]:
         steps = self.reader.steps(self.tenant, record.id)
         return [(step.after.version, step.op) for step in steps if step.op not in BOOKKEEPING]
@@ -132,6 +137,14 @@ class JobContext:
             (record for record in paced(records) if self.may_modify(record)),
             key=lambda record: (record.created_at, record.id),
         )
+
+    def excess(self, tier: Tier) -> int:
+        """Return how many active memories a tier has above its capacity, of all writers."""
+        limit = self.policy.capacity.get(tier)
+        if limit is None or self.reader.tally(self.tenant).get(tier.value, 0) <= limit:
+            return 0
+        live = replace(EVERYTHING, tiers=(tier.value,), statuses=(Status.ACTIVE.value,))
+        return max(0, self.reader.count_listed(self.tenant, live, to_micros(self.now)) - limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +228,7 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
     asked: dict[str, tuple[Record, str]] = {}
     archived = set[str]()
     for tier in (Tier.WORKING, Tier.EPISODIC, Tier.ARCHIVAL):
-        if not (excess := _excess(context, tier)):
+        if not (excess := context.excess(tier)):
             continue
         full = f"the {tier.value} tier is over its capacity"
         ids = context.reader.least_worth_of_tier(context.tenant, tier.value, owner=False)
@@ -241,15 +254,6 @@ def prune(context: JobContext) -> Iterator[ProposedBatch]:
             asked.setdefault(record.id, (record, reason))
     for record, reason in islice(asked.values(), max(0, MAX_PENDING - context.pending)):
         yield ProposedBatch(changes=(Retire(id=record.id, if_version=record.version),), reason=reason, atomic=True)
-
-
-def _excess(context: JobContext, tier: Tier) -> int:
-    """Return how many active memories a tier has above its capacity, of all writers."""
-    limit = context.policy.capacity.get(tier)
-    if limit is None or context.reader.tally(context.tenant).get(tier.value, 0) <= limit:
-        return 0
-    live = replace(EVERYTHING, tiers=(tier.value,), statuses=(Status.ACTIVE.value,))
-    return max(0, context.reader.count_listed(context.tenant, live, to_micros(context.now)) - limit)
 
 
 def _unused_facts(context: JobContext) -> list[Record]:
@@ -287,7 +291,7 @@ def summarize(context: JobContext) -> Iterator[ProposedBatch]:
     written = [
         summary
         for summary in context.reader.find(context.tenant, filters, live_at=None, limit=None).records
-        if summary.session and summary.derived_from and not _was_forgotten(context, summary)
+        if summary.session and summary.derived_from and not context.was_forgotten(summary)
     ]
     yield from _batches(_archive_changes(_outlived(context, written)), "the messages that it sums up have ended")
     extracts = [summary for summary in written if LINES in summary.metadata]
@@ -310,13 +314,6 @@ def summarize(context: JobContext) -> Iterator[ProposedBatch]:
                 and context.may_modify(summary)
             ]
             yield from _session_batches(context, part, replaced, extracted)
-
-
-def _was_forgotten(context: JobContext, summary: Record) -> bool:
-    """Whether a summary was forgotten with one of its sources, so that the others need a new one."""
-    if summary.status is not Status.RETIRED:
-        return False
-    return context.reader.steps(context.tenant, summary.id)[-1].op == FOLLOW
 
 
 def _outlived(context: JobContext, summaries: Sequence[Record]) -> list[Record]:
@@ -486,7 +483,7 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
             phrases = [day for day in resolve(sentence, to_micros(said_at)) if day != phrase(said_at.date())]
             days = [day.split(" ") for day in phrases]
             # A month or a year alone is no day.
-            day = next((parts for parts in days if len(parts) == _DAY_PARTS), None)
+            day = next((parts for parts in days if len(parts) == 3), None)
             if day is not None:
                 at = datetime(int(day[2]), MONTHS.index(day[1]) + 1, int(day[0]), tzinfo=UTC)
                 # "yesterday" would mean another day next to the date of the event.
