@@ -112,6 +112,15 @@ class _Sample:
         line = self.line_before(start)
         return bisect.bisect(self.fences, start - 1) % 2 == 1 or line.count("`") % 2 == 1
 
+    def is_digest(self, start: int, value: str) -> bool:
+        """Whether a value at a position is a commit, a checksum or the id of a GnuPG key."""
+        if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
+            return False
+        if len(value) == 16:
+            around = self.before(start, _MAX_LINE_CHARS) + self.text[start : start + _MAX_LINE_CHARS]
+            return _GNUPG.search(around) is not None
+        return _SECRET_WORD.search(self.before(start, 24)) is None
+
 
 def drop_placeholders(text: str, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings that are no placeholders; only the first ``_MAX_FINDINGS`` are checked."""
@@ -137,7 +146,7 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     if likely and code and (is_sequential(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
     return in_prose and (
-        _is_digest(sample, start, value) or is_command_or_digest(value) or sample.before(start, 3) == "```"
+        sample.is_digest(start, value) or is_command_or_digest(value) or sample.before(start, 3) == "```"
     )
 
 
@@ -171,18 +180,6 @@ def is_sequential(value: str) -> bool:
         in_rows += size
         index += size or 1
     return in_rows * 10 >= len(value) * 7
-
-
-def _is_digest(sample: _Sample, start: int, value: str) -> bool:
-    """Whether a value is a commit, a checksum or the id of a GnuPG key."""
-    if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
-        return False
-    if len(value) == 16:
-        return (
-            _GNUPG.search(sample.before(start, _MAX_LINE_CHARS) + sample.text[start : start + _MAX_LINE_CHARS])
-            is not None
-        )
-    return _SECRET_WORD.search(sample.before(start, 24)) is None
 
 
 def is_command_or_digest(value: str) -> bool:
