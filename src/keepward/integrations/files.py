@@ -45,10 +45,14 @@ class Files:
 
     def write(self, path: FilePath, content: str, record: Record | None = None) -> Outcome:
         """Propose the content of a file; ``record`` is its earlier version, if there is one."""
+        fields: Any = None
+        if record is not None and record.content_type is ContentType.STRUCTURED and [*record.metadata] != ["content"]:
+            with suppress(ValueError):
+                fields = load_json(content)
         return self._at(path[:-1]).remember(
             index_text([content], self.memory.policy.text_limit[Tier.ARCHIVAL]),
             key=key_of(path[-1]),
-            metadata=_value(record, content),
+            metadata=fields if isinstance(fields, dict) else {"content": content},
             content_type="structured",
             tier="archival",
             kind="document",
@@ -70,12 +74,3 @@ def content_of(record: Record) -> str:
         return record.text
     value = record.metadata
     return str(value["content"]) if [*value] == ["content"] else json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def _value(record: Record | None, content: str) -> dict[str, Any]:
-    if record is not None and record.content_type is ContentType.STRUCTURED and [*record.metadata] != ["content"]:
-        with suppress(ValueError):
-            value = load_json(content)
-            if isinstance(value, dict):
-                return value
-    return {"content": content}
