@@ -46,16 +46,16 @@ class KeepwardMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         for session, part in groupby(messages, lambda each: each.additional_kwargs.get("session_id")):
+            said = []
+            for each in part:
+                role = "assistant" if each.role.value in _ASSISTANTS else each.role.value
+                if each.content and role in ROLES:
+                    said.append({"role": role, "content": each.content})
             added = await run_shielded(
                 self.mem.add,
-                [message for each in part if (message := _message(each))],
+                said,
                 session=None if session is None else key_of(session),
                 subject=self.subject,
                 extract=self.extract,
             )
             emit_notes((*added.turns, *added.facts))
-
-
-def _message(args: ChatMessage) -> dict[str, Any] | None:
-    role = "assistant" if args.role.value in _ASSISTANTS else args.role.value
-    return {"role": role, "content": args.content} if args.content and role in ROLES else None

@@ -61,7 +61,15 @@ class KeepwardMemoryStore(MemoryStore):
             return []
         hits = (await asyncio.to_thread(self.memory.recall, query, limit=limit)).hits
         return [
-            MemoryEntry(content=text_with_origin(each.memory), metadata=_metadata(each.memory, each.score))
+            MemoryEntry(
+                content=text_with_origin(each.memory),
+                metadata={
+                    **each.memory.metadata,
+                    "id": each.memory.id,
+                    "score": round(each.score, 4),
+                    "trust": each.memory.trust.label,
+                },
+            )
             for each in hits
         ]
 
@@ -84,7 +92,11 @@ class KeepwardMemoryStore(MemoryStore):
         """Add messages to the session, with the facts in them; a quarantined or refused one is a warning."""
         self._writes()
         numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
-        talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]
+        talk = []
+        for message, number in zip(messages, numbers, strict=True):
+            text = "\n\n".join(block["text"] for block in message["content"] if block.get("text"))
+            digest = sha256(f"{self.session}\n{number}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            talk.append({"role": message["role"], "content": text, "id": digest})
         name = None if self.session is None else key_of(self.session)
         added = await run_shielded(self.memory.add, talk, session=name, subject=self.subject)
         emit_notes((*added.turns, *added.facts), stacklevel=3)
@@ -94,17 +106,8 @@ class KeepwardMemoryStore(MemoryStore):
         if not self.writable:
             raise ValueError("the store is not writable")
 
-    def _message(self, message: Any, number: int) -> dict[str, Any]:
-        text = "\n\n".join(block["text"] for block in message["content"] if block.get("text"))
-        digest = sha256(f"{self.session}\n{number}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return {"role": message["role"], "content": text, "id": digest}
-
 
 def _checked(limit: int) -> int:
     if limit < 1:
         raise ValueError("max_search_results must be at least 1")
     return limit
-
-
-def _metadata(record: Record, score: float) -> dict[str, Any]:
-    return {**record.metadata, "id": record.id, "score": round(score, 4), "trust": record.trust.label}
