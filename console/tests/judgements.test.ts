@@ -8,6 +8,7 @@ import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/diffe
 import { integrityOf } from "../src/screens/home/verification";
 import { warningsOf } from "../src/screens/home/warnings";
 import { isSpan, linesOf, spanWords } from "../src/screens/settings/file";
+import { sightOf } from "../src/screens/tokens/sight";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
 import {
   approvable,
@@ -316,4 +317,25 @@ test("candidates that are refused come before those that hardly bear on the ques
     ["recalled", "sensitive", "budget"],
   );
   assert.equal(weak.length, 2);
+});
+
+test("a token's sight is that of its class: an agent's at / reads what all share, and no more", () => {
+  const scopes = new Map([
+    ["/", 41],
+    ["/agents/lab", 1],
+    ["/agents/lab/tasks/1", 2],
+  ]);
+  const asked = { rights: "agent", at: "/", sensitive: false } as const;
+  assert.equal(
+    sightOf(asked, scopes),
+    "It reads 41 memories that all share; 3 memories in scopes below only where it opens the scope by its name. " +
+      "Sensitive ones are left out.",
+  );
+  assert.equal(
+    sightOf({ ...asked, at: "/agents/lab", sensitive: true }, scopes),
+    "It reads 1 memory at /agents/lab and 41 memories shared above it; 2 memories in scopes below only where it opens " +
+      "the scope by its name. Sensitive ones are among them.",
+  );
+  assert.match(sightOf({ ...asked, rights: "reviewer" }, scopes), /and 3 memories in scopes below\./);
+  assert.equal(sightOf({ ...asked, rights: "owner" }, scopes), "It sees everything.");
 });

@@ -96,7 +96,7 @@ def test_a_token_for_an_agent_is_made_and_used(console):
         hand.press("n")
         hand.write("Name, as receipts give it", "orion")
         hand.write("Scope: what it may see", "/agents/orion")
-        page.get_by_text("It sees 1 memory at /agents/orion").wait_for()
+        page.get_by_text("It reads 1 memory at /agents/orion").wait_for()
         hand.press("Enter")
         secret = page.get_by_label("The token", exact=True).inner_text()
         assert hand.acts <= 4

@@ -285,3 +285,21 @@ def test_retention_is_found_by_name_has_units_and_gives_the_line_that_changes_it
     (console.folder / "keepward.toml").write_text(line)
     settings = load(store=console.folder / "m.db", environ={"KEEPWARD_HOME": str(console.folder / "home")})
     assert settings.loosens == {"policy.ttl_working": '"12h"'}
+
+
+def test_dialog_of_a_token_says_what_each_class_sees(console):
+    remember(console, "The pier is long")
+    remember(console, "The safe is behind the clock", sensitivity="sensitive")
+    console.owner.at(scope="/agents/lab").remember("The buoy is green", tier="archival", reason="so")
+    agent = console.agent("luc")
+    with console.page("/tokens?new=1") as page:
+        told = page.get_by_role("dialog").get_by_role("status")
+        expect(told).to_contain_text("It reads 1 memory that all share; 1 memory in scopes below only where")
+        expect(told).to_contain_text("Sensitive ones are left out")
+        assert [each.text for each in agent.list_memories()] == ["The pier is long"]
+        page.get_by_label("read what is sensitive").check()
+        expect(told).to_contain_text("It reads 2 memories")
+        page.get_by_label("reviewer").check()
+        expect(told).to_contain_text("and 1 memory in scopes below.")
+        page.get_by_label("owner").check()
+        expect(told).to_have_text("It sees everything.")

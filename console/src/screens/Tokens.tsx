@@ -9,7 +9,6 @@ import { useGet } from "../load";
 import { mayChange } from "../session";
 import { status } from "../status";
 import { Button } from "../parts/Button";
-import { counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { Dialog } from "../parts/Dialog";
 import { Page } from "../parts/Page";
@@ -19,6 +18,7 @@ import { Tag, type Tone } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
+import { sightOf } from "./tokens/sight";
 
 type Token = Schemas["ShownToken"];
 type Rights = Schemas["CreateTokenRequest"]["rights"];
@@ -180,12 +180,18 @@ function Make({ onClose }: { onClose: () => void }) {
   const [made, setMade] = useState<Schemas["IssuedToken"] | null>(null);
   const facets = useGet(
     "/memory/facets",
-    { params: { query: { below: true, of: ["scope"], most: 200 } as never } },
+    {
+      params: {
+        query: { below: true, of: ["scope"], most: 200, include_sensitive: can.includes("sensitive") } as never,
+      },
+    },
     null,
   );
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
+  const known = facets.data?.facets["scope"] ?? [];
+  const scopes = facets.data ? new Map(known.map((each) => [each.value, each.count])) : null;
   const send = async () => {
     if (!name.trim() || busy || made) return;
     setBusy(true);
@@ -226,8 +232,8 @@ function Make({ onClose }: { onClose: () => void }) {
         </p>
         <Lines secret={made.secret} name={made.token.name} />
         <p class="soft small">
-          It sees {seen(made.token.scope)}
-          {made.token.scope === "/" ? "" : " and what is shared above it"}, and may {made.token.can.join(", ")}
+          {seen(sightOf({ rights, at: made.token.scope, sensitive: made.token.can.includes("sensitive") }, scopes))} It
+          may {made.token.can.join(", ")}
           {made.token.expires_at ? (
             <>
               , until <Time at={made.token.expires_at} />
@@ -238,7 +244,6 @@ function Make({ onClose }: { onClose: () => void }) {
       </Dialog>
     );
   }
-  const known = facets.data?.facets["scope"] ?? [];
   const at = rights === "owner" ? "/" : scopeOf(scope, status.value?.scope ?? "/");
   const here = known
     .filter((each) => each.value === at || each.value.startsWith(`${at}/`))
@@ -305,7 +310,7 @@ function Make({ onClose }: { onClose: () => void }) {
       )}
       {rights === "owner" ? null : (
         <label class="field">
-          <span>Scope: what it may see; empty is all</span>
+          <span>Scope: what it may see; empty is what all share</span>
           <input
             value={scope}
             placeholder="/agents/claude"
@@ -321,11 +326,8 @@ function Make({ onClose }: { onClose: () => void }) {
         ))}
       </datalist>
       <p class={strange ? "warn small" : "soft small"} role="status">
-        {at === "/"
-          ? "It sees everything."
-          : strange
-            ? `Nothing is stored at ${at} so far: look whether that is what you mean. It would see that scope and what is shared above it.`
-            : `It sees ${counted(here, "memory", "memories")} at ${at} and below, and what is shared above it.`}
+        {strange ? `Nothing is stored at ${at} so far: look whether that is what you mean. ` : ""}
+        {sightOf({ rights, at, sensitive: can.includes("sensitive") }, scopes)}
       </p>
       <label class="field">
         <span>It ends after</span>
