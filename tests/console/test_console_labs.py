@@ -254,3 +254,21 @@ def test_candidates_fold_what_hardly_bears_and_are_searched(unseen):
         expect(rows.filter(has_text=words)).to_contain_text("hardly relevant")
         assert faults_of_access(page) == []
     assert len(weak) > 1
+
+
+def test_two_contexts_are_compared_older_first_whichever_was_chosen_first(ferry):
+    held = ferry.owner.remember("Biscuit gets 8 mg twice a day.", tier="archival", reason="vet").record
+    gone = ferry.owner.remember("Biscuit eats twice a day.", tier="archival", reason="vet").record
+    older = ferry.owner.context("What does Biscuit get a day?").receipt.id
+    ferry.owner.revise(held.id, "Biscuit gets 80 mg twice a day.", reason="new plan")
+    ferry.owner.forget(gone.id, reason="a mistake")
+    newer = ferry.owner.context("What does Biscuit get a day?").receipt.id
+    for a, b in ((newer, older), (older, newer)):
+        with ferry.page(f"/context?view=compare&a={a}&b={b}") as page:
+            rows = page.get_by_role("region", name="Differences").get_by_role("listitem")
+            row = rows.filter(has_text="80 mg")
+            expect(row).to_contain_text("changed")
+            expect(row.locator(".was")).to_contain_text("8 mg")
+            expect(row.locator(".now")).to_contain_text("80 mg")
+            expect(rows.filter(has_text="Biscuit eats")).to_contain_text("removed")
+            expect(page.get_by_role("region", name="Older context")).to_contain_text("8 mg")

@@ -6,6 +6,7 @@ import { recorded } from "../../contexts";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { CommitLink } from "../../parts/CommitLink";
+import { Diff } from "../../parts/Diff";
 import { MemoryText } from "../../parts/MemoryText";
 import { Prompt } from "../../parts/Prompt";
 import { Empty, Shown } from "../../parts/States";
@@ -19,8 +20,9 @@ type Item = Schemas["ContextDiffItem"];
 const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
 
 export function Compare({ address }: { address: Address }) {
-  const first = address.get("a");
-  const second = address.get("b");
+  // The older one is always the first: ids of receipts rise with time.
+  const [one, other] = [address.get("a"), address.get("b")];
+  const [first, second] = one && other && one > other ? [other, one] : [one, other];
   if (!first || !second) {
     const side = first ? "b" : "a";
     return (
@@ -48,13 +50,9 @@ function Compared({ first, second, address }: { first: string; second: string; a
   const choose = (id: string) => address.set({ memory: id });
   const [before, after] = [textsOf(a.data), textsOf(b.data)];
   const noted = (item: Item) => isNoted(item, before, after);
-  const texts = new Map([...before, ...after]);
   return (
     <div class="stack">
       <div class="line">
-        <Button small onClick={() => address.set({ a: second, b: first })}>
-          Swap
-        </Button>
         <Button small onClick={() => address.set({ a: "", b: "" })}>
           Choose two others
         </Button>
@@ -65,7 +63,7 @@ function Compared({ first, second, address }: { first: string; second: string; a
             {found.same ? (
               <Empty title="The same bytes">Both contexts are the same text.</Empty>
             ) : (
-              <Differences found={found} noted={noted} texts={texts} chosen={chosen} onChoose={choose} />
+              <Differences {...{ found, noted, before, after, chosen }} onChoose={choose} />
             )}
             <div class="lab-sides">
               {([a, b] as const).map((side, at) => {
@@ -76,12 +74,12 @@ function Compared({ first, second, address }: { first: string; second: string; a
                     .map((each) => [each.id, each.change]),
                 );
                 return (
-                  <section key={at} class="stack" aria-label={at === 0 ? "First context" : "Second context"}>
+                  <section key={at} class="stack" aria-label={at === 0 ? "Older context" : "Newer context"}>
                     <Shown of={side}>
                       {(receipt) => (
                         <Side
                           receipt={receipt}
-                          name={at === 0 ? "First" : "Second"}
+                          name={at === 0 ? "Older" : "Newer"}
                           chosen={chosen}
                           onChoose={choose}
                           marks={marks}
@@ -129,21 +127,23 @@ interface Props {
   found: Schemas["ContextDifference"];
   /** Whether a difference is bookkeeping alone. */
   noted: (item: Item) => boolean;
-  texts: ReadonlyMap<string, string>;
+  /** Texts of the older and of the newer context, by memory. */
+  before: ReadonlyMap<string, string>;
+  after: ReadonlyMap<string, string>;
   chosen: string;
   onChoose: (id: string) => void;
 }
 
-function Differences({ found, noted, texts, chosen, onChoose }: Props) {
+function Differences({ found, noted, before, after, chosen, onChoose }: Props) {
   const inputs = Object.entries(found.inputs).flatMap(([name, values]) => changedInputs(name, values[0], values[1]));
   const same = found.items.filter(noted);
   const differing = found.items.filter((item) => !noted(item));
   return (
     <section class="card" aria-label="Differences">
       <ol class="lab-differences">
-        {inputs.map(([name, before, after]) => (
+        {inputs.map(([name, was, now]) => (
           <li key={name} class="small soft">
-            Different settings: <b>{name}</b> {seen(before)} → {seen(after)}
+            Different settings: <b>{name}</b> {seen(was)} → {seen(now)}
           </li>
         ))}
         {differing.map((each) => (
@@ -151,8 +151,11 @@ function Differences({ found, noted, texts, chosen, onChoose }: Props) {
             <Tag tone={TONES[each.change]}>{each.change}</Tag>
             <div class="stack tight">
               <button type="button" class="lab-link" onClick={() => onChoose(each.id === chosen ? "" : each.id)}>
-                <MemoryText text={texts.get(each.id) || "[erased]"} one />
+                <MemoryText text={after.get(each.id) || before.get(each.id) || "[erased]"} one />
               </button>
+              {each.change === "changed" ? (
+                <Diff before={before.get(each.id) || "[erased]"} after={after.get(each.id) || "[erased]"} />
+              ) : null}
               <span class="small soft">
                 {each.commit ? (
                   <>
