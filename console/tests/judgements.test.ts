@@ -226,10 +226,12 @@ test("a title is the first words, or names the undone commit", () => {
 });
 
 test("commits that only count uses are one group", () => {
-  const commit = (...ops: string[]) =>
-    partial<Parameters<typeof titleOf>[0]>({ commit: { id: ops.join() }, steps: ops.map((op) => ({ op })) });
-  const [write, count] = [commit("insert", "reinforce"), commit("reinforce")];
+  const commit = (kind: string, ...ops: string[]) =>
+    partial<Parameters<typeof titleOf>[0]>({ commit: { id: ops.join(), kind }, steps: ops.map((op) => ({ op })) });
+  const [write, count] = [commit("job", "insert", "reinforce"), commit("job", "reinforce")];
   assert.deepEqual(groupedCommits([count, count, write, count]), [[count, count], write, count]);
+  const confirmed = commit("write", "reinforce");
+  assert.deepEqual(groupedCommits([confirmed, confirmed]), [confirmed, confirmed]);
 });
 
 test("warnings name failed checks and unaccepted settings, worst first", () => {

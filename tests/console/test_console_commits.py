@@ -34,13 +34,24 @@ def test_a_commit_is_called_by_the_first_words_of_its_memory(console):
 def test_commits_that_only_count_uses_are_folded(console):
     record = remember(console, "The pier is long.").record
     for _ in range(3):
-        console.owner.reinforce(record.id)
-    with console.page("/commits?at=1") as page:
+        console.agent().recall("How long is the pier?")
+        console.owner.run_job("learn_importance", force=True)
+    with console.page(f"/commits?at={record.version}") as page:
         newest = journal(page).get_by_role("link", name=re.compile("^4"))
         expect(newest).to_be_hidden()
         journal(page).get_by_text("3 commits that only counted uses").click()
         expect(newest).to_be_visible()
         assert faults_of_access(page) == []
+
+
+def test_what_a_person_confirmed_is_listed_as_a_statement(console):
+    record = remember(console, "The pier is long.").record
+    for _ in range(3):
+        console.owner.reinforce(record.id)
+    with console.page("/commits") as page:
+        expect(journal(page).get_by_role("link", name=re.compile("^4"))).to_be_visible()
+        expect(journal(page)).not_to_contain_text("only counted uses")
+        expect(journal(page)).to_contain_text("confirm")
 
 
 def test_the_journal_is_listed_for_today(console):

@@ -31,9 +31,9 @@ export function titleOf(item: Commit, listed: readonly Commit[]): string {
   return steps.length > 1 ? `${title} and ${steps.length - 1} more` : title;
 }
 
-/** Whether a commit only counted uses or confirmed what was known. */
+/** Whether a commit of a job only counted uses; what somebody confirmed is a statement like another. */
 export function isBookkeeping(item: Commit): boolean {
-  return item.steps.length > 0 && item.steps.every((step) => step.op === "reinforce");
+  return item.commit.kind === "job" && item.steps.length > 0 && item.steps.every((step) => step.op === "reinforce");
 }
 
 /** Return commits in their order, with those that follow each other and only keep the books as one group. */
