@@ -92,9 +92,10 @@ function useGroups(text: string, showKeys: () => void): Group[] {
   };
   for (const user of users) add(user.name, "user");
   for (const project of projects) add(project.name, "project");
-  for (const subject of subjects ?? []) add(subject.value, "subject");
-  for (const actor of sources?.actors ?? []) add(actor.name, "wrote memories");
-  for (const source of [...(sources?.sources ?? []), ...(sources?.references ?? [])]) add(source.name, "source");
+  for (const subject of subjects?.shown ?? []) add(subject.value, "subject");
+  for (const actor of sources?.actors.shown ?? []) add(actor.name, "wrote memories");
+  for (const source of [...(sources?.sources.shown ?? []), ...(sources?.references.shown ?? [])])
+    add(source.name, "source");
   const seq = Number(/^(?:commit\s*|#)?(\d+)$/i.exec(text)?.[1] ?? 0);
   const commit = seq > 0 && seq <= Number(status.value?.head.split(":")[0] ?? 0);
   return [
@@ -112,7 +113,7 @@ function useGroups(text: string, showKeys: () => void): Group[] {
     {
       title: "Memories",
       entries: [
-        ...(memories ?? []).map((memory) => ({
+        ...(memories?.shown ?? []).map((memory) => ({
           title: memory.text,
           run: () => go(`/memories/${encodeURIComponent(memory.id)}`),
         })),

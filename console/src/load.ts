@@ -10,8 +10,9 @@ import type { PathsWithMethod, SuccessResponse } from "openapi-typescript-helper
 import type { Signal } from "@preact/signals";
 import { QueryClient, QueryObserver } from "@tanstack/query-core";
 import type { paths } from "./schema";
-import { addressOf, api, ask, type Answer, type Problem } from "./api";
+import { addressOf, api, ask, type Answer, type Problem, type Schemas } from "./api";
 import { commits, following, queueMoves } from "./events";
+import { Listed } from "./listed";
 
 /** What was loaded; `data` stays while it is loaded again. */
 export interface Loaded<T> {
@@ -26,9 +27,73 @@ export interface Loaded<T> {
 
 type GetPath = PathsWithMethod<paths, "get">;
 type Init<P extends GetPath> = MaybeOptionalInit<paths[P], "get">;
-type Found<P extends GetPath> = paths[P] extends { get: { responses: infer R extends Record<number, unknown> } }
+type Sent<P extends GetPath> = paths[P] extends { get: { responses: infer R extends Record<number, unknown> } }
   ? SuccessResponse<R, "application/json">
   : never;
+/** An answer with some of its lists as `Listed`, and without what said how many there are. */
+type Labelled<P extends GetPath, Names extends keyof Sent<P>, Said extends keyof Sent<P> = never> = Omit<
+  Sent<P>,
+  Names | Said
+> & { [Name in Names]: Sent<P>[Name] extends readonly (infer T)[] ? Listed<T> : never };
+
+/** Answers that may have a part of a list. */
+interface Parts {
+  "/memory/items": Labelled<"/memory/items", "items", "total">;
+  "/memory/quarantine": Labelled<"/memory/quarantine", "items", "total">;
+  "/memory/commits": Labelled<"/memory/commits", "items">;
+  "/memory/receipts": Labelled<"/memory/receipts", "items">;
+  "/memory/search": Labelled<"/memory/search", "hits">;
+  "/memory/contradictions": Labelled<"/memory/contradictions", "items">;
+  "/memory/sources": Labelled<"/memory/sources", "actors" | "sources" | "references" | "sessions", "more">;
+  "/memory/activity": Labelled<"/memory/activity", "series", "more">;
+  "/memory/facets": Omit<Schemas["Facets"], "facets" | "more"> & {
+    facets: Readonly<Record<string, Listed<Schemas["Count"]>>>;
+  };
+}
+/** What a call returns; of a list that may be a part, how many there are. */
+export type Found<P extends GetPath> = P extends keyof Parts ? Parts[P] : Sent<P>;
+
+/** How each answer says how many there are. `limit` is the most that the call asked for. */
+const LABELS: { [P in keyof Parts]: (answer: Sent<P>, limit: number) => Parts[P] } = {
+  "/memory/items": ({ total, items, ...rest }) => ({
+    ...rest,
+    items: new Listed(items, total ?? (rest.cursor ? undefined : items.length)),
+  }),
+  "/memory/quarantine": ({ total, items, ...rest }) => ({ ...rest, items: new Listed(items, total) }),
+  "/memory/commits": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.next_before !== null) }),
+  "/memory/receipts": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.before !== null) }),
+  "/memory/search": ({ hits, ...rest }) => ({ ...rest, hits: upTo(hits, rest.cursor !== null) }),
+  "/memory/contradictions": ({ items, ...rest }, limit) => ({ ...rest, items: upTo(items, items.length >= limit) }),
+  "/memory/sources": ({ actors, sources, references, sessions, more, ...rest }) => ({
+    ...rest,
+    actors: besides(actors, more["actors"]),
+    sources: besides(sources, more["sources"]),
+    references: besides(references, more["references"]),
+    sessions: besides(sessions, more["sessions"]),
+  }),
+  "/memory/activity": ({ series, more, ...rest }) => ({ ...rest, series: besides(series, more) }),
+  "/memory/facets": ({ facets, more, ...rest }) => ({
+    ...rest,
+    facets: Object.fromEntries(Object.entries(facets).map(([name, counts]) => [name, besides(counts, more[name])])),
+  }),
+};
+
+function upTo<T>(items: readonly T[], more: boolean): Listed<T> {
+  return new Listed(items, more ? undefined : items.length);
+}
+
+function besides<T>(items: readonly T[], more = 0): Listed<T> {
+  return new Listed(items, items.length + more);
+}
+
+/** Make a call once, and return its answer with how many there are of each list. */
+export async function get<P extends GetPath>(path: P, init?: Init<P>): Promise<Answer<Found<P>>> {
+  const answer = (await ask(api.GET(path as never, init as never) as never)) as Answer<Sent<P>>;
+  if (!answer.ok) return answer;
+  const label = (LABELS as Partial<Record<string, (answer: Sent<P>, limit: number) => unknown>>)[path];
+  const { limit = Infinity } = (init as { params?: { query?: { limit?: number } } } | undefined)?.params?.query ?? {};
+  return { ...answer, data: (label ? label(answer.data, limit) : answer.data) as Found<P> };
+}
 
 /** Data with the time that loading it began and the time it took, in milliseconds. */
 interface Timed<T> {
@@ -87,8 +152,7 @@ export function useGet<P extends GetPath>(
 ): Loaded<Found<P>> {
   const url = path === null ? "" : addressOf(path, init);
   // The parameters are in the address, so it stands for both.
-  const load = (signal: AbortSignal) =>
-    ask(api.GET(path as never, { ...(init as object), signal } as never) as never) as Promise<Answer<Found<P>>>;
+  const load = (signal: AbortSignal) => get(path as P, { ...(init as object), signal } as never);
   return useLoad(url, load, follow);
 }
 

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 import type { Signal } from "@preact/signals";
 import type { Answer, Problem } from "./api";
 import { following } from "./events";
+import type { Listed } from "./listed";
 
 export interface Windowed<T> {
   /** How many there are in all; undefined until it is known. */
@@ -24,7 +25,6 @@ export interface Windowed<T> {
   reload: () => void;
 }
 
-type Part<T> = { items: readonly T[]; total: number };
 // Items that are read in one go.
 const SIZE = 100;
 
@@ -34,7 +34,7 @@ const SIZE = 100;
  */
 export function useWindow<T>(
   name: string,
-  read: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<Part<T>>>,
+  read: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<Listed<T>>>,
   follow: Signal<unknown> | null,
 ): Windowed<T> {
   const [, redraw] = useReducer((turn: number) => turn + 1, 0);
@@ -71,8 +71,8 @@ export function useWindow<T>(
       if (requests.signal.aborted) return;
       took.current = performance.now() - began;
       if (answer.ok) {
-        now.parts.set(part, answer.data.items);
-        now.total = answer.data.total;
+        now.parts.set(part, answer.data.shown);
+        now.total = answer.data.total ?? now.total;
         now.problems.delete(part);
       } else {
         now.asked.delete(part);

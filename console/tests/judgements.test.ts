@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask, online } from "../src/api";
+import { Listed, whole } from "../src/listed";
 import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
 import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
 import { integrityOf } from "../src/screens/home/verification";
@@ -340,4 +341,31 @@ test("a token's sight is that of its class: an agent's at / reads what all share
   );
   assert.match(sightOf({ ...asked, rights: "reviewer" }, scopes), /and 3 memories in scopes below\./);
   assert.equal(sightOf({ ...asked, rights: "owner" }, scopes), "It sees everything.");
+});
+
+test("a list says how many there are, with a plus sign where nobody counted", () => {
+  const lists = [whole(["a"]), new Listed(["a"], 1_204), new Listed(["a", "b"], undefined)];
+  assert.deepEqual(
+    lists.map((each) => [each.named("memory", "memories"), each.rest, each.isWhole]),
+    [
+      ["1 memory", "", true],
+      ["1,204 memories", "1,203 more", false],
+      ["2+ memories", "more", false],
+    ],
+  );
+});
+
+test("the first of a list are still of as many", () => {
+  assert.deepEqual(
+    [whole(["a", "b", "c"]).first(1).rest, new Listed(["a", "b"], undefined).first(1).count],
+    ["2 more", "1+"],
+  );
+});
+
+test("what comes before an item that fails is counted only where one fails or all were read", () => {
+  const isOld = (day: number) => day < 3;
+  const counts = [new Listed([5, 4, 2], undefined), new Listed([5, 4], undefined), whole([5, 4])].map(
+    (each) => each.before(isOld).count,
+  );
+  assert.deepEqual(counts, ["2", "2+", "2"]);
 });

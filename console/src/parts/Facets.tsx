@@ -5,11 +5,13 @@ import { useState } from "preact/hooks";
 import type { Address } from "../address";
 import type { Schemas } from "../api";
 import { FACETS, type Facet } from "../browse";
+import { whole, type Listed } from "../listed";
+import type { Found } from "../load";
 import { TIERS, TRUSTS, type Word } from "../words";
 import { seen, written } from "./seen";
 
 interface Props {
-  found: Schemas["Facets"];
+  found: Found<"/memory/facets">;
   address: Address;
 }
 
@@ -22,34 +24,19 @@ export function Facets({ found, address }: Props) {
   return (
     <div class="facets">
       {FACETS.map((each) => (
-        <One
-          key={each.name}
-          facet={each}
-          counts={found.facets[each.name] ?? []}
-          more={found.more[each.name] ?? 0}
-          address={address}
-        />
+        <One key={each.name} facet={each} counts={found.facets[each.name] ?? whole([])} address={address} />
       ))}
     </div>
   );
 }
 
-function One({
-  facet,
-  counts,
-  more,
-  address,
-}: {
-  facet: Facet;
-  counts: readonly Schemas["Count"][];
-  more: number;
-  address: Address;
-}) {
+function One({ facet, counts, address }: { facet: Facet; counts: Listed<Schemas["Count"]>; address: Address }) {
   const [all, setAll] = useState(false);
   const chosen = address.all(facet.name);
   const terms = TERMS[facet.name];
-  if (counts.length < 2 && !chosen.length && facet.name !== "tier") return null;
-  const shown = all ? counts : counts.filter((each, at) => at < FEW || chosen.includes(each.value));
+  if ((counts.total ?? 2) < 2 && !chosen.length && facet.name !== "tier") return null;
+  const few = counts.first(FEW);
+  const shown = all ? counts.shown : counts.shown.filter((each, at) => at < FEW || chosen.includes(each.value));
   const turn = (value: string) => {
     const one = "one" in facet;
     const rest = chosen.filter((each) => each !== value);
@@ -73,12 +60,12 @@ function One({
           <span class="count">{each.count.toLocaleString()}</span>
         </label>
       ))}
-      {counts.length > FEW ? (
+      {few.isWhole ? null : (
         <button type="button" class="more-text small" onClick={() => setAll(!all)}>
-          {all ? "Fewer" : `${counts.length - FEW} more`}
+          {all ? "Fewer" : few.rest}
         </button>
-      ) : null}
-      {all && more ? <span class="faint small">and {more.toLocaleString()} others</span> : null}
+      )}
+      {all && !counts.isWhole ? <span class="faint small">and {counts.rest}</span> : null}
     </fieldset>
   );
 }

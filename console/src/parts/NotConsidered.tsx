@@ -31,13 +31,12 @@ export function NotConsidered({ words, scope, at, known, otherwise, none }: Prop
   });
   return (
     <Shown of={found}>
-      {({ items, total }) => {
-        const judged = items
+      {({ items }) => {
+        const judged = items.shown
           .filter((memory) => !known.has(memory.id))
           .map((memory) => ({ memory, refused: forbidden(memory, scope, at) }))
           .sort((one, other) => Number(!one.refused) - Number(!other.refused));
         if (!judged.length) return <p class="soft small pad">{none}</p>;
-        const more = (total ?? items.length) - items.length;
         return (
           <ul class="plain-list boxed" aria-label="Not considered" tabIndex={0}>
             {judged.map(({ memory, refused }) => {
@@ -53,9 +52,7 @@ export function NotConsidered({ words, scope, at, known, otherwise, none }: Prop
                 </li>
               );
             })}
-            {more > 0 ? (
-              <li class="soft small">{more.toLocaleString()} more say it: write more of its words.</li>
-            ) : null}
+            {items.rest ? <li class="soft small">{items.rest} say it: write more of its words.</li> : null}
           </ul>
         );
       }}

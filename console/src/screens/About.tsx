@@ -68,7 +68,7 @@ export function Everything({ name }: { name: string }) {
       <Shown of={sources}>
         {(found) => (
           <Shown of={facets}>
-            {(counts) => <Parts name={name} named={namedBy(name, found, counts.facets["subject"] ?? [])} />}
+            {(counts) => <Parts name={name} named={namedBy(name, found, counts.facets["subject"]?.shown ?? [])} />}
           </Shown>
         )}
       </Shown>
@@ -98,26 +98,26 @@ function Parts({ name, named }: { name: string; named: Named }) {
     for (const memory of left) shown.add(memory.id);
     return left;
   };
-  const speaking = (spoken.data?.hits ?? [])
+  const speaking = (spoken.data?.hits.shown ?? [])
     .map((hit) => hit.memory)
     .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase());
   const parts = [
     {
       title: "What is believed",
-      of: fresh(believed.data?.items ?? []),
+      of: fresh(believed.data?.items.shown ?? []),
       all: listOf({ subject: subject ?? "" }),
       found: believed,
     },
     ...kept.map((found, at) => ({
       title: `What is kept in ${scopes[at]}`,
-      of: fresh(found.data?.items ?? []),
+      of: fresh(found.data?.items.shown ?? []),
       all: listOf({ within: scopes[at] ?? "" }),
       found,
     })),
     { title: "What others wrote down as said", of: fresh(speaking), all: "", found: spoken },
     {
       title: "Where the name is mentioned",
-      of: fresh(naming.data?.items ?? []),
+      of: fresh(naming.data?.items.shown ?? []),
       all: listOf({ q: bare }),
       found: naming,
     },
@@ -131,7 +131,7 @@ function Parts({ name, named }: { name: string; named: Named }) {
     <>
       {ids.length || problem || !read || !origins.length ? (
         <div class="stack">
-          {subject ? <Disagreements subject={subject} scopes={scopesOf(believed.data?.items ?? [])} /> : null}
+          {subject ? <Disagreements subject={subject} scopes={scopesOf(believed.data?.items.shown ?? [])} /> : null}
           {parts.map(({ title, of, all, found }) =>
             found.problem ? (
               <Shown key={title} of={found as Loaded<unknown>}>

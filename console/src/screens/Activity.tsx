@@ -3,10 +3,10 @@
 import "./activity.css";
 import { Link } from "wouter-preact";
 import { useAddress, type Address } from "../address";
-import { addressOf, api, ask, type Schemas } from "../api";
+import { addressOf, type Schemas } from "../api";
 import { NO_FILTERS, filterCount, filtersOf, zone, type Query } from "../browse";
 import { commits } from "../events";
-import { useGet } from "../load";
+import { get, useGet } from "../load";
 import { useWindow } from "../pages";
 import { Button } from "../parts/Button";
 import { Chart } from "../parts/Chart";
@@ -104,7 +104,7 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
               .
             </p>
             <ul class="plain-list series">
-              {data.series.map((each) => (
+              {data.series.shown.map((each) => (
                 <li key={each.name}>
                   <span class="cut" dir="auto">
                     {seen(each.name)}
@@ -113,7 +113,7 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
                   <span class="num soft small">{each.total.toLocaleString()}</span>
                 </li>
               ))}
-              {data.more ? <li class="soft small">and {data.more.toLocaleString()} others</li> : null}
+              {data.series.isWhole ? null : <li class="soft small">and {data.series.rest}</li>}
             </ul>
           </>
         )}
@@ -152,8 +152,8 @@ function Newest({ query }: { query: Query }) {
   const list = useWindow<Schemas["Record"]>(
     JSON.stringify(query),
     async (offset, limit, signal) => {
-      const found = await ask(api.GET("/memory/items", { signal, params: { query: { ...query, offset, limit } } }));
-      return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
+      const found = await get("/memory/items", { signal, params: { query: { ...query, offset, limit } } });
+      return found.ok ? { ...found, data: found.data.items } : found;
     },
     commits,
   );

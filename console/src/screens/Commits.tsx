@@ -51,10 +51,10 @@ function Journal({ address }: { address: Address }) {
   };
   const found = useGet("/memory/commits", { params: { query } });
   const rollbacks = useGet("/memory/commits", { params: { query: { kind: "rollback", limit: ROLLBACKS } } });
-  const undone = undoneBy(rollbacks.data?.items ?? []);
+  const undone = undoneBy(rollbacks.data?.items.shown ?? []);
   const chosen = address.get("at");
   const since = address.get("since");
-  const all = found.data?.items ?? [];
+  const all = found.data?.items.shown ?? [];
   const items = since ? all.filter((each) => Date.parse(each.commit.at) >= Date.parse(since)) : all;
   const ends = items.length < all.length;
   // Where nothing was chosen the newest is open; what is being read stays when another one comes.

@@ -7,7 +7,7 @@ import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
 import { everywhere } from "../browse";
 import { notifyChanged } from "../events";
-import { useGet, useLoad } from "../load";
+import { get, useGet, useLoad, type Found } from "../load";
 import { useDebounced } from "../debounce";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
@@ -135,8 +135,8 @@ interface Offer {
 }
 
 function offersOf(
-  facets: Schemas["Facets"] | undefined,
-  sources: Schemas["Sources"] | undefined,
+  facets: Found<"/memory/facets"> | undefined,
+  sources: Found<"/memory/sources"> | undefined,
   users: readonly Schemas["Member"][],
   projects: readonly Schemas["Member"][],
 ): Offer[] {
@@ -172,12 +172,12 @@ function offersOf(
     person: row.name.startsWith("user:"),
   });
   return [
-    ...(facets?.facets["subject"] ?? []).map(about),
+    ...(facets?.facets["subject"]?.shown ?? []).map(about),
     ...users.map(kept("users")),
     ...projects.map(kept("projects")),
-    ...(sources?.actors ?? []).map(by),
-    ...(sources?.sources ?? []).map(from),
-    ...(sources?.references ?? []).map(from),
+    ...(sources?.actors.shown ?? []).map(by),
+    ...(sources?.sources.shown ?? []).map(from),
+    ...(sources?.references.shown ?? []).map(from),
   ];
 }
 
@@ -196,12 +196,10 @@ const ALL = { below: true, include_ended: true } as const;
 
 /** Return the ids of what some filters find. */
 async function idsOf(filters: Offer["filters"]): Promise<Answer<string[]>> {
-  const found = await ask(
-    api.GET("/memory/items", {
-      params: { query: { ...ALL, ...filters, limit: MOST, include_sensitive: true } as never },
-    }),
-  );
-  return found.ok ? { ...found, data: found.data.items.map((memory) => memory.id) } : found;
+  const found = await get("/memory/items", {
+    params: { query: { ...ALL, ...filters, limit: MOST, include_sensitive: true } },
+  });
+  return found.ok ? { ...found, data: found.data.items.shown.map((memory) => memory.id) } : found;
 }
 
 /** Return what is ticked as one selection: the first subject or source by its name, everything else by ids. */
@@ -255,9 +253,9 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
         .sort((one, other) => Number(isMeant(other, sought)) - Number(isMeant(one, sought)))
         .slice(0, OFFERED)
     : [];
-  const says = named.data?.items ?? [];
+  const says = named.data?.items.shown ?? [];
   const known = new Set(says.map((memory) => memory.id));
-  const said = (spoken.data?.hits ?? [])
+  const said = (spoken.data?.hits.shown ?? [])
     .map((hit) => hit.memory)
     .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase() && !known.has(memory.id));
   const memories = [...says, ...said];
@@ -515,9 +513,9 @@ function Certificates() {
       <h2 class="pad">What was erased</h2>
       <Shown of={found}>
         {(data) =>
-          data.items.length ? (
+          data.items.shown[0] ? (
             <ol class="plain-list">
-              {data.items.map((each) => (
+              {data.items.shown.map((each) => (
                 <li key={each.commit.id} class="cert">
                   <span>
                     {counted(each.steps.length, "memory", "memories")}, since{" "}
@@ -529,6 +527,7 @@ function Certificates() {
                   <Download commit={each.commit.id} />
                 </li>
               ))}
+              {data.items.isWhole ? null : <li class="pad soft small">and {data.items.rest}, in the commits</li>}
             </ol>
           ) : (
             <Empty title="Nothing was erased so far">

@@ -117,7 +117,7 @@ function Queue() {
       <Shown of={found}>
         {(data) => (
           <ul class="news">
-            {data.items.map((each) => (
+            {data.items.shown.map((each) => (
               <li key={each.id}>
                 <Link href={`/review?at=${each.id}`}>
                   <MemoryText text={summaryOf(each) || headline(each)} one />

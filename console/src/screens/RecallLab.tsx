@@ -8,7 +8,7 @@ import { useAddress, type Address } from "../address";
 import type { ApiCall } from "../snippets";
 import { useKeys } from "../keys";
 import { notifyChanged } from "../events";
-import { useGet } from "../load";
+import { get, useGet, type Found } from "../load";
 import { mayChange } from "../session";
 import { useDebounced } from "../debounce";
 import { status } from "../status";
@@ -113,7 +113,7 @@ export function RecallLab() {
             {(data) => (
               <div class="stack">
                 <Hits key={query} of={data} query={query} order={order} limit={limit} />
-                <Expected address={address} query={query} order={order} hits={data.hits} />
+                <Expected address={address} query={query} order={order} hits={data.hits.shown} />
               </div>
             )}
           </Shown>
@@ -129,7 +129,7 @@ export function RecallLab() {
 }
 
 interface HitsProps {
-  of: Schemas["Found"];
+  of: Found<"/memory/search">;
   query: string;
   order: Order;
   limit: number;
@@ -138,7 +138,7 @@ interface HitsProps {
 function Hits({ of, query, order, limit }: HitsProps) {
   const [said, setSaid] = useState<Said>({});
   const [receipt, setReceipt] = useState<string | null>(null);
-  const most = Math.max(...of.hits.map((each) => reach(each.parts)), 0);
+  const most = Math.max(...of.hits.shown.map((each) => reach(each.parts)), 0);
   const judge = async (id: string, used: boolean) => {
     const next: Record<string, boolean> = { ...said };
     if (next[id] === used) delete next[id];
@@ -148,7 +148,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
     // Feedback names a receipt; one is kept when it is first needed.
     let name = receipt;
     if (name === null) {
-      const kept = await ask(api.GET("/memory/search", { params: { query: { query, order, limit, receipt: true } } }));
+      const kept = await get("/memory/search", { params: { query: { query, order, limit, receipt: true } } });
       name = kept.ok ? kept.data.receipt : null;
       if (!kept.ok || name === null)
         return say(kept.ok ? "No receipt was kept." : kept.problem.detail, { tone: "bad" });
@@ -168,9 +168,9 @@ function Hits({ of, query, order, limit }: HitsProps) {
           {seen(each)}
         </p>
       ))}
-      {of.hits.length ? (
+      {of.hits.shown[0] ? (
         <ol class="card recall-hits">
-          {of.hits.map((hit) => (
+          {of.hits.shown.map((hit) => (
             <li key={hit.memory.id}>
               <span class="recall-rank num soft">{hit.rank}</span>
               <div class="stack tight">
@@ -214,7 +214,7 @@ interface ExpectedProps {
   address: Address;
   query: string;
   order: Order;
-  hits: Schemas["Found"]["hits"];
+  hits: readonly Schemas["Hit"][];
 }
 
 /** Why a memory that somebody expected is not among the hits. */
@@ -223,7 +223,7 @@ function Expected({ address, query, order, hits }: ExpectedProps) {
   const sought = useDebounced(words.trim());
   const all = useGet(sought ? "/memory/search" : null, { params: { query: { query, order, limit: RANKS } } });
   const otherwise = (memory: Schemas["Record"]) => {
-    const hit = all.data?.hits.find((each) => each.memory.id === memory.id);
+    const hit = all.data?.hits.shown.find((each) => each.memory.id === memory.id);
     if (!hit) return { code: "not found", why: "It has too little in common with the question, in words and meaning." };
     const how = hit.weak ? "It hardly bears on the question" : "Others fit better";
     return { code: `rank ${hit.rank}`, why: `${how}: its score is ${hit.score.toFixed(2)}. More hits show it.` };

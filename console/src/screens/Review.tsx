@@ -6,6 +6,8 @@ import { api, ask, type Answer, type Problem } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { queueMoves } from "../events";
+import { whole, type Listed } from "../listed";
+import { get } from "../load";
 import { useWindow, without } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
@@ -62,14 +64,12 @@ export function Review() {
     name,
     async (offset, limit, signal) => {
       if (asleep) return readEach([...hidden.keys()]);
-      const found = await ask(
-        api.GET("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } }),
-      );
+      const found = await get("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } });
       if (found.ok) {
         facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
         gone.current.clear();
       }
-      return found;
+      return found.ok ? { ...found, data: found.data.items } : found;
     },
     queueMoves,
   );
@@ -119,11 +119,9 @@ export function Review() {
     setChosen(next);
   };
   const all = async () => {
-    const found = await ask(
-      api.GET("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } }),
-    );
+    const found = await get("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } });
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
-    setChosen(new Map(found.data.items.map((each) => [each.id, each])));
+    setChosen(new Map(found.data.items.shown.map((each) => [each.id, each])));
   };
   const extend = (by: number) => {
     const next = list.at(index + by);
@@ -316,12 +314,12 @@ export function Review() {
 }
 
 /** Read proposals by their ids; what was decided since is left out. */
-async function readEach(ids: readonly string[]): Promise<Answer<{ items: Proposal[]; total: number }>> {
+async function readEach(ids: readonly string[]): Promise<Answer<Listed<Proposal>>> {
   const answers = await Promise.all(
     ids.map((id) => ask(api.GET("/memory/quarantine/{id}", { params: { path: { id } } }))),
   );
   const items = answers.flatMap((answer) => (answer.ok && answer.data.state === "pending" ? [answer.data] : []));
-  return { ok: true, data: { items, total: items.length }, status: 200, etag: null };
+  return { ok: true, data: whole(items), status: 200, etag: null };
 }
 
 interface RowProps {

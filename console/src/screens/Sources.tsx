@@ -51,7 +51,7 @@ export function Sources() {
   const sought = address.get("find").toLowerCase();
   const groups = grouped(
     list,
-    (found.data?.[list] ?? []).filter((row) => row.name.toLowerCase().includes(sought)),
+    (found.data?.[list].shown ?? []).filter((row) => row.name.toLowerCase().includes(sought)),
   );
   const rows = groups.flatMap((group) => group.rows);
   const here = rows.findIndex((each) => each.name === chosen);
@@ -80,19 +80,16 @@ export function Sources() {
               address.set({ list: each === "actors" ? null : each, name: null, find: null }, { push: true })
             }
           >
-            {LISTS[each].title}{" "}
-            <span class="num">
-              {found.data ? (found.data[each].length + (found.data.more[each] ?? 0)).toLocaleString() : ""}
-            </span>
+            {LISTS[each].title} <span class="num">{found.data?.[each].count}</span>
           </button>
         ))}
       </div>
       <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
-            data[list].length ? (
+            data[list].shown[0] ? (
               <section class="card" aria-label={LISTS[list].title}>
-                {data[list].length > MANY || sought ? (
+                {(data[list].total ?? 0) > MANY || sought ? (
                   <div class="pad">
                     <input
                       type="search"
@@ -113,16 +110,14 @@ export function Sources() {
                           key={each.name}
                           each={each}
                           on={each.name === chosen}
-                          days={activity.data?.series.find((one) => one.name === each.name)?.counts}
+                          days={activity.data?.series.shown.find((one) => one.name === each.name)?.counts}
                           choose={() => address.set({ name: each.name === chosen ? null : each.name })}
                         />
                       ))}
                     </ul>
                   </Fragment>
                 ))}
-                {data.more[list] ? (
-                  <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p>
-                ) : null}
+                {data[list].isWhole ? null : <p class="pad soft small">and {data[list].rest} that wrote less</p>}
               </section>
             ) : (
               <div class="card">

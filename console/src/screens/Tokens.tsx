@@ -190,7 +190,7 @@ function Make({ onClose }: { onClose: () => void }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
-  const known = facets.data?.facets["scope"] ?? [];
+  const known = facets.data?.facets["scope"]?.shown ?? [];
   const scopes = facets.data ? new Map(known.map((each) => [each.value, each.count])) : null;
   const send = async () => {
     if (!name.trim() || busy || made) return;

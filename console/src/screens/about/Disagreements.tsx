@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { type Answer, api, ask, commitOf, type Schemas } from "../../api";
 import { notifyChanged } from "../../events";
-import { useLoad } from "../../load";
+import { Listed } from "../../listed";
+import { get, useLoad } from "../../load";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
 import { say } from "../../parts/Toasts";
@@ -15,35 +16,36 @@ const SHOWN = 20;
 type Pair = Schemas["Contradiction"];
 
 /** Return the pairs of a subject that stand in some scopes; each scope is asked for itself. */
-async function disagreeing(subject: string, scopes: readonly string[]): Promise<Answer<Pair[]>> {
+async function disagreeing(subject: string, scopes: readonly string[]): Promise<Answer<Listed<Pair>>> {
   const pairs: Pair[] = [];
+  let isWhole = true;
   for (const scope of scopes) {
-    const found = await ask(
-      api.GET("/memory/contradictions", {
-        params: { query: { subject, limit: SHOWN } },
-        headers: { "Keepward-Scope": scope },
-      }),
-    );
+    const found = await get("/memory/contradictions", {
+      params: { query: { subject, limit: SHOWN } },
+      headers: { "Keepward-Scope": scope },
+    });
     if (!found.ok) return found;
+    isWhole &&= found.data.items.isWhole;
     const known = new Set(pairs.map(({ older, newer }) => older.id + newer.id));
-    pairs.push(...found.data.items.filter(({ older, newer }) => !known.has(older.id + newer.id)));
+    pairs.push(...found.data.items.shown.filter(({ older, newer }) => !known.has(older.id + newer.id)));
   }
-  return { ok: true, status: 200, etag: null, data: pairs };
+  return { ok: true, status: 200, etag: null, data: new Listed(pairs, isWhole ? pairs.length : undefined) };
 }
 
 export function Disagreements({ subject, scopes }: { subject: string; scopes: readonly string[] }) {
   const found = useLoad(`disagreements of ${subject} in ${scopes.join(" ")}`, () => disagreeing(subject, scopes));
-  if (!found.data?.length) return null;
+  if (!found.data?.shown[0]) return null;
   return (
     <section class="card pad stack" aria-label="Disagreements">
       <h2>Statements that disagree</h2>
       <ul class="plain-list boxed" aria-label="Statements that disagree" tabIndex={0}>
-        {found.data.map(({ older, newer }) => (
+        {found.data.shown.map(({ older, newer }) => (
           <li key={older.id + newer.id} class="disagreeing">
             <Kept memory={older} instead={newer} />
             <Kept memory={newer} instead={older} />
           </li>
         ))}
+        {found.data.isWhole ? null : <li class="soft small">and {found.data.rest}</li>}
       </ul>
     </section>
   );

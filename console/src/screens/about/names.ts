@@ -1,6 +1,7 @@
 /** What a name stands for: whom memories are about, who wrote them, where they came from, whose place they are in. */
 
 import type { Schemas } from "../../api";
+import type { Found } from "../../load";
 
 // What stands before a name to say what sort of actor it is.
 const KINDS = ["user", "agent", "operator", "job", "system"];
@@ -31,11 +32,11 @@ export function parted(name: string): [kind: string, bare: string] {
 const same = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
 
 /** Return what a name stands for; `user:ana` is that actor alone, and `ana` everybody of that name. */
-export function namedBy(name: string, sources: Schemas["Sources"], subjects: readonly Schemas["Count"][]): Named {
+export function namedBy(name: string, sources: Found<"/memory/sources">, subjects: readonly Schemas["Count"][]): Named {
   const [kind, bare] = parted(name);
   const lists: List[] = ["actors", "sources", "references", "sessions"];
   const origins = lists.flatMap((list) =>
-    sources[list]
+    sources[list].shown
       .filter((row) => row.name === name || (list === "actors" && !kind && same(parted(row.name)[1], bare)))
       .map((row) => ({ list, row })),
   );

@@ -1,9 +1,9 @@
 /** The contexts that agents were given: a list of receipts, and one of them explained. */
 
 import { useState } from "preact/hooks";
-import { api, ask, type Schemas } from "../../api";
+import type { Schemas } from "../../api";
 import type { Address } from "../../address";
-import { useGet } from "../../load";
+import { get, useGet } from "../../load";
 import { useDebounced } from "../../debounce";
 import { Button } from "../../parts/Button";
 import { Empty, Shown } from "../../parts/States";
@@ -45,7 +45,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
   const actor = useDebounced(address.get("by"));
   const query = { kind: ["compile" as const], objective: objective || undefined, actor: actor || undefined, limit: 50 };
   const first = useGet("/memory/receipts", { params: { query } });
-  const name = `${objective} ${actor} ${first.data?.items[0]?.id ?? ""}`;
+  const name = `${objective} ${actor} ${first.data?.items.shown[0]?.id ?? ""}`;
   const [more, setMore] = useState<{ name: string; items: Line[]; before: string | null }>({
     name: "",
     items: [],
@@ -53,10 +53,8 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
   });
   const own = more.name === name ? more : { name, items: [], before: first.data?.before ?? null };
   const next = async () => {
-    const page = await ask(
-      api.GET("/memory/receipts", { params: { query: { ...query, before: own.before ?? undefined } } }),
-    );
-    if (page.ok) setMore({ name, items: [...own.items, ...page.data.items], before: page.data.before });
+    const page = await get("/memory/receipts", { params: { query: { ...query, before: own.before ?? undefined } } });
+    if (page.ok) setMore({ name, items: [...own.items, ...page.data.items.shown], before: page.data.before });
     else say(page.problem.detail, { tone: "bad" });
   };
   return (
@@ -82,7 +80,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
       </div>
       <Shown of={first}>
         {(page) => {
-          const rows = [...page.items, ...own.items];
+          const rows = [...page.items.shown, ...own.items];
           return rows.length ? (
             <section class="card" aria-label="Receipts">
               <Table

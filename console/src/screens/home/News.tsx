@@ -3,7 +3,7 @@
 import { Link } from "wouter-preact";
 import { api, ask, type Answer, type Schemas } from "../../api";
 import { queueVersion } from "../../events";
-import { useGet, useLoad } from "../../load";
+import { get, useGet, useLoad } from "../../load";
 import { MemoryText } from "../../parts/MemoryText";
 import { ReceiptLink } from "../../parts/Receipt";
 import { Shown } from "../../parts/States";
@@ -61,12 +61,12 @@ const DECISIONS = ["approval", "rejection"] as const;
 /** Return what was decided and refused, each refusal with its reason. */
 async function receipts(): Promise<Answer<Group[]>> {
   const query = (kind: readonly string[], limit: number) =>
-    ask(api.GET("/memory/receipts", { params: { query: { kind: kind as never, limit } } }));
+    get("/memory/receipts", { params: { query: { kind: kind as never, limit } } });
   const [decided, refused] = await Promise.all([query(DECISIONS, COMMITS), query(["refusal"], COMMITS)]);
   if (!decided.ok) return decided;
   if (!refused.ok) return refused;
-  const isNew = (receipt: { at: string }) => Date.parse(receipt.at) > since;
-  const refusals = refused.data.items.filter(isNew);
+  const isOld = (receipt: { at: string }) => Date.parse(receipt.at) <= since;
+  const refusals = refused.data.items.before(isOld).shown;
   const reasons = await Promise.all(
     refusals.slice(0, LISTED).map(({ id }) => ask(api.GET("/memory/receipts/{id}", { params: { path: { id } } }))),
   );
@@ -75,7 +75,7 @@ async function receipts(): Promise<Answer<Group[]>> {
     data: [
       {
         title: "Decided",
-        items: decided.data.items.filter(isNew).map((receipt) => ({
+        items: decided.data.items.before(isOld).shown.map((receipt) => ({
           key: receipt.id,
           text: receipt.kind === "approval" ? "Approved a proposal" : "Rejected a proposal",
           to: receipt.commit ? `/commits?at=${receipt.commit}` : "/review?state=rejected",
@@ -113,7 +113,7 @@ export function News() {
       </header>
       <Shown of={commits}>
         {(data) => {
-          const made = data.items.filter(({ commit }) => commit.kind !== "job" && Date.parse(commit.at) > since);
+          const made = data.items.shown.filter(({ commit }) => commit.kind !== "job" && Date.parse(commit.at) > since);
           const groups = [...(others.data ?? []), ...written(made)].filter((group) => group.items.length);
           if (!groups.length) return <p class="soft none">Nothing was written, decided or refused.</p>;
           return groups.map((group) => <Heading key={group.title} group={group} />);

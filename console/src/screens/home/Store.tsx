@@ -1,7 +1,7 @@
 /** What the store holds, in numbers: who wrote, tiers, core blocks, jobs. */
 
 import type { Schemas } from "../../api";
-import type { Loaded } from "../../load";
+import type { Found, Loaded } from "../../load";
 import { status } from "../../status";
 import { Meter } from "../../parts/Meter";
 import { Shown } from "../../parts/States";
@@ -15,7 +15,7 @@ type Status = Schemas["StatusReport"];
 // Agents that are shown by themselves.
 const AGENTS = 8;
 
-export function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
+export function Agents({ activity }: { activity: Loaded<Found<"/memory/activity">> }) {
   return (
     <section class="card" aria-label="What each wrote">
       <header class="card-head">
@@ -24,10 +24,10 @@ export function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) 
       </header>
       <Shown of={activity}>
         {(data) => {
-          const shown = data.series.slice(0, AGENTS);
-          return shown.length ? (
+          const series = data.series.first(AGENTS);
+          return series.shown[0] ? (
             <ul class="agents">
-              {shown.map((each) => {
+              {series.shown.map((each) => {
                 const today = each.counts.at(-1) ?? 0;
                 return (
                   <li key={each.name}>
@@ -39,6 +39,7 @@ export function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) 
                   </li>
                 );
               })}
+              {series.isWhole ? null : <li class="soft small">and {series.rest}</li>}
             </ul>
           ) : (
             <p class="soft none">Nobody wrote anything in these days.</p>

@@ -46,16 +46,15 @@ const COUNTED = 200;
 /** How many prompts were compiled since the last visit. */
 export function Prompts() {
   const found = useGet("/memory/receipts", { params: { query: { kind: ["compile"], limit: COUNTED } } }, queueVersion);
-  const made = found.data?.items.filter((receipt) => Date.parse(receipt.at) > since);
-  const more = made?.length === COUNTED ? " or more" : "";
+  const made = found.data?.items.before((receipt) => Date.parse(receipt.at) <= since);
   return (
     <Link href="/context?view=receipts" class="card tile">
       <span class="soft">Prompts handed out</span>
-      <strong>{made ? made.length.toLocaleString() + more : found.problem ? "–" : "…"}</strong>
+      <strong>{made?.count ?? (found.problem ? "–" : "…")}</strong>
       <span class="soft small">
-        {found.data?.items[0] ? (
+        {found.data?.items.shown[0] ? (
           <>
-            the last <Time at={found.data.items[0].at} short />
+            the last <Time at={found.data.items.shown[0].at} short />
           </>
         ) : (
           "no agent asked for one so far"

@@ -2,6 +2,7 @@
 
 import { api, ask, type Answer, type Schemas } from "../../api";
 import { onThisStore } from "../../commands";
+import type { Found } from "../../load";
 import { span } from "../../parts/Time";
 import { verify } from "./verification";
 
@@ -23,7 +24,7 @@ export interface Warning {
 type Facts = {
   checks: readonly Schemas["Check"][];
   jobs: readonly Schemas["JobState"][];
-  activity: Schemas["Activity"] | undefined;
+  activity: Found<"/memory/activity"> | undefined;
   /** The settings file, where there is one and who looks may see it. */
   file: Schemas["SettingsFile"] | null;
   now: number;
@@ -135,8 +136,8 @@ function ofJob(job: Schemas["JobState"], now: number): Warning[] {
   return [];
 }
 
-function unusual(activity: Schemas["Activity"]): Warning[] {
-  return activity.series.flatMap((each): Warning[] => {
+function unusual(activity: Found<"/memory/activity">): Warning[] {
+  return activity.series.shown.flatMap((each): Warning[] => {
     const today = each.counts.at(-1) ?? 0;
     const before = each.counts.slice(0, -1);
     const usual = before.reduce((sum, count) => sum + count, 0) / Math.max(1, before.length);

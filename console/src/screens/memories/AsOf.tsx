@@ -24,7 +24,7 @@ export function AsOf({ address }: { address: Address }) {
     clearTimeout(due.current);
     due.current = setTimeout(() => address.set({ at: to >= newest ? null : to }), 140);
   };
-  const shown = commit.data?.items[0];
+  const shown = commit.data?.items.shown[0];
   return (
     <div class="as-of">
       <label for="as-of">{value >= newest ? "As of now" : `As of commit ${value.toLocaleString()}`}</label>

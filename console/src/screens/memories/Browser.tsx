@@ -3,10 +3,11 @@
 import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go, type Address } from "../../address";
-import { api, ask, type Schemas } from "../../api";
+import type { Schemas } from "../../api";
 import type { Query } from "../../browse";
 import { useKeys } from "../../keys";
 import { commits } from "../../events";
+import { get } from "../../load";
 import { useWindow, type Windowed } from "../../pages";
 import { Button } from "../../parts/Button";
 import { MemorySummary, Signs, Trust } from "../../parts/MemorySummary";
@@ -48,10 +49,8 @@ export function Browser({
   const list = useWindow<Memory>(
     name,
     async (offset, limit) => {
-      const found = await ask(
-        api.GET("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } }),
-      );
-      return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
+      const found = await get("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } });
+      return found.ok ? { ...found, data: found.data.items } : found;
     },
     query.as_of ? null : commits,
   );

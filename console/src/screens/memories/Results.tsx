@@ -99,8 +99,8 @@ export function Results({ query, asked, selected, turn, cursor, onCursor }: Prop
       ? {
           asked,
           findings: merged(
-            found.data.hits.filter((hit) => passes(hit.memory, query)),
-            containing.data?.items ?? [],
+            found.data.hits.shown.filter((hit) => passes(hit.memory, query)),
+            containing.data?.items.shown ?? [],
           ),
           notes: found.data.notes,
         }

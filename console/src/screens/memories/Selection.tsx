@@ -5,6 +5,7 @@ import { Link } from "wouter-preact";
 import { api, ask, commitOf, type Schemas } from "../../api";
 import type { Query } from "../../browse";
 import { useKeys } from "../../keys";
+import { get } from "../../load";
 import { notifyChanged } from "../../events";
 import { mayChange } from "../../session";
 import { rollBack } from "../../undo";
@@ -32,9 +33,9 @@ export function Selection({ selected, clear, choose, query, total }: SelectionPr
   const [open, setOpen] = useState<"forget" | "contain" | null>(null);
   const items = [...selected.values()];
   const all = async () => {
-    const found = await ask(api.GET("/memory/items", { params: { query: { ...query, offset: 0, limit: MOST } } }));
+    const found = await get("/memory/items", { params: { query: { ...query, offset: 0, limit: MOST } } });
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
-    choose(new Map(found.data.items.map((each) => [each.id, each])));
+    choose(new Map(found.data.items.shown.map((each) => [each.id, each])));
   };
   const may = mayChange();
   useKeys("Selected", {

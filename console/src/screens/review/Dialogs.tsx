@@ -1,8 +1,8 @@
 /** The dialogs of a decision: why it is rejected, other words for it, and what is in a batch. */
 
 import { useState } from "preact/hooks";
-import { api, ask, type Answer, type Problem } from "../../api";
-import { useLoad } from "../../load";
+import type { Answer, Problem } from "../../api";
+import { get, useLoad } from "../../load";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Diff } from "../../parts/Diff";
@@ -26,12 +26,12 @@ const LOOKED_AT = 60;
 /** Return the reasons that were given lately, the newest first. */
 async function reasonsGiven(): Promise<Answer<string[]>> {
   const query = { state: "rejected" as const, limit: 1 };
-  const count = await ask(api.GET("/memory/quarantine", { params: { query } }));
+  const count = await get("/memory/quarantine", { params: { query } });
   if (!count.ok) return count;
-  const offset = Math.max(0, count.data.total - LOOKED_AT);
-  const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...query, offset, limit: LOOKED_AT } } }));
+  const offset = Math.max(0, (count.data.items.total ?? 0) - LOOKED_AT);
+  const found = await get("/memory/quarantine", { params: { query: { ...query, offset, limit: LOOKED_AT } } });
   if (!found.ok) return found;
-  const newest = [...found.data.items].sort((one, other) =>
+  const newest = [...found.data.items.shown].sort((one, other) =>
     (other.decided_at ?? "").localeCompare(one.decided_at ?? ""),
   );
   return { ...found, data: [...new Set(newest.flatMap((each) => each.decision ?? []))].slice(0, OFFERED) };
