@@ -151,6 +151,7 @@ EXAMPLES: dict[str, Example] = {
         sensitive="invalid_input",
     ),
     "context_diff": names({"first": "{compiled}", "second": "{compiled}"}, sensitive="answer"),
+    "export_subject": reads({"name": WORD}, f"export --subject {WORD}"),
     "plan_erase": reads({"ids": ["{memory}"]}, "erase {memory}"),
     "erase": reads({"ids": ["{memory}"], "digest": "{erase_digest}"}),
     "certificate": reads({"name": "{erased}"}),

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from keepward.core.copies import RecoveryResult as RecoveryResult
     from keepward.core.copies import Restored as Restored
     from keepward.core.copies import RestoredExport as RestoredExport
+    from keepward.core.copies import SubjectExport as SubjectExport
     from keepward.core.job import Alike as Alike
     from keepward.core.job import JobState as JobState
     from keepward.core.job import Run as Run
@@ -137,7 +138,7 @@ _HOMES = {
     "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
     "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
     "core.compiled": "CompiledContext Considered Explanation Replayed",
-    "core.copies": "AdoptionPlan Backup ExportPlan RecoveryResult Restored RestoredExport",
+    "core.copies": "AdoptionPlan Backup ExportPlan RecoveryResult Restored RestoredExport SubjectExport",
     "core.job": "Alike JobState Run",
     "core.browse": "Activity Facets Lineage Member Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "

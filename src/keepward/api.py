@@ -28,7 +28,7 @@ from keepward.core.change import (
 )
 from keepward.core.commit import ErasureReason, Receipt, ReceiptKind, ReceiptPage
 from keepward.core.compiled import CompiledContext, Replayed
-from keepward.core.copies import AdoptionPlan
+from keepward.core.copies import AdoptionPlan, SubjectExport
 from keepward.core.identity import Identity
 from keepward.core.job import DUE, Alike, JobState, Run
 from keepward.core.journal import (
@@ -809,6 +809,20 @@ class MemoryAPI(ABC):
         source is a name such as ``web``, or a reference in ``evidence``. An actor is ``kind:name``.
         """
 
+    @operation(
+        "GET /memory/subjects/{name}",
+        by="services.undoing.subject_export:export_subject",
+        right="owner",
+        owner="exporting",
+    )
+    def export_subject(self, name: str) -> SubjectExport:
+        """Return everything about one person, agent or project. ``left_out`` says what is not in it.
+
+        It has the memories about it, in its own scope, by it, or with its name in a text, with all their versions. It
+        has their proposals, and the contexts that contained one of them. Capitals do not matter. A name may have its
+        kind, as in ``agent:planner``.
+        """
+
     @operation("POST /memory/contain/plan", by="services.undoing.rollback:contain", right="approve")
     def plan_contain(
         self,
@@ -1087,6 +1101,7 @@ class AsyncMemoryAPI:
     rebuild = async_method(MemoryAPI.rebuild)
     reindex = async_method(MemoryAPI.reindex)
     impact = async_method(MemoryAPI.impact)
+    export_subject = async_method(MemoryAPI.export_subject)
     plan_contain = async_method(MemoryAPI.plan_contain)
     contain = async_method(MemoryAPI.contain)
     blame = async_method(MemoryAPI.blame)

@@ -378,6 +378,7 @@ PARAMETERS: Mapping[str, Any] = {
     "receipt_id": _described(NamedId, "Id of a receipt."),
     "token_id": _described(NamedId, "Id of a token."),
     "blame.name": _described(Name, "A memory's id, alias or key."),
+    "export_subject.name": _described(Name, "A person, agent or project, such as `olga brandt` or `agent:planner`."),
     "certificate.name": _described(Name, "Id of an erased memory, or of the commit that erased."),
     "commit": Annotated[CommitName, Alias("commit_id")],
     "digest": _described(Digest, "Digest of what you saw, 64 hex digits."),

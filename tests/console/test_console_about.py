@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
 from keepward.core.memory import Status
+from keepward.core.serialization import to_json
 from support.browser import NARROW, faults_of_access, loaded, scrolls_sideways
 
 pytestmark = pytest.mark.proof
@@ -112,3 +115,23 @@ def test_the_page_about_a_name_fits_every_width(console, lena, width):
         part(page, "What is believed").get_by_text("Lena takes ten units").wait_for()
         loaded(page)
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
+
+
+def test_everything_about_a_person_is_exported_in_one_act(console):
+    agent = console.agent()
+    held = agent.remember("Takes 8 mg", subject="olga brandt", tier="archival", reason="told").records[0]
+    console.owner.revise(held.id, text="Takes 80 mg", reason="corrected")
+    agent.remember("A letter for Olga Brandt", tier="archival", reason="seen")
+    agent.remember("Olga Brandt owns the shop", key="mission", kind="state", tier="core", reason="so")
+    agent.context("What does Olga Brandt take?")
+    with console.page("/about?name=olga brandt") as page:
+        page.get_by_role("button", name="Export…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("2 memories with 3 versions, 1 proposal, and 1 context")
+        expect(dialog.get_by_role("list", name="What is left out")).to_contain_text("by another name")
+        assert faults_of_access(page) == []
+        with page.expect_download() as saved:
+            dialog.get_by_role("link", name="Download").click()
+        written = json.loads(saved.value.path().read_text())
+    assert saved.value.suggested_filename == "olga-brandt.json"
+    assert written["memories"] == to_json(console.owner.export_subject("olga brandt"))["memories"]

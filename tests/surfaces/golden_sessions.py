@@ -213,6 +213,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("jobs-due", "owner", "POST /memory/jobs/due/run"),
     ("job-none", "owner", "POST /memory/jobs/dance/run"),
     ("export", "owner", "GET /memory/export"),
+    ("export-subject", "owner", "GET /memory/subjects/pier"),
     ("restore-plan", "other", "POST /memory/restore-export/plan", "{export}"),
     ("restore-export", "other", "POST /memory/restore-export?digest={restore-plan.digest}", "{export}"),
     ("import", "agent", "POST /memory/import", '[{"role": "user", "content": "I like green tea"}]'),
@@ -327,6 +328,7 @@ jobs-run           | jobs run expire
 jobs-due           | jobs run --due
 import             | import chat.json
 export             | export vault.jsonl
+export-subject     | export pier.json --subject pier
 restore-plan       | restore-export vault.jsonl --db other.db
 restore-export     | restore-export vault.jsonl --db other.db --apply {restore-plan.digest}
 erase              | erase {saved.id}

@@ -74,6 +74,17 @@ def test_an_export_says_what_is_not_in_it(run, saved):
     )
 
 
+def test_everything_about_one_person_is_written_as_one_object(run, saved, tmp_path):
+    file = tmp_path / "ana.json"
+    told = run("export", str(file), "--subject", "ana")
+    found = json.loads(file.read_text("utf-8"))
+    assert [each["id"] for each in found["memories"]] == [saved["id"]]
+    assert "memory, 1 version, 0 proposals, 0 contexts" in told.out
+    assert [sentence for sentence in found["left_out"] if sentence not in told.err] == []
+    assert run("export", str(file), "--subject", "ana").code == 2
+    assert json.loads(run("export", "--subject", "ana").out)["memories"] == found["memories"]
+
+
 @pytest.mark.parametrize("actor", [(), ("--as", "operator")])
 def test_one_user_is_exported_as_notes_only(run, tmp_path, actor):
     for user in ("ana", "bo"):

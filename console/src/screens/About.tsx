@@ -11,6 +11,7 @@ import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { seen, written } from "../parts/seen";
 import { Disagreements } from "./about/Disagreements";
+import { Export } from "./about/Export";
 import { Prompts } from "./about/Prompts";
 import { Statement } from "./about/Statement";
 import { namedBy, parted, type Named } from "./about/names";
@@ -29,7 +30,12 @@ export function About() {
       title={name ? written(name) : "About"}
       lede="everything about this name"
       json={addressOf("/memory/items", { params: { query: { below: true, text: parted(name)[1] } } })}
-      actions={<Erase name={name} />}
+      actions={
+        <>
+          <Export name={name} />
+          <Erase name={name} />
+        </>
+      }
     >
       {name ? (
         <section aria-label={`About ${written(name)}`}>

@@ -10,6 +10,7 @@ import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Who } from "../parts/Who";
 import { seen, written } from "../parts/seen";
+import { Export } from "./about/Export";
 import { Erase, Everything } from "./About";
 
 /** What is listed: its scope, what it is called, and what an empty list says. */
@@ -76,6 +77,7 @@ function People({ sort }: { sort: Sort }) {
                       <Who name={chosen} />
                     </h2>
                     <span class="spread" />
+                    <Export name={chosen} />
                     <Erase name={chosen} />
                   </div>
                   <Everything key={chosen} name={chosen} />

@@ -178,16 +178,23 @@ def adopt(call: CommandContext, apply: str | None) -> CommandResult:
     argument("[PATH]", "File to write; the default - is stdout. With --markdown a new folder.", "path", default="-"),
     option("--markdown", "Write each active memory as a note, for Obsidian or any editor."),
     option("--legacy", "Write active memories as lines of a legacy vault: canon and register."),
+    option("--subject", "Write everything about this person, agent or project, as one JSON object.", "NAME"),
 )
-def export(call: CommandContext, path: str, markdown: bool, legacy: bool) -> CommandResult:
-    """Write every version of every memory of the tenant as JSON lines, or active memories in another form."""
-    from keepward.interchange import write_legacy, write_notes, write_vault
+def export(call: CommandContext, path: str, markdown: bool, legacy: bool, subject: str | None) -> CommandResult:
+    """Write every version of every memory of the tenant as JSON lines, or active memories in another form.
+
+    `export --subject NAME` writes the memories about it, by it or with its name, in all versions. It also writes the
+    proposals, and the contexts that contained one of them, and says what is left out.
+    """
+    from keepward.interchange import write_legacy, write_notes, write_subject, write_vault
 
     memory, piped = call.memory("decide"), path == "-"
     if piped and markdown:
         raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
-    if markdown and legacy:
-        raise InvalidInput("--markdown and --legacy exclude each other")
+    if bool(markdown) + bool(legacy) + bool(subject) > 1:
+        raise InvalidInput("--markdown, --legacy and --subject exclude each other")
+    if subject and piped and call.as_json:
+        return CommandResult(memory.export_subject(subject).to_dict())
     if piped and call.as_json:
         # With --json stdout contains one object only, so the lines need a file.
         raise InvalidInput("with --json name a file: keepward export PATH --json")
@@ -196,6 +203,19 @@ def export(call: CommandContext, path: str, markdown: bool, legacy: bool) -> Com
         count = write_notes(memory, target)
         summary = f"{pluralize(count, 'note', 'notes')}, tenant {memory.tenant}"
         messages = ["not included: earlier versions, inactive memories, and the bytes of blobs"]
+    elif subject:
+        found = write_subject(memory, subject, sys.stdout if piped else target)
+        count = len(found.memories)
+        versions = sum(len(each.versions) for each in found.memories)
+        summary = ", ".join(
+            (
+                pluralize(count, "memory", "memories"),
+                pluralize(versions, "version", "versions"),
+                pluralize(len(found.proposals), "proposal", "proposals"),
+                pluralize(len(found.contexts), "context", "contexts"),
+            )
+        )
+        messages = [*([summary] if piped else []), *(f"left out: {sentence}" for sentence in found.left_out)]
     elif legacy:
         count, messages = write_legacy(memory, sys.stdout if piped else target)
         summary = f"{pluralize(count, 'line', 'lines')}, tenant {memory.tenant}"

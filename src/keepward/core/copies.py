@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import field
 
-from keepward.core.journal import Fault
-from keepward.core.value import Data, Value
+from keepward.core.journal import Delivery, Fault, Version
+from keepward.core.proposal import Proposal
+from keepward.core.value import Data, Instant, Value
 
 ADOPTION_WARNING = (
     "Adopting reseals everything with a new key and forgets the heads recorded on this machine. Later edits are "
@@ -189,3 +190,30 @@ class KeyTransfer(Value):
     entries: int
     #: Whether texts erased on the other machine are refused here too.
     tombstones: bool
+
+
+class SubjectMemory(Data):
+    """A memory that is bound to a person, agent or project."""
+
+    id: str
+    #: ``about`` if it is its subject; ``own`` if it is in its scope; ``said`` if it wrote or said it; ``mentions`` if
+    #: some text names it. A version is enough.
+    bond: str
+    #: Oldest first.
+    versions: tuple[Version, ...]
+
+
+class SubjectExport(Value):
+    """Everything that a store has about one person, agent or project."""
+
+    name: str
+    at: Instant
+    head: str
+    #: By bond, in the order above, then by id; whatever their status.
+    memories: tuple[SubjectMemory, ...]
+    #: By it, or with one of these memories; in any state, oldest first.
+    proposals: tuple[Proposal, ...]
+    #: Those that contained one of these memories, oldest first.
+    contexts: tuple[Delivery, ...]
+    #: Sentences about what is not here.
+    left_out: tuple[str, ...]

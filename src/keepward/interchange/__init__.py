@@ -5,6 +5,7 @@ from keepward.interchange.exports import (
     restore_export,
     write_legacy,
     write_notes,
+    write_subject,
     write_vault,
 )
 from keepward.interchange.imports import FORMATS, Format, load
@@ -19,5 +20,6 @@ __all__ = [
     "restore_export",
     "write_legacy",
     "write_notes",
+    "write_subject",
     "write_vault",
 ]

@@ -22,8 +22,8 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.core.commit import Commit, Event, Head, recompute_commit_hash
-from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
-from keepward.core.json_form import canonical
+from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport, SubjectExport
+from keepward.core.json_form import canonical, to_json
 from keepward.core.memory import Tier
 from keepward.core.principals import SHARED_SCOPE
 from keepward.core.serialization import digest
@@ -82,6 +82,20 @@ def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[st
     found = mem.list_memories(within=mem.scope, limit=None, sort="created", ascending=True)
     count = _write_lines(target, legacy.lines_of(list(found), skipped))
     return count, [f"left out: {number} {what}" for what, number in sorted(skipped.items())]
+
+
+def write_subject(mem: Memory, name: str, target: str | Path | TextIO) -> SubjectExport:
+    """Write everything about one person, agent or project as one JSON object, and return it.
+
+    Raises:
+        InvalidInput: the file exists, or the handle is not at the shared scope.
+        Unauthorised, StoreUnavailable: as ``write_vault``.
+    """
+    if isinstance(target, str | Path) and Path(target).exists():
+        raise InvalidInput(f"{Path(target).name} is there already; name a new file")
+    found = mem.export_subject(name)
+    _write_lines(target, iter([json.dumps(to_json(found), ensure_ascii=False)]))
+    return found
 
 
 def _require_owner(mem: Memory) -> None:
