@@ -20,8 +20,6 @@ from keepward.core.change import (
     UNSET,
     Change,
     ChangedFields,
-    ContentTypeName,
-    KindName,
     NewFields,
     SourceName,
     TierName,
@@ -59,6 +57,7 @@ from keepward.core.query import (
     Order,
     Purpose,
     Recall,
+    SearchFilters,
     Training,
 )
 from keepward.core.value import Duration
@@ -121,25 +120,11 @@ class MemoryAPI(ABC):
         *,
         limit: int = 10,
         purpose: Purpose = "answer",
-        tiers: Sequence[TierName] = (),
-        kinds: Sequence[KindName] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[ContentTypeName] = (),
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_sensitive: bool = False,
         as_of: AsOf = None,
         order: Order = "learned",
         floor: float | None = None,
         receipt: bool = False,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        occurred_since: datetime | str | None = None,
-        occurred_until: datetime | str | None = None,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
+        **filters: Unpack[SearchFilters],
     ) -> Recall:
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
 
@@ -154,36 +139,12 @@ class MemoryAPI(ABC):
     def list_memories(
         self,
         *,
-        tiers: Sequence[TierName] = (),
-        kinds: Sequence[KindName] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[ContentTypeName] = (),
-        scopes: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        trusts: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        text: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        occurred_since: datetime | str | None = None,
-        occurred_until: datetime | str | None = None,
-        below: bool = False,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-        key: str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        job: str | None = None,
-        min_importance: float = 0.0,
         limit: int | None = 50,
         offset: int | None = None,
         sort: Sort = "created",
         ascending: bool = False,
-        include_ended: bool = False,
-        include_sensitive: bool = True,
         as_of: AsOf = None,
+        **filters: Unpack[Filters],
     ) -> Memories:
         """Return the memories that pass all filters, newest first unless ``sort`` says otherwise.
 
@@ -861,20 +822,7 @@ class MemoryAPI(ABC):
         """
 
     @operation("GET /memory/contradictions", by="jobs.contradictions:contradictions", right="read")
-    def contradictions(
-        self,
-        *,
-        limit: int = 50,
-        tiers: Sequence[TierName] = (),
-        kinds: Sequence[KindName] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[ContentTypeName] = (),
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_sensitive: bool = False,
-    ) -> Contradictions:
+    def contradictions(self, *, limit: int = 50, **filters: Unpack[SearchFilters]) -> Contradictions:
         """Return pairs of memories that say nearly the same but differ, closest pairs first, with the difference.
 
         Nothing is changed. The filters are those of ``recall`` and apply to both memories. The pairs are the unequal

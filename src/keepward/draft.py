@@ -49,7 +49,7 @@ class Draft:
         #: Outcome of the proposal; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
-    @shows_fields(Insert)
+    @shows_fields
     def insert(
         self,
         text: str,
@@ -63,7 +63,7 @@ class Draft:
         self.stage(change)
         return change.id
 
-    @shows_fields(Replace)
+    @shows_fields
     def replace(
         self,
         memory_id: str,

@@ -27,14 +27,16 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 import msgspec
 from msgspec import Meta
 
-from keepward.core.change import FIELDS_OF, Append, Insert, Move, Replace
+from keepward.core.change import Append, ChangedFields, Insert, Move, NewFields, Replace
 from keepward.core.foreign_words import HANDLES, known_argument
 from keepward.core.proposal import Outcome
+from keepward.core.query import Filter, Filters, SearchFilters
 from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.services.argument_types import argument_reader, group_reader
@@ -48,10 +50,31 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
+
+def _defaults_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    return {each.name: each.default for each in msgspec.structs.fields(struct)}
+
+
+#: The defaults of filters; those of these names differ from their parsed form.
+_NO_FILTERS = _defaults_of(Filter) | {
+    "scopes": (),
+    "below": False,
+    "within": None,
+    "where": None,
+    "include_ended": False,
+}
 #: The default of a required parameter.
 REQUIRED: Any = Parameter.empty
 #: Operations by name, in the order of ``api.py``.
 OPERATIONS: dict[str, Operation] = {}
+#: Defaults of the fields that operations take by name, by the class that lists these fields.
+_FIELD_DEFAULTS: Mapping[Any, Mapping[str, Any]] = {
+    # A new memory without a scope is at the handle's.
+    NewFields: _defaults_of(Insert) | {"scope": None},
+    ChangedFields: _defaults_of(Replace),
+    SearchFilters: _NO_FILTERS,
+    Filters: _NO_FILTERS | {"include_sensitive": True},
+}
 #: By what an argument names: the sentence about it. No operation has such an argument.
 _HANDLE_HINTS = {
     "user": 'a user has a handle: memory.user("ana").{name}(...)',
@@ -150,8 +173,8 @@ class Operation:
         """The parameters after ``self``, and the result, with their types."""
         shown = signature(self.method)
         hints = get_annotations(self.method, eval_str=True)
-        if self.makes is not None and self.makes in FIELDS_OF:
-            hints = get_type_hints(FIELDS_OF[self.makes]) | hints
+        if (fields := _fields_by_name(self.method)) is not None:
+            hints = get_type_hints(fields) | hints
         parameters = [param.replace(annotation=hints[param.name]) for param in [*shown.parameters.values()][1:]]
         return shown.replace(parameters=parameters, return_annotation=hints["return"])
 
@@ -183,9 +206,10 @@ class Operation:
             if group is None:
                 made = [_argument(param.name, self._kind(param.name), param.annotation, param.default)]
             else:
+                defaults = _FIELD_DEFAULTS[group]
                 made = [
-                    _argument(field.name, self._kind(field.name), field.type, field.default, within=param.name)
-                    for field in msgspec.structs.fields(group)
+                    _argument(name, self._kind(name), hint, defaults[name], within=param.name)
+                    for name, hint in get_type_hints(group).items()
                 ]
             arguments.update((argument.wire, argument) for argument in made)
         return MappingProxyType(arguments)
@@ -245,7 +269,7 @@ class Operation:
                 for each in self.arguments.values()
                 if each.within == param.name
             }
-            readers[param.name] = group_reader(group, grouped)
+            readers[param.name] = group_reader(group.__name__, grouped)
         return readers
 
 
@@ -276,9 +300,9 @@ def operation(
         positional = code.co_varnames[1 : code.co_argcount]
         named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
         described = [*positional, *named]
-        if makes is not None and code.co_flags & CO_VARKEYWORDS:
-            described += FIELDS_OF[makes].__annotations__
-            shows_fields(makes)(method)
+        if (fields := _fields_by_name(method)) is not None:
+            described += fields.__annotations__
+            shows_fields(method)
         known = frozenset(described)
         optional = positional[len(positional) - len(method.__defaults__ or ()) :]
         required = {*positional} - {*optional} | {*named} - (method.__kwdefaults__ or {}).keys()
@@ -321,22 +345,26 @@ def operation(
     return made
 
 
-def shows_fields(made: type[Data]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the signature of a method with ``**fields`` show each of them, with the default of the change it is of."""
+def shows_fields(method: Callable[P, R]) -> Callable[P, R]:
+    """Let the signature of a method with ``**fields: Unpack[...]`` show each of them with its default."""
+    own, fields = signature(method), _fields_by_name(method)
+    by_name = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_FIELD_DEFAULTS[fields][name], annotation=hint.__forward_arg__)
+        for name, hint in fields.__annotations__.items()
+    ]
+    taken = [param for param in own.parameters.values() if param.kind is not Parameter.VAR_KEYWORD]
+    method.__signature__ = own.replace(parameters=[*taken, *by_name])  # type: ignore[attr-defined]
+    return method
 
-    def decorate(method: Callable[P, R]) -> Callable[P, R]:
-        own, fields = signature(method), FIELDS_OF[made].__annotations__
-        # A new memory without a scope is at the handle's.
-        defaults = {each.name: each.default for each in msgspec.structs.fields(made)} | {"scope": None}
-        by_name = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint.__forward_arg__)
-            for name, hint in fields.items()
-        ]
-        taken = [param for param in own.parameters.values() if param.kind is not Parameter.VAR_KEYWORD]
-        method.__signature__ = own.replace(parameters=[*taken, *by_name])  # type: ignore[attr-defined]
-        return method
 
-    return decorate
+def _fields_by_name(method: Callable[..., Any]) -> Any:
+    """Return the class of the fields that a method takes as ``**fields: Unpack[...]``; None if it takes none."""
+    code = method.__code__
+    if not code.co_flags & CO_VARKEYWORDS:
+        return None
+    # Annotations are texts until something needs their types.
+    annotation = method.__annotations__[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
+    return method.__globals__[annotation.removeprefix("Unpack[").removesuffix("]")]
 
 
 def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:
@@ -401,10 +429,10 @@ def without_none(kind: Any) -> Any:
     return Union[tuple(part for part in get_args(kind) if part is not type(None))]  # noqa: UP007  known when it runs
 
 
-def _group(hint: Any) -> type[msgspec.Struct] | None:
-    """Return the class of a group of parameters, such as ``Filters``."""
+def _group(hint: Any) -> Any:
+    """Return the class of a group of parameters, such as ``Filters``; None if it is one parameter."""
     kinds = (hint, *get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return next((part for part in kinds if isinstance(part, type) and getattr(part, "is_group", False)), None)
+    return next(filter(is_typeddict, kinds), None)
 
 
 def parts_of(kind: Any) -> Iterator[Any]:

@@ -63,6 +63,13 @@ def test_a_page_and_a_list_narrow_to_the_job(agent):
     ]
     pages = agent.list_memories(job="b", offset=0), agent.list_memories(job="b")
     assert [[each.id for each in page] for page in pages] == [made[1:], made[1:]]
+    counted = agent.facets(filters=Filters(job="b")), agent.facets(filters=Filters(job="b", text="bread", key="none"))
+    assert [each.total for each in counted] == [1, 0]
+
+
+def test_a_misspelt_filter_of_a_count_is_named(agent):
+    with pytest.raises(InvalidInput, match=r"tag.*tags"):
+        agent.facets(filters={"tag": ["work"]})
 
 
 def test_a_window_has_what_a_list_has_at_every_commit(owner, story):

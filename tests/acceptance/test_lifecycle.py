@@ -808,6 +808,15 @@ def test_filters_narrow_both_sides(owner, clock):
     assert (pairs(owner, subject="api"), pairs(owner, subject="gateway")) == ([PORTS], [])
 
 
+def test_pairs_are_found_by_each_filter_of_recall(owner, clock):
+    tell(owner.at(scope="/agents/orion"), clock, *PORTS, metadata={"city": "Linz"})
+    inside = {"within": "/agents/orion"}
+    assert pairs(owner, **inside, where={"city": "Linz"}, until=clock.now()) == [PORTS]
+    assert (pairs(owner), pairs(owner, **inside, where={"city": "Graz"})) == ([], [])
+    # The first one was written two days ago.
+    assert pairs(owner, **inside, since=clock.now() - timedelta(days=1)) == []
+
+
 def test_a_limit_is_at_least_one(owner):
     with pytest.raises(InvalidInput):
         owner.contradictions(limit=0)

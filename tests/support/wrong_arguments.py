@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from inspect import Parameter, signature, unwrap
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
@@ -218,10 +218,11 @@ def cases(call: Call) -> Iterator[Case]:
         for wrong, value in wrong_values(hint).items():
             yield Case(call.name, name, wrong, value)
         yield Case(call.name, f"{name}x", "misspelt", call.args.get(name))
-        for group in (each for each in _parts(hint) if getattr(each, "is_group", False)):
-            for part in msgspec.structs.fields(group):
-                for wrong, value in wrong_values(part.type).items():
-                    yield Case(call.name, f"{name}.{part.name}", wrong, group(**{part.name: value}))
+        for group in filter(is_typeddict, _parts(hint)):
+            for part, part_hint in get_type_hints(group).items():
+                for wrong, value in wrong_values(part_hint).items():
+                    yield Case(call.name, f"{name}.{part}", wrong, group(**{part: value}))
+            yield Case(call.name, f"{name}.tagsx", "misspelt", {"tagsx": ["a"]})
 
 
 def arguments_of(call: Call, case: Case) -> dict[str, Any]:

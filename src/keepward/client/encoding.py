@@ -100,7 +100,7 @@ def arguments_of(operation: Operation, args: Mapping[str, Any]) -> dict[str, Any
     params: dict[str, Any] = {}
     for argument in operation.arguments.values():
         name = argument.name
-        value = args.get(name) if argument.within is None else getattr(args.get(argument.within), name, None)
+        value = (args if argument.within is None else args.get(argument.within) or {}).get(name)
         if name in fields or value is None or value is argument.default or value == argument.default:
             continue
         params[name] = json.dumps(value) if name == "where" and not isinstance(value, str) else _sent(name, value)

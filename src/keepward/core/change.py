@@ -165,9 +165,6 @@ class ChangedFields(TypedDict, total=False):
     consent: bool
 
 
-#: The fields of changes that operations take by name.
-FIELDS_OF: Mapping[type[Data], Any] = {Insert: NewFields, Replace: ChangedFields}
-
 _NAME_FIELDS = ("subject", "category", "session", "speaker")
 
 

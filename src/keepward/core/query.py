@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from keepward.core.brief import MAX_LINE, MAX_TEXT, line, shorten
+from keepward.core.change import ContentTypeName, KindName, TierName
 from keepward.core.commit import Receipt
 from keepward.core.filters import Where
 from keepward.core.foreign_words import ForeignFields, refuse_key
@@ -87,45 +88,51 @@ class Filter(Data):
 EVERYTHING = Filter(scopes=(), include_sensitive=True)
 
 
-class Filters(Data):
-    """Filters of lists; empty means all. They apply before any limit."""
+class SearchFilters(TypedDict, total=False):
+    """The filters that ``recall`` and ``contradictions`` take by name; what is left out filters nothing."""
 
-    #: Marks a group of parameters: its fields are separate parameters in JSON and in a query.
-    is_group: ClassVar[bool] = True
-    tiers: Sequence[str] = ()
-    kinds: Sequence[str] = ()
+    tiers: Sequence[TierName]
+    kinds: Sequence[KindName]
     #: Any of these tags.
-    tags: Sequence[str] = ()
-    content_types: Sequence[str] = ()
-    #: Exact paths.
-    scopes: Sequence[str] = ()
-    sources: Sequence[str] = ()
-    trusts: Sequence[str] = ()
-    #: Default: active.
-    statuses: Sequence[str] = ()
-    #: As ``kind:name``.
-    authors: Sequence[str] = ()
-    #: Part of the text or key; case is ignored.
-    text: str | None = None
-    #: Written at or after ``since``, and before ``until``.
-    since: datetime | str | None = None
-    until: datetime | str | None = None
-    #: The same for the time of the event, ``occurred_at``.
-    occurred_since: datetime | str | None = None
-    occurred_until: datetime | str | None = None
-    #: Also scopes below; requires a reviewer or the owner.
-    below: bool = False
-    #: Only this scope and the scopes below it.
-    within: str | None = None
-    #: Conditions on the metadata.
-    where: Mapping[str, Any] | str | None = None
-    subject: str | None = None
-    category: str | None = None
-    session: str | None = None
+    tags: Sequence[str]
+    content_types: Sequence[ContentTypeName]
+    subject: str | None
+    category: str | None
+    session: str | None
     #: 0..1.
-    min_importance: float = 0.0
-    include_ended: bool = False
-    include_sensitive: bool = True
+    min_importance: float
+    #: Default: False in a search, True in a list.
+    include_sensitive: bool
+    #: Written at or after ``since``, and before ``until``.
+    since: datetime | str | None
+    until: datetime | str | None
+    #: The same for the time of the event, ``occurred_at``.
+    occurred_since: datetime | str | None
+    occurred_until: datetime | str | None
+    #: Only this scope and the scopes below it.
+    within: str | None
+    #: Conditions on the metadata.
+    where: Mapping[str, Any] | str | None
+
+
+class Filters(SearchFilters, total=False):
+    """The filters of lists and counts by name, for example ``facets(filters=Filters(tags=["work"]))``."""
+
+    #: Exact paths.
+    scopes: Sequence[str]
+    sources: Sequence[str]
+    trusts: Sequence[str]
+    #: Default: active.
+    statuses: Sequence[str]
+    #: As ``kind:name``.
+    authors: Sequence[str]
+    #: Part of the text or key; case is ignored.
+    text: str | None
+    key: str | None
+    job: str | None
+    #: Also scopes below; requires a reviewer or the owner.
+    below: bool
+    include_ended: bool
 
 
 class Memories(ForeignFields, ListResult[Record]):

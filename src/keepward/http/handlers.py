@@ -32,7 +32,7 @@ from keepward.core.proposal import (
     Refused,
     is_too_long_for_tier,
 )
-from keepward.core.query import MAX_HITS, Filters, Memories, Recall
+from keepward.core.query import MAX_HITS, Memories, Recall
 from keepward.core.quotes import FOLLOW
 from keepward.errors import KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.auth import app_state_of
@@ -134,7 +134,7 @@ class OperationCall:
             argument = self.operation.arguments[wire]
             values = own if argument.within is None else groups.setdefault(argument.within, {})
             values[argument.name] = value
-        return own | {name: Filters(**values) for name, values in groups.items()}
+        return own | groups
 
 
 def propose(call: OperationCall) -> Response:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -361,10 +361,16 @@ def _job_context(context: RequestContext, job: str, queue: Sequence[Proposal] = 
     )
 
 
-def candidates(context: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
-    """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``."""
+def candidates(
+    context: RequestContext, *, floor: float, limit: int | None, scopes: Collection[str] | None = None
+) -> list[Alike]:
+    """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``.
+
+    They are of these ``scopes``, by default those of a context.
+    """
+    scopes = VisibleReader(context).scopes if scopes is None else scopes
     job = _job_context(context, "consolidate")
     memories = job.reader.indexed(context.tenant)
-    pairs = similar_pairs(job, memories, floor=floor, scopes=VisibleReader(context).scopes)
+    pairs = similar_pairs(job, memories, floor=floor, scopes=scopes)
     # Both memories of a pair have the same sensitivity.
     return [pair for pair in pairs if VisibleReader(context).can_read(pair.first)][:limit]

@@ -14,12 +14,11 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import msgspec
 from msgspec import Meta
 
 from keepward.core.filters import parse_where
 from keepward.core.json_form import MAX_SAFE_INTEGER
-from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros
+from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (
     ArgumentReader,
@@ -57,16 +56,17 @@ def argument_reader(name: str, kind: Any, hint: Any, label: str) -> ArgumentRead
     return lambda name, value: None if value is None else read(name, value)
 
 
-def group_reader(group: type[msgspec.Struct], readers: Mapping[str, ArgumentReader]) -> ArgumentReader:
+def group_reader(group: str, readers: Mapping[str, ArgumentReader]) -> ArgumentReader:
     """Return the parser of a group of arguments, such as ``Filters``, by the parsers of its fields."""
 
     def read(name: str, value: Any) -> Any:
         if value is None:
             return None
-        if not isinstance(value, group):
-            raise InvalidInput(f"{name} is keepward.{group.__name__}(...), not {type(value).__name__}")
-        given = msgspec.structs.asdict(value)
-        return group(**{field: readers[field](field, each) for field, each in given.items()})
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"{name} is keepward.{group}(...), not {type(value).__name__}")
+        if (unknown := next((field for field in value if field not in readers), None)) is not None:
+            raise InvalidInput(f"{name}: {unknown_field_message('argument', unknown, readers)}")
+        return {field: readers[field](field, each) for field, each in value.items()}
 
     return read
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
@@ -10,7 +11,7 @@ from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.memory import Record, Status, as_read
 from keepward.core.principals import RESERVED_SCOPE, parse_scope
-from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
+from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall, SearchFilters
 from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.services.arguments import instant, valid_scope
@@ -24,6 +25,8 @@ from keepward.services.transaction import save_read_receipt
 
 #: Filters that name several values.
 _MULTIPLE = ("tiers", "kinds", "content_types", "sources", "trusts", "statuses", "authors")
+#: Filters that name one value.
+_NAMES = ("subject", "category", "session", "job")
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
 #: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
@@ -41,12 +44,11 @@ def recall(
     order: Order = "learned",
     floor: float | None = None,
     receipt: bool = False,
-    **filters: Any,
+    **filters: Unpack[SearchFilters],
 ) -> Recall:
     """Answer a query; save a receipt if the caller asked for one or the read must be recorded."""
     options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
-    chosen = filters_of(filters)
-    result = _ranked(context, query, chosen, options)
+    result = _ranked(context, query, filters, options)
     new_taint = record_read(context, [hit.memory for hit in result.hits])
     if receipt or new_taint is not None:
         saved = save_recall_receipt(context, query, purpose, result)
@@ -59,18 +61,14 @@ def find(
     /,
     *,
     as_of: AsOf = None,
-    key: str | None = None,
-    job: str | None = None,
     limit: int | None = 50,
     offset: int | None = None,
     sort: str = "created",
     ascending: bool = False,
-    **given: Any,
+    **given: Unpack[Filters],
 ) -> Memories:
     """Return the memories that pass all filters; a page with a total if the caller asked for one."""
-    asked = Filters(**given)
-    reader = VisibleReader(context).within(_within(asked))
-    filters = replace(parsed_filters(asked, reader), key=None if key is None else plain_key(key), job=_name(job))
+    filters, reader = parsed_filters(context, given)
     counted = is_counted(given, offset=offset, sort=sort, ascending=ascending)
     page: dict[str, Any] = {"sort": sort, "ascending": ascending, "offset": offset or 0, "limit": limit}
     memories = lists.list_page(context, filters, reader, as_of=as_of, counted=counted, **page)
@@ -78,7 +76,7 @@ def find(
     return memories
 
 
-def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascending: bool) -> bool:
+def is_counted(given: Mapping[str, Any], *, offset: int | None, sort: str, ascending: bool) -> bool:
     """Return whether ``list_memories`` answers with a page and a total."""
     return (
         offset is not None
@@ -98,75 +96,65 @@ def get(context: RequestContext, /, memory_id: str, *, as_of: AsOf = None) -> Re
 
 def facets(context: RequestContext, /, *, filters: Filters | None = None, **options: Any) -> Facets:
     """Return how many memories pass, and how many have each value."""
-    asked = filters or Filters()
-    reader = VisibleReader(context).within(_within(asked))
-    return lists.facets(context, parsed_filters(asked, reader), reader, **options)
+    return lists.facets(context, *parsed_filters(context, filters or {}), **options)
 
 
 def activity(
     context: RequestContext, /, *, filters: Filters | None = None, by: str = "author", days: int = 30, zone: int = 0
 ) -> Activity:
     """Return how many versions were written on each day."""
-    asked = replace(filters or Filters(), include_ended=True)
-    reader = VisibleReader(context).within(_within(asked))
-    return lists.activity(context, parsed_filters(asked, reader), reader, by=by, days=days, zone=zone)
+    every: Filters = {**(filters or {}), "include_ended": True}
+    return lists.activity(context, *parsed_filters(context, every), by=by, days=days, zone=zone)
 
 
 def sources(context: RequestContext, /, *, filters: Filters | None = None, name: str | None = None) -> Sources:
     """Return what each actor, source, reference and session wrote."""
-    asked = replace(filters or Filters(), include_ended=True)
-    reader = VisibleReader(context).within(_within(asked))
-    return lists.sources(context, parsed_filters(asked, reader), reader, name=name)
+    every: Filters = {**(filters or {}), "include_ended": True}
+    return lists.sources(context, *parsed_filters(context, every), name=name)
 
 
-def filters_of(given: dict[str, Any]) -> Filters:
-    """Return the filters of a search; sensitive memories are excluded by default."""
-    return Filters(**{"include_sensitive": False} | given)
+def _ranked(context: RequestContext, query: str, given: SearchFilters, options: dict[str, Any]) -> Recall:
+    filters, reader = search_filters(context, given)
+    if any(given.get(name) is not None for name in _NARROWING):
+        ids, scopes = lists.matching_ids(context, filters, reader, as_of=options["as_of"])
+        filters = replace(filters, ids=ids, scopes=scopes or filters.scopes, below=None)
+    return read.recall(context, query, filters, within=reader.below, **options)
 
 
-def _ranked(context: RequestContext, query: str, filters: Filters, options: dict[str, Any]) -> Recall:
-    narrow = parsed_filters(filters, VisibleReader(context))
-    if filters.include_sensitive:
+def search_filters(context: RequestContext, given: SearchFilters) -> tuple[Filter, VisibleReader]:
+    """Return the filters of a search as ``parsed_filters`` does; sensitive memories are excluded by default.
+
+    Raises:
+        Unauthorised: the handle may not ask for sensitive memories.
+    """
+    if given.get("include_sensitive"):
         VisibleReader(context).check_sensitive()
-    within = None
-    if any(getattr(filters, name) is not None for name in _NARROWING):
-        within = _within(filters)
-        reader = VisibleReader(context).within(within)
-        ids, scopes = lists.matching_ids(context, parsed_filters(filters, reader), reader, as_of=options["as_of"])
-        narrow = replace(narrow, ids=ids, scopes=scopes or narrow.scopes)
-    return read.recall(context, query, narrow, within=within, **options)
+    return parsed_filters(context, {"include_sensitive": False, **given})
 
 
-def parsed_filters(filters: Filters, reader: VisibleReader) -> Filter:
-    """Return the filters of a list or a count, for what a reader sees."""
-    several: dict[str, Any] = {name: tuple(getattr(filters, name)) for name in _MULTIPLE}
-    if not (filters.statuses or filters.include_ended):
-        several["statuses"] = (Status.ACTIVE.value,)
-    given = {name: getattr(filters, name) for name in _INSTANTS}
-    instants: dict[str, Any] = {name: None if value is None else instant(name, value) for name, value in given.items()}
-    return Filter(
-        **reader.visible_scopes(below=filters.below),
+def parsed_filters(context: RequestContext, given: SearchFilters | Filters) -> tuple[Filter, VisibleReader]:
+    """Return the filters of a list or a count, and the reader of what they allow; what is not given is open."""
+    asked: Mapping[str, Any] = given
+    within, key = asked.get("within"), asked.get("key")
+    reader = VisibleReader(context).within(None if within is None else valid_scope(within))
+    parsed: dict[str, Any] = {name: tuple(asked.get(name, ())) for name in _MULTIPLE}
+    if not (parsed["statuses"] or asked.get("include_ended")):
+        parsed["statuses"] = (Status.ACTIVE.value,)
+    parsed |= {name: plain_name(asked[name]) for name in _NAMES if asked.get(name) is not None}
+    parsed |= {name: instant(name, asked[name]) for name in _INSTANTS if asked.get(name) is not None}
+    filters = Filter(
+        **reader.visible_scopes(below=asked.get("below", False)),
         # A facet may name the scope of the store's own records.
-        named_scopes=tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in filters.scopes),
-        **several,
-        tags=tuple(map(plain_name, filters.tags)),
-        subject=_name(filters.subject),
-        category=_name(filters.category),
-        session=_name(filters.session),
-        text=filters.text,
-        **instants,
-        where=parse_where(filters.where),
-        min_importance=filters.min_importance,
-        include_sensitive=filters.include_sensitive,
+        named_scopes=tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in asked.get("scopes", ())),
+        **parsed,
+        tags=tuple(map(plain_name, asked.get("tags", ()))),
+        key=None if key is None else plain_key(key),
+        text=asked.get("text"),
+        where=parse_where(asked.get("where")),
+        min_importance=asked.get("min_importance", 0.0),
+        include_sensitive=asked.get("include_sensitive", True),
     )
-
-
-def _within(filters: Filters) -> str | None:
-    return None if filters.within is None else valid_scope(filters.within)
-
-
-def _name(value: str | None) -> str | None:
-    return None if value is None else plain_name(value)
+    return filters, reader
 
 
 def save_recall_receipt(context: RequestContext, query: str, purpose: str, result: Recall) -> Recall:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.core.commit import Event
 from keepward.core.copies import SubjectExport, SubjectMemory
+from keepward.core.json_form import to_json
 from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, Record
 from keepward.core.principals import SHARED_SCOPE, is_actor, is_within_scope
 from keepward.core.proposal import Proposal
-from keepward.core.serialization import to_json
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.services.access import context_deliveries
 from keepward.services.reading.visible import VisibleReader
