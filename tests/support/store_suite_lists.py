@@ -27,7 +27,6 @@ from keepward.core.memory import (
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.value import to_micros
-from keepward.storage.rows import matches_filter
 from keepward.storage.store import EventStore
 
 from .factories import RecordFactory
@@ -128,7 +127,7 @@ class ListsSuite(Ground):
             replace(EVERY, where=parse_where({"oven": {"$gt": 100}}), tiers=("core",)),
         ]
         for filters in (replace(each, now=to_micros(now)) for each in asked):
-            due = [record.id for record in stored if matches_filter(record, filters)]
+            due = [record.id for record in stored if filters.passes(record)]
             assert 0 < len(due) <= len(stored)
             assert store.listed_ids(TENANT, filters, to_micros(now)) == due
             assert store.listed_ids(TENANT, filters, to_micros(now), offset=3, limit=4) == due[3:7]
@@ -154,11 +153,11 @@ class ListsSuite(Ground):
         for asked in [[], *([pair] for pair in pairs), pairs[:1] + pairs[2:3], pairs[4:5] + pairs[8:], [("text", "2")]]:
             filters = replace(EVERY, now=to_micros(now), **dict(asked))
             total, counts = store.facet_counts(TENANT, filters, to_micros(now), [*NAMES, "status"])
-            assert total == sum(matches_filter(record, filters) for record in stored)
+            assert total == sum(filters.passes(record) for record in stored)
             for facet, values in {**NAMES, "status": lambda record: [record.status_at(now)]}.items():
                 name = FIELDS[facet][0] if facet in FIELDS else "content_types"
                 own = replace(filters, **{name: getattr(EVERY, name)})
-                due = Counter(value for each in stored if matches_filter(each, own) for value in values(each))
+                due = Counter(value for each in stored if own.passes(each) for value in values(each))
                 assert counts[facet] == due
 
     def test_a_full_tier_archives_the_least_important_and_least_used_first(

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypedDict, get_args
 from keepward.core.brief import MAX_LINE, MAX_TEXT, line, shorten
 from keepward.core.change import ContentTypeName, KindName, TierName
 from keepward.core.commit import Receipt
-from keepward.core.filters import Where
+from keepward.core.filters import Where, matches
 from keepward.core.foreign_words import ForeignFields, refuse_key
-from keepward.core.memory import Record
+from keepward.core.memory import Record, importance_at
 from keepward.core.principals import Trust, lies_below
-from keepward.core.value import Data, Instant, ListResult, Value
+from keepward.core.value import Data, Instant, ListResult, Value, from_micros, name_forms
 
 #: The order of recall: by the learned reranker if one is in use, by the fused score, or by cosine.
 Order = Literal["learned", "fused", "cosine"]
@@ -82,6 +82,59 @@ class Filter(Data):
         if self.below is None and not self.scopes:
             return True
         return scope in self.scopes or (self.below is not None and lies_below(scope, self.below))
+
+    def passes(self, record: Record) -> bool:
+        """Whether a memory passes. The conditions of SQL and the mask of the index select the same memories."""
+        now = from_micros(self.now) if self.now else None
+        status = record.status if now is None else record.status_at(now)
+        happened = record.happened_at
+        return (
+            self.passes_fields(record)
+            and (not self.statuses or status in self.statuses)
+            and (not self.authors or record.text_by in self.authors)
+            and (not self.trusts or record.effective_trust.label in self.trusts)
+            and int(record.effective_trust) >= self.min_trust
+            and (self.since is None or record.text_at >= self.since)
+            and (self.until is None or record.text_at < self.until)
+            and (self.occurred_since is None or (happened is not None and happened >= self.occurred_since))
+            and (self.occurred_until is None or (happened is not None and happened < self.occurred_until))
+            and (not self.min_importance or self._is_important(record, now))
+            and self.passes_content(record.text, record.key, record.metadata)
+        )
+
+    def passes_fields(self, memory: Any) -> bool:
+        """Whether the fields that a record and its stored body both have pass."""
+        if not self.sees(memory.scope) or (self.ids is not None and memory.id not in self.ids):
+            return False
+        for value, wanted in (
+            (memory.scope, self.named_scopes),
+            (memory.tier, self.tiers),
+            (memory.kind, self.kinds),
+            (memory.content_type, self.content_types),
+            (memory.source, self.sources),
+        ):
+            if wanted and value not in wanted:
+                return False
+        if self.tags and not set(name_forms(self.tags)) & set(memory.tags):
+            return False
+        for name in ("key", "subject", "category", "session", "job"):
+            wanted_name = getattr(self, name)
+            if wanted_name is not None and getattr(memory, name) not in {wanted_name, *name_forms([wanted_name])}:
+                return False
+        if self.keyed is not None and self.keyed != (memory.key is not None):
+            return False
+        if self.permanent is not None and self.permanent != (memory.stability == "permanent"):
+            return False
+        return self.include_sensitive or bool(memory.sensitivity == "normal")
+
+    def passes_content(self, text: str, key: str | None, metadata: Mapping[str, Any]) -> bool:
+        """Whether the text, key and metadata of a memory pass, which no column answers."""
+        part = (self.text or "").casefold()
+        return (not part or part in f"{text}\n{key or ''}".casefold()) and matches(metadata, self.where)
+
+    def _is_important(self, record: Record, now: datetime | None) -> bool:
+        share = record.stored_importance if now is None else importance_at(record, now)
+        return round(share * 10_000) >= round(self.min_importance * 10_000)
 
 
 #: Everything of a tenant.

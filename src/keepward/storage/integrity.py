@@ -23,7 +23,7 @@ from keepward.core.query import Filter
 from keepward.locks import ForkSafeLock
 from keepward.ports.store import UnreadableMemory
 from keepward.storage import tenant as tenants
-from keepward.storage.rows import RecordRow, json_array, matches_filter
+from keepward.storage.rows import RecordRow, json_array
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Database
 from keepward.storage.tenant import TenantHead
@@ -46,7 +46,7 @@ class CorruptRecord:
         """Whether a read with this filter would have shown it, or might have; see (3)."""
         if self.record is None:
             return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
-        return matches_filter(self.record, filters) and (live_at is None or self.record.is_live(live_at))
+        return filters.passes(self.record) and (live_at is None or self.record.is_live(live_at))
 
     def as_unreadable(self) -> UnreadableMemory:
         """Return it as a result for the reader."""

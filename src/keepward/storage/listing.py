@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from keepward.core.filters import matches
 from keepward.core.memory import (
     DEFAULT_HALF_LIFE,
     HALF_LIFE_BY_KIND,
@@ -234,9 +233,7 @@ class _Condition:
             metadata = json.loads(content.metadata) if content.metadata else {}
         except (ValueError, TypeError, RecursionError):
             return True
-        part = (self._filters.text or "").casefold()
-        said = not part or part in f"{content.text}\n{content.key or ''}".casefold()
-        passes = said and matches(metadata, self._filters.where)
+        passes = self._filters.passes_content(content.text, content.key, metadata)
         return passes or not row.has_valid_seal(sealer, self.values["tenant"])
 
     def _value(self, value: Any) -> str:

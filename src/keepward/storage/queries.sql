@@ -305,7 +305,7 @@ SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_
 SELECT {{record_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id) FROM records r
 
 -- passes --
--- Fragment: the part of a filter that columns answer; an empty list and NULL mean all. ``matches_filter`` is all of it: a
+-- Fragment: the part of a filter that columns answer; an empty list and NULL mean all. ``Filter.passes`` is all of it: a
 -- body can hold a tag as another name.
        (:scopes = '[]' OR r.scope IN (SELECT value FROM json_each(:scopes)))
    AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))

@@ -41,7 +41,6 @@ from keepward.storage.rows import (
     filter_parameters,
     has_body_filter,
     json_array,
-    matches_filter,
     pack_minhashes,
     parse_body,
     partitioned_minhashes,
@@ -324,14 +323,14 @@ class MemoryReads(Snapshot):
                     break
                 row = RecordRow._make(cells)
                 # Most rows do not match, so the filter reads the body before it is decoded completely.
-                if narrowed and (body := parse_body(row.body)) is not None and not matches_filter(body, filters):
+                if narrowed and (body := parse_body(row.body)) is not None and not filters.passes_fields(body):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, newest)
                 except Tampered as exc:
                     _damaged(found, row.id, exc)
                     continue
-                if matches_filter(record, filters):
+                if filters.passes(record):
                     found.records.append(record)
         return found
 
@@ -361,7 +360,7 @@ class MemoryReads(Snapshot):
                 except Tampered as exc:
                     _damaged(found, EventRow._make(cells).memory_id, exc)
                     continue
-                if matches_filter(record, filters) and (live_at is None or record.is_live(live_at)):
+                if filters.passes(record) and (live_at is None or record.is_live(live_at)):
                     found.records.append(record)
         return found
 

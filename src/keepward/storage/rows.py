@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keepward.core.commit import event_hash
-from keepward.core.filters import matches
-from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, Record, Tier, importance_at
+from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.serialization import commitment, decode_record
-from keepward.core.value import from_micros, name_forms, to_micros
+from keepward.core.value import name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.store import Features, RankingRow
 from keepward.storage.seals import Sealer
@@ -518,56 +517,6 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
         None if vectors is None else vectors.model,
         None if vectors is None else vectors.vectors,
         "" if features is None else features.recipe,
-    )
-
-
-def matches_filter(record: Record | Body, filters: Filter) -> bool:
-    """Whether a memory passes a filter by its body. Only a record says how far its importance has decayed."""
-    if not filters.sees(record.scope) or (filters.named_scopes and record.scope not in filters.named_scopes):
-        return False
-    if filters.ids is not None and record.id not in filters.ids:
-        return False
-    for value, wanted in (
-        (record.tier, filters.tiers),
-        (record.kind, filters.kinds),
-        (record.content_type, filters.content_types),
-        (record.source, filters.sources),
-    ):
-        if wanted and value not in wanted:
-            return False
-    if filters.tags and not set(name_forms(filters.tags)) & set(record.tags):
-        return False
-    for name in ("key", "subject", "category", "session", "job"):
-        wanted_name = getattr(filters, name)
-        if wanted_name is not None and getattr(record, name) not in {wanted_name, *name_forms([wanted_name])}:
-            return False
-    if filters.keyed is not None and filters.keyed != (record.key is not None):
-        return False
-    if filters.permanent is not None and filters.permanent != (record.stability == "permanent"):
-        return False
-    if isinstance(record, Record) and not _matches_content(record, filters):
-        return False
-    return filters.include_sensitive or record.sensitivity == "normal"
-
-
-def _matches_content(record: Record, filters: Filter) -> bool:
-    """Whether a memory passes the part of a filter that its body alone does not answer."""
-    if filters.min_importance:
-        share = importance_at(record, from_micros(filters.now)) if filters.now else record.stored_importance
-        if round(share * 10_000) < round(filters.min_importance * 10_000):
-            return False
-    happened, part = record.happened_at, (filters.text or "").casefold()
-    status = record.status_at(from_micros(filters.now)) if filters.now else record.status
-    return (
-        (not filters.statuses or status in filters.statuses)
-        and (not filters.authors or record.text_by in filters.authors)
-        and (not filters.trusts or record.effective_trust.label in filters.trusts)
-        and (filters.since is None or record.text_at >= filters.since)
-        and (filters.until is None or record.text_at < filters.until)
-        and (filters.occurred_since is None or (happened is not None and happened >= filters.occurred_since))
-        and (filters.occurred_until is None or (happened is not None and happened < filters.occurred_until))
-        and (not part or part in f"{record.text}\n{record.key or ''}".casefold())
-        and matches(record.metadata, filters.where)
     )
 
 
