@@ -27,6 +27,7 @@ from keepward.core.memory import (
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.core.value import to_micros
+from keepward.services.search.index_cache import IndexCache
 from keepward.storage.store import EventStore
 
 from .factories import RecordFactory
@@ -133,6 +134,25 @@ class ListsSuite(Ground):
             assert store.listed_ids(TENANT, filters, to_micros(now), offset=3, limit=4) == due[3:7]
             assert store.count_listed(TENANT, filters, to_micros(now)) == len(due)
             assert [each.id for each in store.listed(TENANT, filters, to_micros(now))] == due[::-1]
+
+    def test_the_index_sees_what_the_predicate_selects(
+        self, store: EventStore, make: RecordFactory, stored: list[Record]
+    ) -> None:
+        index, now = IndexCache().current(store, TENANT), to_micros(make.now)
+        visible = replace(EVERY, statuses=("active",), now=now)
+        asked = [replace(visible, **dict([FIELDS[name]])) for name in ("tier", "kind", "subject", "category", "tag")]
+        asked += [
+            replace(visible, scopes=("/", "/users/bo")),
+            replace(visible, content_types=("text",)),
+            replace(visible, min_importance=0.2469),
+            replace(visible, min_trust=int(Trust.OWNER)),
+            replace(visible, include_sensitive=False),
+            replace(visible, ids=frozenset(record.id for record in stored[:40])),
+        ]
+        for filters in asked:
+            due = sum(filters.passes(record) for record in stored)
+            assert due > 0
+            assert index.count_visible(filters) == due
 
     @pytest.mark.parametrize("days", [0, 40, 900])
     def test_what_decays_is_in_the_order_of_its_value_at_the_time(

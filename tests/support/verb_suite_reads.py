@@ -77,6 +77,13 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
 
+    def test_a_search_in_a_session_finds_its_messages_and_its_facts(self, agent: Any) -> None:
+        agent.add([{"role": "user", "content": "The oven broke on Monday"}], session="s1")
+        self.kept(agent, "The oven is hot", session="s1")
+        self.kept(agent, "The oven is cold", session="s2")
+        found = agent.recall("the oven", session="s1")
+        assert {hit.memory.text for hit in found} == {"The oven broke on Monday", "The oven is hot"}
+
     # --- browsing
 
     def test_page_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:

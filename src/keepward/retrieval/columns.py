@@ -392,11 +392,14 @@ class Columns:
         return np.asarray(wanted[self[column]], dtype=np.bool_)
 
     def mask(self, allowed: Filter) -> Mask:
-        """Rows that are live and satisfy every condition except expiry."""
+        """Rows that are live and pass the conditions for which there is a column, except expiry.
+
+        ``ids`` stands for all other conditions, such as a time or a session: a list finds these memories first.
+        """
         mask = self["live"].copy()
         sets: dict[str, Sequence[str]] = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
         sets["content_type"] = allowed.content_types
-        for name in ("subject", "category", "session"):
+        for name in ("subject", "category"):
             value = getattr(allowed, name)
             sets[name] = () if value is None else name_forms([value])
         for name, values in sets.items():

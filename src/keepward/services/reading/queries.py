@@ -30,6 +30,8 @@ _NAMES = ("subject", "category", "session", "job")
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
 #: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
+#: Filters of a search for which a list gives the ids first. The index has the sessions of messages only.
+_LISTED = (*_NARROWING, "session")
 _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
 
 
@@ -115,9 +117,9 @@ def sources(context: RequestContext, /, *, filters: Filters | None = None, name:
 
 def _ranked(context: RequestContext, query: str, given: SearchFilters, options: dict[str, Any]) -> Recall:
     filters, reader = search_filters(context, given)
-    if any(given.get(name) is not None for name in _NARROWING):
+    if any(given.get(name) is not None for name in _LISTED):
         ids, scopes = lists.matching_ids(context, filters, reader, as_of=options["as_of"])
-        filters = replace(filters, ids=ids, scopes=scopes or filters.scopes, below=None)
+        filters = replace(filters, ids=ids, scopes=scopes or filters.scopes, below=None, session=None)
     return read.recall(context, query, filters, within=reader.below, **options)
 
 
