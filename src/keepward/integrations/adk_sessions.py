@@ -84,7 +84,7 @@ class UserSessions:
             # A key that something else holds stays stale, however often it is read.
             with suppress(StaleVersion) if tries < _MAX_WRITE_ATTEMPTS else nullcontext():
                 with self.own.draft(reason="a session went on") as draft:
-                    self._set(draft, record, name, _split(delta))
+                    self._set(draft, record, name, delta)
                     if event is not None:
                         item = event.model_dump(mode="json", by_alias=True, exclude_none=True) | {
                             "role": speaker_of(event)
@@ -97,7 +97,13 @@ class UserSessions:
                 require_stored(draft.outcome)
                 return True
 
-    def _set(self, draft: Draft, current: Record | None, name: str, states: dict[str, dict[str, Any]]) -> None:
+    def _set(self, draft: Draft, current: Record | None, name: str, delta: dict[str, Any]) -> None:
+        """Set what changes in the states of the app, of the user and of the session."""
+        states: dict[str, dict[str, Any]]
+        states = {State.APP_PREFIX: {}, State.USER_PREFIX: {}, State.TEMP_PREFIX: {}, "": {}}
+        for field, each in to_jsonable_python(delta, fallback=str).items():
+            prefix = next(prefix for prefix in states if field.startswith(prefix))
+            states[prefix][field.removeprefix(prefix)] = each
         for mem, key, prefix in ((self.own, USER_STATE, State.USER_PREFIX), (self.app, APP_STATE, State.APP_PREFIX)):
             if states[prefix]:
                 _put(draft, mem, _record_under(mem, key), key, state_under(mem, key) | states[prefix])
@@ -142,15 +148,6 @@ def _put(draft: Draft, mem: Memory, current: Record | None, key: str, value: dic
         draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)
     else:
         draft.replace(current.id, text, metadata=value, if_version=current.version)
-
-
-def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what is set of the state of an app, of a user and of a session, by prefix."""
-    found: dict[str, dict[str, Any]] = {State.APP_PREFIX: {}, State.USER_PREFIX: {}, State.TEMP_PREFIX: {}, "": {}}
-    for name, value in to_jsonable_python(state, fallback=str).items():
-        prefix = next(each for each in found if name.startswith(each))
-        found[prefix][name.removeprefix(prefix)] = value
-    return found
 
 
 def speaker_of(event: Event) -> str:
