@@ -68,7 +68,7 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     forbidden = tuple(_refusal_reasons(case, view, policy))
     if forbidden:
         return Refuse(reasons=forbidden)
-    # Outside of core, policy always allows automatic steps: reinforce, archive and expire.
+    # Outside of core, policy always allows to reinforce, and a job or the system to archive and expire.
     is_upkeep = case.after.tier is not Tier.CORE and (
         isinstance(case.change, changes.Reinforce)
         or (

@@ -89,8 +89,9 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
                 parse_instant(row[name] if isinstance(row[name], str) else "")
         except InvalidInput as exc:
             raise UnusableItem(f"{name} is an instant in ISO 8601") from exc
+    named = row.get("scope", "shared")
     try:
-        scope = parse_scope(scope if isinstance(scope := row.get("scope", "shared"), str) else "")
+        scope = parse_scope(named if isinstance(named, str) else "")
     except InvalidInput as exc:
         raise UnusableItem("the scope is shared or the name of an agent") from exc
     origin = {"source": source, "version": version, **{name: row.get(name) for name in ("created_at", "updated_at")}}
