@@ -50,11 +50,15 @@ class Code:
                 yield path, tree
 
     def classes(self) -> Iterator[tuple[str, ast.ClassDef]]:
-        """Yield each class with the path of its module."""
+        """Yield each class of values with the path of its module; those that name arguments of a call are left out."""
+        arguments = {"TypedDict"}
         for path, tree in self.trees.items():
             for node in ast.walk(tree):
                 if isinstance(node, ast.ClassDef):
-                    yield path, node
+                    if arguments & {*map(ast.unparse, node.bases)}:
+                        arguments.add(node.name)
+                    else:
+                        yield path, node
 
 
 def lines(code: Code) -> list[str]:
@@ -63,14 +67,14 @@ def lines(code: Code) -> list[str]:
 
 
 def helpers(code: Code) -> list[str]:
-    """Return the private functions that one other place of their module names."""
+    """Return the private functions that one other place of their module calls; one with a decorator is no helper."""
     found = []
     for path, tree in code.chosen():
-        uses = Counter(_names(tree))
+        uses, called = Counter(_names(tree)), {name for node in ast.walk(tree) for name in _called(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 is_private = node.name.startswith("_") and not node.name.endswith("__")
-                if is_private and uses[node.name] == 1:
+                if is_private and not node.decorator_list and uses[node.name] == 1 and node.name in called:
                     found.append(f"{path}:{node.lineno} {node.name}, {(node.end_lineno or 0) - node.lineno + 1} lines")
     return found
 
@@ -153,7 +157,7 @@ NUMBERS: dict[str, tuple[str, Callable[[Code], list[str]]]] = {
     "memories": ("shapes of a stored memory", memories),
     "shapes": ("classes that spell their own JSON", shapes),
     "calls": ("files that one `remember` enters", calls),
-    "helpers": ("private functions that one place uses", helpers),
+    "helpers": ("private functions that one place calls", helpers),
     "late": ("imports of the package inside functions and blocks", late_imports),
     "circles": ("circles of modules", circles),
     "namesakes": ("names of several classes", namesakes),
@@ -166,6 +170,12 @@ def _names(tree: ast.AST) -> Iterator[str]:
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
                 yield name
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            yield name
 
 
 def _late(node: ast.AST, *, inside: bool = False) -> Iterator[ast.AST]:
