@@ -207,8 +207,11 @@ def test_the_parts_of_a_hit_sum_to_its_order(filled):
 
 def test_each_signal_of_a_hit_has_its_part(filled):
     filled.remember_many([{"text": f"Rye bread takes {n} hours, says Ana", "session": "kitchen"} for n in range(3)])
-    best = filled.recall("How many hours does rye bread take?")[0]
-    assert all(best.parts[name] > 0 for name in ("cover", "meaning", "session", "cosine"))
+    filled.remember("It rises in the warm kitchen and takes hours", tier="episodic", kind="event", session="kitchen")
+    hits = filled.recall("How many hours does rye bread take?")
+    assert all(hits[0].parts[name] > 0 for name in ("cover", "meaning", "cosine"))
+    # Only a better hit of the same session adds to one.
+    assert (hits[0].parts["session"], max(hit.parts["session"] for hit in hits) > 0) == (0, True)
 
 
 def test_an_erased_memory_is_named_without_its_words(filled):

@@ -28,6 +28,19 @@ def ranked(mem: Memory, query: str) -> list[str]:
     return [hit.memory.text for hit in mem.recall(query)]
 
 
+def test_parts_sum_to_the_score_and_no_memory_is_its_own_session(words: Memory) -> None:
+    alone = committed_record(words.remember("yellow ferry harbour", tier="archival"))
+    for text in ("yellow ferry lantern", "harbour rope"):
+        committed_record(words.remember(text, tier="episodic", kind="event", session="call"))
+    hits = {hit.memory.text: hit for hit in words.recall("yellow ferry harbour")}
+    names = ("cover", "meaning", "feature", "session", "newer")
+    for hit in hits.values():
+        assert sum(hit.parts[name] for name in names) == pytest.approx(hit.parts["fused"], abs=1e-5)
+    assert hits[alone.text].parts["session"] == 0
+    assert hits["yellow ferry lantern"].parts["session"] == 0
+    assert hits["harbour rope"].parts["session"] > 0
+
+
 @pytest.mark.promise("A73")
 def test_memory_with_more_words_of_the_query_ranks_higher(words: Memory) -> None:
     texts = [

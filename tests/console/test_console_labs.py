@@ -184,8 +184,9 @@ def test_the_bars_of_a_hit_say_what_each_part_adds(ferry):
         bar = page.get_by_role("region", name="Hits").get_by_role("img").first
         bar.wait_for()
         said = bar.get_attribute("aria-label")
-    parts = ferry.owner.recall("ferry pier")[0].parts
-    assert said == f"words +{parts['cover']:.2f}, session +{parts['session']:.2f}"
+    hit = ferry.owner.recall("ferry pier")[0]
+    assert hit.parts["cover"] == hit.parts["fused"]
+    assert said == f"words +{hit.score:.2f}"
 
 
 def test_missing_learned_ranking_is_explained_before_and_after_training(ferry):
@@ -272,3 +273,14 @@ def test_two_contexts_are_compared_older_first_whichever_was_chosen_first(ferry)
             expect(row.locator(".now")).to_contain_text("80 mg")
             expect(rows.filter(has_text="Biscuit eats")).to_contain_text("removed")
             expect(page.get_by_role("region", name="Older context")).to_contain_text("8 mg")
+
+
+def test_parts_of_a_score_sum_to_it_and_no_memory_is_its_own_session(ferry):
+    with ferry.page(f"/recall?q={QUESTION}") as page:
+        hits = page.get_by_role("region", name="Hits").get_by_role("listitem")
+        hits.first.wait_for()
+        for each in hits.all():
+            score = float(each.locator(".line b.num").first.inner_text())
+            shares = [float(text.replace("−", "-")) for text in each.locator(".shares b.num").all_inner_texts()]
+            assert abs(sum(shares) - score) < 0.005 * (len(shares) + 2)
+            expect(each).not_to_contain_text("session")

@@ -49,6 +49,13 @@ export function Bars({ parts, most }: Props) {
   );
 }
 
+/** Return the parts of a score in its own scale, so that they sum to it. */
+export function inScaleOf(score: number, parts: Readonly<Record<string, number>>): Record<string, number> {
+  const sum = PARTS.reduce((total, each) => total + (parts[each.name] ?? 0), 0);
+  const scale = sum > 0 ? score / sum : 0;
+  return Object.fromEntries(PARTS.map((each) => [each.name, (parts[each.name] ?? 0) * scale]));
+}
+
 /** Return the sum of what adds, without what takes away: the width of a bar. */
 export function reach(parts: Readonly<Record<string, number>>): number {
   return PARTS.reduce((sum, each) => sum + Math.max(0, parts[each.name] ?? 0), 0);

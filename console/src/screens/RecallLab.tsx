@@ -12,7 +12,7 @@ import { get, useGet, type Found } from "../load";
 import { mayChange } from "../session";
 import { useDebounced } from "../debounce";
 import { status } from "../status";
-import { Bars, reach } from "../parts/Bars";
+import { Bars, inScaleOf, reach } from "../parts/Bars";
 import { Button } from "../parts/Button";
 import { CallForms } from "../parts/CallForms";
 import { Chip } from "../parts/Chip";
@@ -138,7 +138,14 @@ interface HitsProps {
 function Hits({ of, query, order, limit }: HitsProps) {
   const [said, setSaid] = useState<Said>({});
   const [receipt, setReceipt] = useState<string | null>(null);
-  const most = Math.max(...of.hits.shown.map((each) => reach(each.parts)), 0);
+  const parts = new Map(
+    of.hits.shown.map((hit) => [
+      hit.memory.id,
+      // By meaning alone, the score is the closeness and nothing else.
+      order === "cosine" ? { meaning: hit.score } : inScaleOf(hit.score, hit.parts),
+    ]),
+  );
+  const most = Math.max(...[...parts.values()].map(reach), 0);
   const judge = async (id: string, used: boolean) => {
     const next: Record<string, boolean> = { ...said };
     if (next[id] === used) delete next[id];
@@ -185,7 +192,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
                   <span>{hit.why.join(" and ")}</span>
                   <span class="faint">{hit.memory.source}</span>
                 </span>
-                <Bars parts={hit.parts} most={most} />
+                <Bars parts={parts.get(hit.memory.id) ?? {}} most={most} />
               </div>
               {mayChange() ? (
                 <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>

@@ -209,7 +209,8 @@ class Hit(ForeignFields, Value):
     #: How well it matches the query, 0..1: the sum of ``fused`` and ``learned``, divided by its maximum.
     score: float
     #: ``cover``, ``meaning``, ``feature``, ``session`` and ``newer`` sum to ``fused``. ``learned`` is added if weights
-    #: are in use. ``cosine`` is the similarity behind ``meaning``.
+    #: are in use. ``cosine`` is the similarity behind ``meaning``. ``session`` is what a better hit of the same session
+    #: adds.
     parts: dict[str, float]
     #: Why it was found: ``words``, ``meaning`` and others.
     why: tuple[str, ...]

@@ -123,6 +123,8 @@ class _SearchState:
     preference: float = 0.0
     candidates: Candidates
     parts: dict[str, Doubles] = field(default_factory=dict)
+    #: What the reranker reads of them, where a memory without a session is its own.
+    features: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
     #: The total of a memory without a word of the query and with the mean cosine.
     background: float = 0.0
@@ -429,8 +431,12 @@ class Index:
         boost = rounded(self._answer_type_boost(state.query, candidates.rows) * share_of_best)
         state.total = np.maximum(rounded(score + ranking.SESSION_BEST_WEIGHT * best + boost), 0.0)
         state.background = (1.0 + ranking.SESSION_BEST_WEIGHT) * weight * candidates.mean
-        feature, session = feature + boost, rounded(ranking.SESSION_BEST_WEIGHT * best)
-        # The parts sum to the total, also if the total was raised to 0.
+        state.features = {"cover": covered, "cosine": candidates.cosine, "feature": feature + boost}
+        state.features |= {"session": rounded(ranking.SESSION_BEST_WEIGHT * best)}
+        # What a memory adds to itself is no part of its session. The parts sum to the total, also if it was raised.
+        session = rounded(ranking.SESSION_BEST_WEIGHT * (best - score))
+        covered = rounded((1.0 + ranking.SESSION_BEST_WEIGHT) * covered)
+        feature = rounded((1.0 + ranking.SESSION_BEST_WEIGHT) * feature) + boost
         meaning = rounded(state.total - covered - feature - session)
         state.parts = {"cover": covered, "meaning": meaning, "feature": feature, "session": session}
         state.parts |= {"newer": np.zeros(len(state.total)), "cosine": candidates.cosine}
@@ -573,7 +579,7 @@ class Index:
                 cosines = store.cosines(direction.astype(np.float32), first[known]).astype(np.float64)
                 gains[known] = rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
         features = reranker.features_of(
-            [state.parts[name][chosen] for name in reranker.FEATURES[:4]],
+            [state.features[name][chosen] for name in reranker.FEATURES[:4]],
             happened=self._columns["created_at"][rows],
             now=now,
             importance=self._columns.importance(rows, now),
